@@ -1,0 +1,85 @@
+// Owns the live events that leave the engine and the flows. A hint only: the row is the truth.
+
+import type { Message, Usage } from "./message.ts";
+import type { EndedRunState, FlowStep } from "./run.ts";
+
+export type LiveEvent =
+  | {
+      readonly kind: "run_started";
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly chainId: string;
+      readonly startedAt: number;
+      readonly flowStep?: FlowStep;
+    }
+  | {
+      /** The whole text so far of the assistant message being written. */
+      readonly kind: "text";
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly text: string;
+    }
+  | {
+      readonly kind: "tool";
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly phase: "start" | "end";
+      readonly callId: string;
+      readonly name: string;
+      readonly arguments?: unknown;
+      readonly isError?: boolean;
+      readonly result?: string;
+      readonly atMs: number;
+    }
+  | {
+      /** A transcript entry was committed. */
+      readonly kind: "message";
+      readonly runId?: string;
+      readonly sessionKey: string;
+      readonly sessionId: string;
+      readonly message: Message;
+    }
+  | {
+      readonly kind: "run_ended";
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly chainId: string;
+      readonly state: EndedRunState;
+      /** What a person may see: skip tokens are already silence here. */
+      readonly text: string;
+      readonly code?: string;
+      readonly error?: string;
+      readonly usage: Usage;
+      readonly startedAt?: number;
+      readonly endedAt: number;
+      readonly flowStep?: FlowStep;
+    }
+  | {
+      /** A step of a conversation between two sessions. */
+      readonly kind: "flow";
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly flowId: string;
+      readonly step: FlowStep | "ended";
+      readonly from: string;
+      readonly to: string;
+      readonly turn: number;
+      readonly turnsMax: number;
+      readonly text: string;
+      readonly reason?: string;
+      readonly atMs: number;
+    }
+  | {
+      /** Text that reached a webchat route without a run of its own, or an announcement. */
+      readonly kind: "delivered";
+      readonly deliveryId: string;
+      readonly runId?: string;
+      readonly sessionKey: string;
+      readonly text: string;
+      readonly atMs: number;
+    }
+  | {
+      readonly kind: "session";
+      readonly sessionKey: string;
+      readonly change: "created" | "updated" | "reset" | "deleted" | "state";
+    };

@@ -1,0 +1,153 @@
+// Owns the shape of a transcript: messages, blocks, provenance, usage.
+// M1: provenance is a typed field that only the runtime writes (I11); nothing is ever parsed from text.
+
+export interface TextBlock {
+  readonly type: "text";
+  readonly text: string;
+  readonly textSignature?: string;
+}
+export interface ThinkingBlock {
+  readonly type: "thinking";
+  readonly thinking: string;
+  readonly thinkingSignature?: string;
+  readonly redacted?: boolean;
+}
+export interface ImageBlock {
+  readonly type: "image";
+  readonly data: string;
+  readonly mimeType: string;
+}
+export interface ToolCallBlock {
+  readonly type: "toolCall";
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly thoughtSignature?: string;
+}
+
+/** Tokens, and money in USD. `totalTokens` is what the provider reports, else the sum. */
+export interface Usage {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly totalTokens: number;
+  readonly cost: {
+    readonly input: number;
+    readonly output: number;
+    readonly cacheRead: number;
+    readonly cacheWrite: number;
+    readonly total: number;
+  };
+}
+
+/** Where a user-role message came from. Absent only for what a human or an operator wrote (I11). */
+export type Provenance =
+  | {
+      readonly kind: "inter_session";
+      readonly sourceSessionKey: string;
+      readonly sourceChannel?: string;
+      readonly sourceTool: string;
+      readonly chainId: string;
+      readonly hop: number;
+    }
+  | { readonly kind: "cron" | "hook" | "node"; readonly source?: string }
+  | {
+      readonly kind: "notice";
+      readonly sourceSessionKey?: string;
+      readonly runId?: string;
+      readonly chainId?: string;
+      readonly hop?: number;
+    };
+
+export interface UserMessage {
+  readonly id: string;
+  readonly role: "user";
+  readonly content: readonly (TextBlock | ImageBlock)[];
+  readonly timestamp: number;
+  readonly provenance?: Provenance;
+  readonly senderName?: string;
+}
+
+export interface AssistantMessage {
+  readonly id: string;
+  readonly role: "assistant";
+  readonly content: readonly (TextBlock | ThinkingBlock | ToolCallBlock)[];
+  readonly timestamp: number;
+  readonly api: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly usage: Usage;
+  /** `stop | length | toolUse | error | aborted | injected`. */
+  readonly stopReason: string;
+  readonly errorMessage?: string;
+}
+
+export interface ToolResultMessage {
+  readonly id: string;
+  readonly role: "toolResult";
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly content: readonly (TextBlock | ImageBlock)[];
+  readonly isError: boolean;
+  readonly details?: unknown;
+  readonly timestamp: number;
+}
+
+export type Message = UserMessage | AssistantMessage | ToolResultMessage;
+
+/** The model sees `summary` and what follows from `firstKeptId` on; history keeps everything. */
+export interface Compaction {
+  readonly id: string;
+  readonly type: "compaction";
+  readonly summary: string;
+  readonly firstKeptId: string;
+  readonly timestamp: number;
+}
+
+/** One line of a transcript. */
+export type Entry = Message | Compaction;
+
+export function isCompaction(entry: Entry): entry is Compaction {
+  return "type" in entry && entry.type === "compaction";
+}
+
+export const ZERO_USAGE: Usage = {
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  totalTokens: 0,
+  cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+};
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
+    totalTokens: a.totalTokens + b.totalTokens,
+    cost: {
+      input: a.cost.input + b.cost.input,
+      output: a.cost.output + b.cost.output,
+      cacheRead: a.cost.cacheRead + b.cost.cacheRead,
+      cacheWrite: a.cost.cacheWrite + b.cost.cacheWrite,
+      total: a.cost.total + b.cost.total,
+    },
+  };
+}
+
+/** The text blocks of a message, joined by a newline; thinking, images and calls are left out. */
+export function textOf(message: Message): string {
+  return message.content
+    .filter((block): block is TextBlock => block.type === "text")
+    .map((block) => block.text)
+    .join("\n");
+}
+
+export function toolCallsOf(message: Message): readonly ToolCallBlock[] {
+  return message.role === "assistant"
+    ? message.content.filter((block): block is ToolCallBlock => block.type === "toolCall")
+    : [];
+}

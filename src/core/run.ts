@@ -1,0 +1,86 @@
+// Owns what a run is: its states, its input, its end, and what a flow step carries.
+// R1: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted; an end is final.
+
+import type { Code } from "./errors.ts";
+import type { ImageBlock, Provenance, Usage } from "./message.ts";
+import type { Route } from "./session.ts";
+
+export type ActiveRunState = "queued" | "running" | "waiting";
+export type EndedRunState = "ok" | "error" | "timeout" | "aborted";
+export type RunState = ActiveRunState | EndedRunState;
+
+/** `turn`: a model turn. `append`: the input is written to the transcript, between runs, without a model call. */
+export type RunKind = "turn" | "append";
+
+/** Which part of a send flow a run is. */
+export type FlowStep = "round1" | "reply" | "announce";
+
+export interface FlowRef {
+  readonly flowId: string;
+  readonly step: FlowStep;
+  /** 1 for round 1; each reply turn adds one. The announce step carries the last turn's number. */
+  readonly turn: number;
+}
+
+/** What the run's input message will be, and what the runtime tells the model about it. */
+export interface RunInput {
+  readonly text: string;
+  readonly images?: readonly ImageBlock[];
+  readonly provenance?: Provenance;
+  readonly senderName?: string;
+  /** Runtime context, put behind the system prompt; starts with a fixed heading line (SPEC 4). */
+  readonly context?: string;
+  /** For this run only. */
+  readonly thinking?: string;
+}
+
+/** Why and when a run ended. */
+export interface RunEnd {
+  readonly state: EndedRunState;
+  readonly endedAt: number;
+  /** The final text as the model wrote it, skip tokens included; absent when none was written. */
+  readonly reply?: string;
+  readonly code?: Code;
+  readonly error?: string;
+}
+
+/** One row of the run table. */
+export interface Run {
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** The transcript in force when the run was accepted. */
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly laneSeq: number;
+  readonly kind: RunKind;
+  readonly state: RunState;
+  readonly input: RunInput;
+  readonly chainId: string;
+  readonly hop: number;
+  /** Counts claims; with `owner` it fences commits. */
+  readonly attempt: number;
+  /** Claims that ended in a crash. */
+  readonly crashes: number;
+  readonly owner?: string;
+  readonly acceptedAt: number;
+  readonly startedAt?: number;
+  readonly endedAt?: number;
+  /** Aborts the run this long after it started; 0 = never. */
+  readonly timeoutMs: number;
+  /** Where its reply goes; absent: nowhere but the transcript. */
+  readonly route?: Route;
+  readonly flow?: FlowRef;
+  /** The run whose tool call made this one. */
+  readonly parentRunId?: string;
+  /** The stable id of that tool call: the same call never makes a second run. */
+  readonly callId?: string;
+  readonly reply?: string;
+  readonly code?: Code;
+  readonly error?: string;
+  readonly usage: Usage;
+  readonly model?: string;
+}
+
+export function isEnded(state: RunState): state is EndedRunState {
+  return state === "ok" || state === "error" || state === "timeout" || state === "aborted";
+}

@@ -1,0 +1,53 @@
+// Owns what a session is: its row, its route, its states.
+
+/** What `sessions_list` calls `kind`. */
+export const SESSION_KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
+export type SessionKind = (typeof SESSION_KINDS)[number];
+
+export type SessionState = "idle" | "queued" | "running" | "waiting";
+
+/** Where a delivery goes: one value, never taken apart. */
+export interface Route {
+  readonly channel: string;
+  readonly to: string;
+  readonly accountId?: string;
+  readonly threadId?: string;
+}
+
+export type SendOverride = "allow" | "deny";
+
+/** One row of the session table. Times are ms since 1970. */
+export interface Session {
+  /** Canonical key (SPEC 2). */
+  readonly key: string;
+  /** The current transcript's id; a reset makes a new one. */
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly kind: SessionKind;
+  readonly label?: string;
+  readonly displayName?: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly archivedAt?: number;
+  /** Requester of a sub-agent, as a canonical key. */
+  readonly spawnedBy?: string;
+  readonly spawnDepth: number;
+  /** An external session has no model: messages wait in its inbox. */
+  readonly external: boolean;
+  /** `<provider>/<model>`; unset: the agent's. */
+  readonly model?: string;
+  readonly thinkingLevel?: string;
+  readonly verboseLevel?: string;
+  readonly sendPolicy?: SendOverride;
+  readonly systemSent: boolean;
+  readonly abortedLastRun: boolean;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly totalTokens: number;
+  /** Tokens in the model's context at the last call; 0 before the first. */
+  readonly contextTokens: number;
+  /** The last route a person used. Inter-session traffic never changes it (I10). */
+  readonly lastRoute?: Route;
+  /** The channel recorded on a group, room or thread. */
+  readonly groupChannel?: string;
+}

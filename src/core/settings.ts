@@ -1,0 +1,150 @@
+// Owns the shape of the settings as every part sees them: complete, checked and frozen.
+// `config.ts` makes one from file and environment; nothing here has a default of its own.
+
+import type { SendOverride } from "./session.ts";
+
+export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
+export type VisibilityMode = (typeof VISIBILITY_MODES)[number];
+
+export const THINKING_LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type ThinkingLevel = (typeof THINKING_LEVELS)[number];
+
+export const PROVIDER_APIS = [
+  "openai-completions",
+  "openai-responses",
+  "anthropic-messages",
+  "google-generative-ai",
+] as const;
+export type ProviderApi = (typeof PROVIDER_APIS)[number];
+
+export type ChatType = "direct" | "group" | "room" | "thread";
+
+export interface SendRule {
+  readonly match: { readonly channel?: string; readonly chatType?: ChatType };
+  readonly action: SendOverride;
+}
+
+export interface SendPolicySettings {
+  readonly rules: readonly SendRule[];
+  readonly default: SendOverride;
+}
+
+export interface AgentToAgentSettings {
+  readonly enabled: boolean;
+  /** Agent id patterns with `*`; requester and target must both match. Empty with `enabled`: all. */
+  readonly allow: readonly string[];
+}
+
+export interface ToolFilter {
+  /** Empty: every tool. */
+  readonly allow: readonly string[];
+  /** Always wins. */
+  readonly deny: readonly string[];
+}
+
+export interface ModelSettings {
+  readonly id: string;
+  readonly name?: string;
+  /** Tokens. */
+  readonly contextWindow: number;
+  /** Tokens. */
+  readonly maxOutputTokens: number;
+  readonly reasoning: boolean;
+  readonly images: boolean;
+  /** USD a million tokens. */
+  readonly cost: {
+    readonly input: number;
+    readonly output: number;
+    readonly cacheRead: number;
+    readonly cacheWrite: number;
+  };
+}
+
+export interface ProviderSettings {
+  readonly id: string;
+  readonly api: ProviderApi;
+  readonly baseUrl: string;
+  readonly apiKey?: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly models: readonly ModelSettings[];
+}
+
+export interface AgentSettings {
+  readonly id: string;
+  readonly name?: string;
+  readonly default: boolean;
+  /** `<provider>/<model>`. */
+  readonly model: string;
+  readonly thinking: ThinkingLevel;
+  /** Absolute path. */
+  readonly workspace: string;
+  /** Put behind the runtime's own system prompt. */
+  readonly instructions?: string;
+  readonly tools: ToolFilter;
+}
+
+export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
+
+export interface TokenSettings {
+  readonly token: string;
+  readonly role: "operator" | "node";
+  readonly scopes: readonly TokenScope[];
+  /** Key patterns with `*`; absent: every session. */
+  readonly sessions?: readonly string[];
+}
+
+export interface Settings {
+  readonly gateway: {
+    readonly host: string;
+    readonly port: number;
+    /** Unset: one is generated at first start and kept in the store directory. */
+    readonly token?: string;
+    readonly tokens: readonly TokenSettings[];
+    readonly allowedOrigins: readonly string[];
+    readonly allowedHosts: readonly string[];
+    /** Bytes of unsent data after which a slow client is closed. */
+    readonly maxBufferedBytes: number;
+    readonly tickIntervalMs: number;
+  };
+  readonly store: {
+    /** Absolute path. */
+    readonly dir: string;
+    readonly durability: "full" | "normal";
+  };
+  readonly providers: readonly ProviderSettings[];
+  /** Never empty; exactly one has `default: true`. */
+  readonly agents: readonly AgentSettings[];
+  /** Runs that execute at once. */
+  readonly maxConcurrent: number;
+  readonly session: {
+    readonly scope: "per-sender" | "global";
+    readonly mainKey: string;
+    readonly dmScope: "main" | "per-peer";
+    readonly queueMax: number;
+    readonly sendPolicy: SendPolicySettings;
+    readonly agentToAgent: {
+      readonly maxPingPongTurns: number;
+      readonly maxHops: number;
+      readonly maxChainRuns: number;
+    };
+  };
+  readonly tools: {
+    readonly filter: ToolFilter;
+    readonly visibility: VisibilityMode;
+    readonly agentToAgent: AgentToAgentSettings;
+    readonly history: { readonly maxTextChars: number; readonly maxBytes: number };
+    readonly exec: { readonly timeoutSeconds: number; readonly maxOutputBytes: number };
+  };
+  readonly owners: readonly string[];
+}
+
+/** The agent that gets what names no agent. */
+export function defaultAgent(settings: Settings): AgentSettings {
+  const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
+  if (found === undefined) throw new Error("settings without an agent");
+  return found;
+}
+
+export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {
+  return settings.agents.find((agent) => agent.id === agentId);
+}

@@ -1,0 +1,190 @@
+// Owns the tables as the query builder sees them. Times are ms since 1970, flags are 0 or 1, `*_json` is JSON text.
+// One text for both databases: only types that SQLite and PostgreSQL share.
+
+import type { Generated } from "kysely";
+
+export interface SessionTable {
+  key: string;
+  session_id: string;
+  agent_id: string;
+  kind: string;
+  label: string | null;
+  display_name: string | null;
+  created_at: number;
+  updated_at: number;
+  archived_at: number | null;
+  spawned_by: string | null;
+  spawn_depth: number;
+  external: number;
+  model: string | null;
+  thinking_level: string | null;
+  verbose_level: string | null;
+  send_policy: string | null;
+  system_sent: number;
+  aborted_last_run: number;
+  input_tokens: number;
+  output_tokens: number;
+  total_tokens: number;
+  context_tokens: number;
+  last_channel: string | null;
+  last_to: string | null;
+  last_account_id: string | null;
+  last_thread_id: string | null;
+  group_channel: string | null;
+  /** The number that the next accepted run gets: its row lock makes commit order = number order (I3). */
+  next_lane_seq: Generated<number>;
+}
+
+/** Every transcript a session ever had, so that an id from before a reset names the current one. */
+export interface SessionIdTable {
+  session_id: string;
+  session_key: string;
+  created_at: number;
+}
+
+export interface MessageTable {
+  /** Rises over the whole store; the order inside one transcript. */
+  seq: Generated<number>;
+  id: string;
+  session_id: string;
+  session_key: string;
+  run_id: string | null;
+  /** `user | assistant | toolResult | compaction`. */
+  role: string;
+  entry_json: string;
+  created_at: number;
+}
+
+export interface RunTable {
+  run_id: string;
+  session_key: string;
+  session_id: string;
+  agent_id: string;
+  lane_seq: number;
+  kind: string;
+  state: string;
+  input_json: string;
+  chain_id: string;
+  hop: number;
+  attempt: number;
+  crashes: number;
+  owner: string | null;
+  accepted_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+  timeout_ms: number;
+  route_json: string | null;
+  flow_id: string | null;
+  flow_step: string | null;
+  flow_turn: number | null;
+  parent_run_id: string | null;
+  call_id: string | null;
+  reply: string | null;
+  code: string | null;
+  error: string | null;
+  usage_json: string | null;
+  model: string | null;
+}
+
+/** A run that waits for another: the edges of the wait graph while `state` is `open`. */
+export interface WaitTable {
+  /** The waiting tool call. */
+  call_id: string;
+  waiter_run_id: string;
+  waiter_session_key: string;
+  target_run_id: string;
+  target_session_key: string;
+  /** `open | answered | ended`: `ended` = the waiter stopped waiting first. */
+  state: string;
+  deadline_at: number;
+}
+
+/** One conversation between two sessions, from the accepted send to its end. */
+export interface FlowTable {
+  flow_id: string;
+  chain_id: string;
+  requester_key: string;
+  requester_session_id: string;
+  requester_run_id: string | null;
+  target_key: string;
+  /** `open | ended`. */
+  state: string;
+  turns_max: number;
+  request_text: string;
+  round1_reply: string | null;
+  latest_reply: string | null;
+  created_at: number;
+  ended_at: number | null;
+  end_reason: string | null;
+}
+
+/** How many runs a chain has had (I8). */
+export interface ChainTable {
+  chain_id: string;
+  runs: number;
+}
+
+export interface DeliveryTable {
+  id: string;
+  /** Rises over the whole store: one route goes in order. */
+  seq: Generated<number>;
+  session_key: string;
+  run_id: string | null;
+  /** `announce | send`. */
+  kind: string;
+  /** Canonical text of the route, for order. */
+  route_key: string;
+  route_json: string;
+  text: string;
+  /** `pending | sent | failed | skipped`. */
+  state: string;
+  code: string | null;
+  error: string | null;
+  attempts: number;
+  /** An attempt that was begun and not yet known to have ended. */
+  attempt_open: number;
+  next_attempt_at: number;
+  created_at: number;
+  settled_at: number | null;
+  dismissed_at: number | null;
+}
+
+export interface LedgerTable {
+  seq: Generated<number>;
+  run_id: string;
+  session_key: string;
+  agent_id: string;
+  provider: string;
+  model: string;
+  input: number;
+  output: number;
+  cache_read: number;
+  cache_write: number;
+  total_tokens: number;
+  cost: number;
+  at: number;
+}
+
+/** The same key gives the same answer, also after a restart. */
+export interface IdempotencyTable {
+  key: string;
+  /** Which token asked: a hash, never the token. */
+  caller: string;
+  method: string;
+  params_hash: string;
+  answer_json: string;
+  created_at: number;
+}
+
+export interface Tables {
+  sessions: SessionTable;
+  session_ids: SessionIdTable;
+  messages: MessageTable;
+  runs: RunTable;
+  waits: WaitTable;
+  flows: FlowTable;
+  chains: ChainTable;
+  deliveries: DeliveryTable;
+  ledger: LedgerTable;
+  idempotency: IdempotencyTable;
+}

@@ -52,6 +52,12 @@ export const CODES = {
   invalid_thinking: form("error", "INVALID_REQUEST", 400),
   idempotency_conflict: form("error", "CONFLICT", 409),
   delivery_state: form("error", "CONFLICT", 409),
+  path_outside: form("forbidden", "FORBIDDEN", 403),
+  file_not_found: form("error", "NOT_FOUND", 404),
+  file_problem: form("error", "CONFLICT", 409),
+  exec_timeout: form("error", "AGENT_TIMEOUT", 504),
+  exec_failed: form("error", "UNAVAILABLE", 500),
+  invalid_config: form("error", "INVALID_REQUEST", 400),
   channel_unknown: form("error", "NOT_LINKED", 400),
   queue_full: form("error", "UNAVAILABLE", 429),
   too_large: form("error", "INVALID_REQUEST", 413),
@@ -61,6 +67,8 @@ export const CODES = {
   run_failed: form("error", "UNAVAILABLE", 502),
   run_timeout: form("error", "AGENT_TIMEOUT", 504),
   run_aborted: form("error", "CONFLICT", 409),
+  session_reset: form("error", "CONFLICT", 409),
+  session_deleted: form("error", "CONFLICT", 409),
   internal: form("error", "UNAVAILABLE", 500),
 } as const satisfies Record<string, CodeForms>;
 

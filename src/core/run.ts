@@ -32,6 +32,8 @@ export interface RunInput {
   readonly context?: string;
   /** For this run only. */
   readonly thinking?: string;
+  /** With kind `append`: written as an assistant message (`stopReason: "injected"`), not as a user message. */
+  readonly injected?: boolean;
 }
 
 /** Why and when a run ended. */

@@ -1,7 +1,7 @@
 // Owns the shape of the settings as every part sees them: complete, checked and frozen.
 // `config.ts` makes one from file and environment; nothing here has a default of its own.
 
-import type { SendOverride } from "./session.ts";
+import type { SendOverride, Session } from "./session.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
 export type VisibilityMode = (typeof VISIBILITY_MODES)[number];
@@ -81,6 +81,10 @@ export interface AgentSettings {
   /** Put behind the runtime's own system prompt. */
   readonly instructions?: string;
   readonly tools: ToolFilter;
+  readonly subagents: {
+    /** Agent ids that it may name besides its own, `*` for any (`agents.list[].subagents.allowAgents`, else the defaults'). */
+    readonly allowAgents: readonly string[];
+  };
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
@@ -133,7 +137,14 @@ export interface Settings {
     readonly visibility: VisibilityMode;
     readonly agentToAgent: AgentToAgentSettings;
     readonly history: { readonly maxTextChars: number; readonly maxBytes: number };
-    readonly exec: { readonly timeoutSeconds: number; readonly maxOutputBytes: number };
+    readonly exec: {
+      /** The longest that one command may run. */
+      readonly timeoutSeconds: number;
+      /** What of a command's output the model gets, head and tail together. */
+      readonly maxOutputBytes: number;
+      /** Where commands are found (`PATH`); unset: the system's usual places. */
+      readonly searchPath?: string;
+    };
   };
   readonly owners: readonly string[];
 }
@@ -147,4 +158,19 @@ export function defaultAgent(settings: Settings): AgentSettings {
 
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {
   return settings.agents.find((agent) => agent.id === agentId);
+}
+
+/** The agent whose settings a session has; the default one where its own is not configured any more. */
+export function agentOf(settings: Settings, session: Pick<Session, "agentId">): AgentSettings {
+  return findAgent(settings, session.agentId) ?? defaultAgent(settings);
+}
+
+/** The model that a run in this session starts with. */
+export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "model">): string {
+  return session.model ?? agentOf(settings, session).model;
+}
+
+/** The thinking level that a run in this session starts with. */
+export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
+  return session.thinkingLevel ?? agentOf(settings, session).thinking;
 }

@@ -1,9 +1,11 @@
 // Owns the tables as the query builder sees them. Times are ms since 1970, flags are 0 or 1, `*_json` is JSON text.
 // One text for both databases: only types that SQLite and PostgreSQL share.
 
-import type { Generated } from "kysely";
+import type { ColumnType, Generated } from "kysely";
 
 export interface SessionTable {
+  /** Never changes; ties the row to its full-text entry. */
+  row_id: Generated<number>;
   key: string;
   session_id: string;
   agent_id: string;
@@ -13,6 +15,8 @@ export interface SessionTable {
   created_at: number;
   updated_at: number;
   archived_at: number | null;
+  /** 1 while `archived_at` is set: kept by the database, so that lists can be read in index order. */
+  archived: ColumnType<number, never, never>;
   spawned_by: string | null;
   spawn_depth: number;
   external: number;

@@ -1,0 +1,27 @@
+// Owns what a channel is to the outbox: a place that takes text and says whether it has it.
+
+import type { Route } from "../core/session.ts";
+
+export interface OutgoingMessage {
+  /** The same at every attempt: a channel that can de-duplicate does so by it. */
+  readonly deliveryId: string;
+  readonly sessionKey: string;
+  readonly runId?: string;
+  readonly route: Route;
+  readonly text: string;
+}
+
+/** What became of one attempt (I5). */
+export type DeliveryOutcome =
+  | { readonly kind: "sent" }
+  /** Certainly not delivered; may be tried again. */
+  | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
+  /** Certainly not delivered, and never will be. */
+  | { readonly kind: "refused"; readonly error: string };
+
+export interface Channel {
+  readonly id: string;
+  /** Whether a second attempt with the same delivery id shows the text once. */
+  readonly deduplicates: boolean;
+  deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
+}

@@ -1,0 +1,27 @@
+// Owns the channel `webchat`: clients on our own socket. Its text is in the transcript already (a row), so a
+// delivery is the live event that shows it; whoever is not connected reads it there later.
+
+import type { Bus } from "../engine/bus.ts";
+import type { Clock } from "../world.ts";
+import type { Channel } from "./channel.ts";
+
+export const WEBCHAT = "webchat";
+
+export function createWebchat(bus: Bus, clock: Clock): Channel {
+  return {
+    id: WEBCHAT,
+    deduplicates: true,
+    async deliver(message) {
+      const { deliveryId, runId, text } = message;
+      bus.publish({
+        kind: "delivered",
+        deliveryId,
+        sessionKey: message.route.to,
+        text,
+        atMs: clock.now(),
+        ...(runId === undefined ? {} : { runId }),
+      });
+      return { kind: "sent" };
+    },
+  };
+}

@@ -1,0 +1,108 @@
+// Owns how much of a transcript one answer holds (SPEC 3, sessions_history).
+// H1: the answer is never over the byte cap, measured as the JSON array in UTF-8.
+// H2: nothing is left out silently: `truncated`, `droppedMessages` and the cut text itself say so.
+
+import type { Message } from "./message.ts";
+
+export interface HistoryLimits {
+  /** Characters of one text, the note about the cut included. */
+  readonly maxTextChars: number;
+  /** Bytes of the JSON array of messages. */
+  readonly maxBytes: number;
+}
+
+export interface CutHistory {
+  readonly messages: Message[];
+  /** Something was cut or dropped. */
+  readonly truncated: boolean;
+  readonly droppedMessages: number;
+  /** Bytes of the JSON array of `messages`. */
+  readonly bytes: number;
+}
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+/** The beginning of a text with a note of what is missing, both together within `max` characters. */
+function cutText(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const note = ` … [cut: ${text.length} characters in all]`;
+  const kept = text.slice(0, Math.max(0, max - note.length));
+  // Half of a surrogate pair is no character.
+  const last = kept.charCodeAt(kept.length - 1);
+  const clean = last >= 0xd800 && last <= 0xdbff ? kept.slice(0, -1) : kept;
+  return (clean + note).slice(0, max);
+}
+
+const DEPTH_MAX = 64;
+
+/** Any JSON with each of its strings cut. The same object comes back if nothing was too long. */
+function cutStrings<T>(value: T, max: number, depth = 0): T {
+  if (typeof value === "string") return cutText(value, max) as T;
+  if (typeof value !== "object" || value === null || depth >= DEPTH_MAX) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => cutStrings(item, max, depth + 1));
+    return items.every((item, at) => item === value[at]) ? value : (items as T);
+  }
+  const fields = Object.entries(value).map(
+    ([name, item]) => [name, cutStrings(item, max, depth + 1)] as const,
+  );
+  const same = fields.every(([name, item]) => item === (value as Record<string, unknown>)[name]);
+  return same ? value : (Object.fromEntries(fields) as T);
+}
+
+/** One message alone over the cap: its shape and the beginning of its text, if that fits. */
+function shrink(message: Message, maxBytes: number): Message | undefined {
+  const whole = bytesOf(message);
+  const text = message.content
+    .map((block) => (block.type === "text" ? block.text : ""))
+    .join("\n")
+    .trim();
+  const note = `[message of ${whole} bytes cut to fit]`;
+  const shell = (kept: string): Message => {
+    const content = [{ type: "text" as const, text: kept === "" ? note : `${note} ${kept}` }];
+    if (message.role === "user")
+      return { id: message.id, role: "user", content, timestamp: message.timestamp };
+    if (message.role === "assistant") {
+      const { errorMessage: _, ...rest } = message;
+      return { ...rest, content };
+    }
+    const { details: _, ...rest } = message;
+    return { ...rest, content };
+  };
+  const room = maxBytes - bytesOf(shell("")) - 1;
+  if (room < 0) return undefined;
+  // JSON may spend six bytes on one character: halve until it fits.
+  for (let chars = Math.min(text.length, room); chars > 0; chars = Math.floor(chars / 2)) {
+    const smaller = shell(text.slice(0, chars).toWellFormed());
+    if (bytesOf(smaller) <= maxBytes) return smaller;
+  }
+  return shell("");
+}
+
+/** The newest messages that fit, oldest first. One that alone is over the cap is shrunk, not dropped. */
+export function cutHistory(messages: readonly Message[], limits: HistoryLimits): CutHistory {
+  const kept: Message[] = [];
+  let truncated = false;
+  let bytes = 2; // The brackets.
+  for (const message of messages.toReversed()) {
+    const content = cutStrings(message.content, limits.maxTextChars);
+    let cut = content === message.content ? message : ({ ...message, content } as Message);
+    if (cut.role === "toolResult") {
+      const details = cutStrings(cut.details, limits.maxTextChars);
+      if (details !== cut.details) cut = { ...cut, details };
+    }
+    const comma = kept.length > 0 ? 1 : 0;
+    if (kept.length === 0 && bytes + bytesOf(cut) > limits.maxBytes) {
+      const smaller = shrink(cut, limits.maxBytes - bytes);
+      if (smaller === undefined) break;
+      cut = smaller;
+    }
+    const size = bytesOf(cut) + comma;
+    if (bytes + size > limits.maxBytes) break;
+    if (cut !== message) truncated = true;
+    bytes += size;
+    kept.push(cut);
+  }
+  const droppedMessages = messages.length - kept.length;
+  return { messages: kept.reverse(), truncated: truncated || droppedMessages > 0, droppedMessages, bytes };
+}

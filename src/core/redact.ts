@@ -1,0 +1,150 @@
+// Owns what is masked when a transcript or a log line leaves the gateway (I14). What is stored stays whole.
+// RD1: masking twice is masking once.
+// RD2: only what looks like a credential is touched: ordinary prose passes unchanged.
+// RD3: time is linear in the text: every repetition that can fail is bounded.
+
+import type { Message } from "./message.ts";
+
+const MASK = "[redacted]";
+
+/** Names whose value is a credential, wherever they stand at the end of a longer name (`DB_PASSWORD`). */
+const SECRET_NAME =
+  "(?:password|passwd|passphrase|pwd|secret|token|credentials?|access[_-]?key[_-]?id" +
+  "|(?:api|access|private|secret|signing|encryption)[_-]?key)";
+
+const SECRET_FIELD = new RegExp(`${SECRET_NAME}$`, "i");
+
+interface Mask {
+  readonly find: RegExp;
+  readonly put: string;
+}
+
+const whole = (find: RegExp): Mask => ({ find, put: MASK });
+
+/** A secret's name, then `shape`, whose first group ends before the value. */
+const named = (shape: string, put = `$1${MASK}`): Mask => ({
+  find: new RegExp(`(${SECRET_NAME}${shape}`, "gi"),
+  put,
+});
+
+/** Variables and calls of a program are no values. */
+const PLAIN = "(?![$<{(%])";
+/** One character of a value without quotation marks. */
+const VALUE = "[^\\s\"'`,;&|<>()[\\]{}]";
+
+/** A token starts where no letter or digit stands before it: `task-…` is not `sk-…`. */
+const START = "(?<![A-Za-z0-9])";
+const token = (shape: string): Mask => whole(new RegExp(START + shape, "g"));
+
+const KEY_BEGIN = "-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
+
+const MASKS: readonly Mask[] = [
+  // Private keys: a whole block; then one whose end was cut off.
+  whole(new RegExp(`${KEY_BEGIN}(?:(?!-----)[^]){0,20000}-----END [A-Z0-9 ]{0,60}-----`, "g")),
+  whole(new RegExp(`${KEY_BEGIN}(?:(?:\\s|\\\\[nr]){1,4}[A-Za-z0-9+/=]{8,})+`, "g")),
+  // user:password@ in a URL: the password alone.
+  {
+    find: /\b([a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@?#]{0,256}:)(?![0-9]{1,5}[?#])[^\s/]{1,512}@/gi,
+    put: `$1${MASK}@`,
+  },
+  // JSON Web Tokens.
+  token("eyJ[\\w-]{8,4096}\\.[\\w-]{8,8192}\\.[\\w-]{8,}"),
+  // OpenAI, Anthropic and others that took over their shape. A digit is asked for: slugs of words have none.
+  token("sk-(?=[A-Za-z_-]{0,100}[0-9])[A-Za-z0-9_-]{16,}"),
+  token("[rsp]k_(?:live|test)_[A-Za-z0-9]{10,}"),
+  token("gh[pousr]_[A-Za-z0-9]{20,}"),
+  token("github_pat_[A-Za-z0-9_]{20,}"),
+  token("glpat-[A-Za-z0-9_-]{20,}"),
+  token("npm_[A-Za-z0-9]{30,}"),
+  token("hf_[A-Za-z0-9]{30,}"),
+  token("(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])"),
+  token("AIza[0-9A-Za-z_-]{35}"),
+  token("ya29\\.[0-9A-Za-z_-]{20,}"),
+  token("xox[a-z]-[A-Za-z0-9-]{10,}"),
+  token("xapp-[A-Za-z0-9-]{10,}"),
+  token("SG\\.[A-Za-z0-9_-]{16,64}\\.[A-Za-z0-9_-]{16,}"),
+  // Telegram and Discord bots. The first is met inside URLs, right behind the word "bot".
+  whole(/(?<![0-9])[0-9]{8,10}:(?![0-9a-f]{8}-)[A-Za-z0-9_-]{30,50}(?![A-Za-z0-9_-])/g),
+  token("[MNO][A-Za-z0-9_-]{22,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,}"),
+  // Headers. The scheme may be followed by prose ("bearer instruments"): a credential is no plain word.
+  {
+    find: new RegExp(
+      "((?:[Aa]uthorization|AUTHORIZATION)[\"']?[ \\t]{0,3}[:=][ \\t]{0,3}[\"']?[A-Za-z]{3,10}[ \\t]{1,3})" +
+        "(?=[^\\sA-Z0-9=]{0,100}[A-Z0-9=])[^\\s\"',;[]{6,}",
+      "g",
+    ),
+    put: `$1${MASK}`,
+  },
+  { find: /(\bbearer[ \t]{1,3})(?=[A-Za-z._~+/=-]{0,100}[0-9])[A-Za-z0-9._~+/=-]{12,}/gi, put: `$1${MASK}` },
+  // name = "value" and "name": "value".
+  named(`["']?[ \\t]{0,3}[:=][ \\t]{0,3})(["'])(?:(?!\\2)[^\\\\\\n]|\\\\.){1,8192}\\2`, `$1$2${MASK}$2`),
+  // The same inside a JSON string, where the quotation marks are escaped.
+  named(`\\\\{1,3}["'][ \\t]{0,3}:[ \\t]{0,3}\\\\{1,3}["'])[^"'\\\\\\n]{1,4096}`),
+  // name=value.
+  named(`[ \\t]{0,3}=)${PLAIN}(?=(${VALUE}{6,4096}))\\2(?!\\()`),
+  // name: value and name = value. Prose has words there; a credential has a digit, or is longer than a word.
+  named(
+    "[ \\t]{0,3}[:=][ \\t]{1,3})" +
+      `(?=[^\\s0-9]{0,100}[0-9]|${VALUE}{24})${PLAIN}(?=(${VALUE}{8,4096}))\\2(?!\\()`,
+  ),
+];
+
+/** The text with everything that looks like a credential masked. */
+export function redactSecrets(text: string): string {
+  return MASKS.reduce((masked, { find, put }) => masked.replace(find, put), text);
+}
+
+const DEPTH_MAX = 64;
+
+/** JSON with its strings masked; the value of a field named like a secret is masked whatever it is. */
+function redactJson(value: unknown, field: string, depth: number): unknown {
+  if (typeof value === "string") {
+    return SECRET_FIELD.test(field) && value !== "" ? MASK : redactSecrets(value);
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= DEPTH_MAX) return MASK;
+  if (Array.isArray(value)) return value.map((item) => redactJson(item, field, depth + 1));
+  const isImage = "type" in value && value.type === "image";
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) =>
+      isImage && name === "data" ? [name, ""] : [name, redactJson(item, name, depth + 1)],
+    ),
+  );
+}
+
+type Block = Message["content"][number];
+
+function redactBlock(block: Block): Block {
+  switch (block.type) {
+    case "text":
+      return { type: "text", text: redactSecrets(block.text) };
+    case "thinking":
+      return {
+        type: "thinking",
+        thinking: redactSecrets(block.thinking),
+        ...(block.redacted === undefined ? {} : { redacted: block.redacted }),
+      };
+    case "image":
+      return { type: "image", data: "", mimeType: block.mimeType };
+    case "toolCall":
+      return {
+        type: "toolCall",
+        id: block.id,
+        name: block.name,
+        arguments: redactJson(block.arguments, "", 0) as Record<string, unknown>,
+      };
+  }
+}
+
+/** A message on its way out: credentials masked, image data and providers' signatures left out. */
+export function redactMessage(message: Message): Message {
+  const content = message.content.map(redactBlock);
+  const more: Record<string, unknown> = {};
+  if (message.role === "assistant" && message.errorMessage !== undefined) {
+    more.errorMessage = redactSecrets(message.errorMessage);
+  }
+  if (message.role === "toolResult" && message.details !== undefined) {
+    more.details = redactJson(message.details, "", 0);
+  }
+  return { ...message, content, ...more } as Message;
+}

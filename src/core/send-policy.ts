@@ -1,0 +1,53 @@
+// Owns the send policy: may text be sent into, or leave, a session.
+// SP1: a session's own setting goes before the rules.
+// SP2: a matching deny always wins, else a matching allow, else the default.
+
+import { matchesPattern } from "./pattern.ts";
+import type { SendOverride } from "./session.ts";
+import type { ChatType, SendPolicySettings, SendRule } from "./settings.ts";
+
+/** `error` names the setting that decided. */
+export type SendVerdict = { readonly allowed: true } | { readonly allowed: false; readonly error: string };
+
+export interface SendQuestion {
+  /** The session's own `sendPolicy`; absent: inherit. */
+  readonly override?: SendOverride | undefined;
+  readonly channel: string;
+  /** Every type that the session counts as: a thread is `thread` and its parent's type. */
+  readonly chatTypes: readonly ChatType[];
+}
+
+function ruleMatches(rule: SendRule, question: SendQuestion): boolean {
+  const { channel, chatType } = rule.match;
+  if (channel !== undefined && !matchesPattern(channel.toLowerCase(), question.channel.toLowerCase())) {
+    return false;
+  }
+  return chatType === undefined || question.chatTypes.includes(chatType);
+}
+
+function denied(because: string): SendVerdict {
+  return { allowed: false, error: `send blocked by session policy: ${because}` };
+}
+
+function describeMatch({ match }: SendRule): string {
+  const named = Object.entries(match).filter(([, value]) => value !== undefined);
+  return named.length === 0 ? "every session" : named.map(([name, value]) => `${name} "${value}"`).join(", ");
+}
+
+/** Asked before a run is admitted and before a reply leaves through a channel. */
+export function decideSend(question: SendQuestion, policy: SendPolicySettings): SendVerdict {
+  if (question.override === "allow") return { allowed: true };
+  if (question.override === "deny") {
+    return denied('the session\'s own sendPolicy is "deny"; an operator can clear it with sessions.patch');
+  }
+  const matching = policy.rules.filter((rule) => ruleMatches(rule, question));
+  const deny = matching.find((rule) => rule.action === "deny");
+  if (deny !== undefined) {
+    const at = policy.rules.indexOf(deny);
+    return denied(`session.sendPolicy.rules[${at}] denies ${describeMatch(deny)}`);
+  }
+  if (matching.length > 0 || policy.default === "allow") return { allowed: true };
+  return denied(
+    'session.sendPolicy.default is "deny" and no rule in session.sendPolicy.rules allows this session',
+  );
+}

@@ -1,0 +1,355 @@
+// Owns the text of a session key: read, made canonical, shown, and what a key alone says about its session.
+// It leaves to others whether a session exists (store) and who may touch it (visibility.ts).
+// K1: parseKey(formatKey(x)) = x, and canonicalKey is idempotent: one session has one canonical key.
+// K2: what an outside id contains never changes a key's form: separators and what nobody sees are encoded.
+// K3: earlier spellings are read, never written.
+
+import { fail, ok, type Result } from "./errors.ts";
+import type { Route, Session, SessionKind } from "./session.ts";
+import type { ChatType } from "./settings.ts";
+
+/** The settings that decide what a key means. */
+export interface KeyRules {
+  /** Last part of a main session's key. Default "main". */
+  readonly mainKey: string;
+  readonly scope: "per-sender" | "global";
+  readonly defaultAgentId: string;
+}
+
+/** A key taken apart. Ids are decoded: exactly what the outside world calls them. */
+export type ParsedKey =
+  | { readonly form: "main"; readonly agentId: string; readonly name: string }
+  | {
+      readonly form: "group" | "channel";
+      readonly agentId: string;
+      readonly channel: string;
+      readonly id: string;
+      readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string };
+    }
+  | { readonly form: "dm"; readonly agentId: string; readonly channel: string; readonly peer: string }
+  | { readonly form: "chat" | "subagent"; readonly agentId: string; readonly id: string }
+  | {
+      readonly form: "external";
+      readonly agentId: string;
+      readonly client: "mcp" | "acp" | "openai";
+      readonly id: string;
+    }
+  | { readonly form: "cron" | "hook" | "node"; readonly id: string }
+  | { readonly form: "global" };
+
+const KEY_CHARS_MAX = 512;
+
+/** What a refused key could have looked like. */
+export const VALID_KEY_FORMS: readonly string[] = [
+  "main",
+  "agent:<agentId>:main",
+  "agent:<agentId>:<channel>:group:<id>",
+  "agent:<agentId>:<channel>:channel:<id>",
+  "agent:<agentId>:<channel>:(group|channel):<id>:(thread|topic):<id>",
+  "agent:<agentId>:<channel>:dm:<peer>",
+  "agent:<agentId>:chat:<uuid>",
+  "agent:<agentId>:(mcp|acp|openai):<id>",
+  "agent:<agentId>:subagent:<uuid>",
+  "cron:<jobId>",
+  "hook:<id>",
+  "node-<nodeId>",
+];
+
+const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
+const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
+/** First words of keys: a channel of that name would make keys ambiguous. */
+const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
+
+// White space, control characters, characters that nobody sees (they would make two keys look the same), and
+// lone surrogates, which no store keeps. Spelled out, because a key must not change with the Unicode version.
+const UNSEEN =
+  "\\u00AD\\u061C\\u180E\\u200B-\\u200F\\u202A-\\u202E\\u2060-\\u206F\\uFFF9-\\uFFFB\\u{E0000}-\\u{E007F}";
+const ENCODED_CHARS = new RegExp(`[%:\\s\\p{Cc}\\p{Cs}${UNSEEN}]`, "gu");
+const BAD_ESCAPE = /%(?![0-9a-f]{2}|ud[89a-f][0-9a-f]{2})/i;
+const ESCAPES = /%u([0-9a-f]{4})|(?:%[0-9a-f]{2})+/gi;
+
+/** True for a canonical agent id: 1–64 of `[a-z0-9_-]`, lower case. */
+export function isAgentId(text: string): boolean {
+  return AGENT_ID.test(text);
+}
+
+/** An outside id (group, peer, job, node) as it stands in a key. Case is kept; nothing is lost. */
+export function encodeOutsideId(id: string): string {
+  return id.replace(ENCODED_CHARS, (char) => {
+    if (char.isWellFormed()) {
+      // encodeURIComponent leaves no character of the list as it is, so every one of them is escaped here.
+      return encodeURIComponent(char);
+    }
+    return `%u${char.charCodeAt(0).toString(16).toUpperCase()}`;
+  });
+}
+
+function decodeOutsideId(text: string): string | undefined {
+  if (text === "" || BAD_ESCAPE.test(text)) return undefined;
+  try {
+    return text.replace(ESCAPES, (run: string, unit: string | undefined) =>
+      unit === undefined ? decodeURIComponent(run) : String.fromCharCode(Number.parseInt(unit, 16)),
+    );
+  } catch {
+    return undefined; // The escapes are not UTF-8.
+  }
+}
+
+function isChannelId(text: string): boolean {
+  return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
+}
+
+function malformed(text: string): ReturnType<typeof fail> {
+  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  const why =
+    text.length > KEY_CHARS_MAX
+      ? `a session key has at most ${KEY_CHARS_MAX} characters`
+      : "it has none of the valid forms";
+  return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
+    hint:
+      `Valid forms: ${VALID_KEY_FORMS.join(", ")}. In an id ":", "%" and white space are percent-encoded. ` +
+      "sessions_list shows the keys that you can use.",
+    details: { validForms: VALID_KEY_FORMS },
+  });
+}
+
+/** Reads a canonical key, forgiving case in its fixed words and needless escapes. Aliases: `canonicalKey`. */
+export function parseKey(text: string): Result<ParsedKey> {
+  const trimmed = text.trim();
+  const parsed = trimmed.length > KEY_CHARS_MAX ? undefined : readKey(trimmed);
+  if (parsed === undefined) return malformed(trimmed);
+  const canonical = formatKey(parsed);
+  return canonical.length > KEY_CHARS_MAX ? malformed(canonical) : ok(parsed);
+}
+
+function readKey(text: string): ParsedKey | undefined {
+  if (text.toLowerCase() === "global") return { form: "global" };
+  const parts = text.split(":");
+  const head = (parts[0] ?? "").toLowerCase();
+  if (head === "agent") return readAgentKey((parts[1] ?? "").toLowerCase(), parts.slice(2));
+  if (head === "cron" || head === "hook") {
+    const id = parts.length === 2 ? decodeOutsideId(parts[1] ?? "") : undefined;
+    return id === undefined ? undefined : { form: head, id };
+  }
+  if (head.startsWith("node-") && parts.length === 1) {
+    const id = decodeOutsideId(text.slice("node-".length));
+    return id === undefined ? undefined : { form: "node", id };
+  }
+  return undefined;
+}
+
+function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
+  if (!isAgentId(agentId)) return undefined;
+  const first = (rest[0] ?? "").toLowerCase();
+  if (rest.length === 1) {
+    const name = decodeOutsideId(rest[0] ?? "");
+    return name === undefined ? undefined : { form: "main", agentId, name };
+  }
+  if (rest.length === 2) {
+    const id = decodeOutsideId(rest[1] ?? "");
+    if (id === undefined) return undefined;
+    if (first === "chat" || first === "subagent") return { form: first, agentId, id };
+    if (first === "mcp" || first === "acp" || first === "openai") {
+      return { form: "external", agentId, client: first, id };
+    }
+    return undefined;
+  }
+  return readChannelKey(agentId, first, rest);
+}
+
+function readChannelKey(agentId: string, channel: string, rest: readonly string[]): ParsedKey | undefined {
+  const form = (rest[1] ?? "").toLowerCase();
+  const id = decodeOutsideId(rest[2] ?? "");
+  if (!isChannelId(channel) || id === undefined) return undefined;
+  if (form === "dm" && rest.length === 3) return { form, agentId, channel, peer: id };
+  if (form !== "group" && form !== "channel") return undefined;
+  if (rest.length === 3) return { form, agentId, channel, id };
+  const kind = (rest[3] ?? "").toLowerCase();
+  const threadId = decodeOutsideId(rest[4] ?? "");
+  if (rest.length !== 5 || (kind !== "thread" && kind !== "topic") || threadId === undefined)
+    return undefined;
+  return { form, agentId, channel, id, thread: { kind, id: threadId } };
+}
+
+/** The canonical text. Over 512 characters is possible here; `parseKey` refuses such a key. */
+export function formatKey(parsed: ParsedKey): string {
+  const id = encodeOutsideId;
+  switch (parsed.form) {
+    case "main":
+      return `agent:${parsed.agentId}:${id(parsed.name)}`;
+    case "group":
+    case "channel": {
+      const parent = `agent:${parsed.agentId}:${parsed.channel}:${parsed.form}:${id(parsed.id)}`;
+      return parsed.thread === undefined ? parent : `${parent}:${parsed.thread.kind}:${id(parsed.thread.id)}`;
+    }
+    case "dm":
+      return `agent:${parsed.agentId}:${parsed.channel}:dm:${id(parsed.peer)}`;
+    case "chat":
+    case "subagent":
+      return `agent:${parsed.agentId}:${parsed.form}:${id(parsed.id)}`;
+    case "external":
+      return `agent:${parsed.agentId}:${parsed.client}:${id(parsed.id)}`;
+    case "cron":
+    case "hook":
+      return `${parsed.form}:${id(parsed.id)}`;
+    case "node":
+      return `node-${id(parsed.id)}`;
+    case "global":
+      return "global";
+  }
+}
+
+/** An earlier spelling as today's key, for the calling agent; any other text as it is. */
+function modernSpelling(text: string, agentId: string): string {
+  const parts = text.split(":");
+  const head = (parts[0] ?? "").toLowerCase();
+  const second = (parts[1] ?? "").toLowerCase();
+  if (head === "subagent") return `agent:${agentId}:${text}`;
+  if (head === "node" && parts.length === 2) return `node-${parts[1]}`;
+  if (isChannelId(head) && (second === "group" || second === "channel")) return `agent:${agentId}:${text}`;
+  return text;
+}
+
+/**
+ * The one canonical key that `text` means: `main`, a key, or an earlier spelling of one. `who` is the calling
+ * agent; for an operator, the default agent. The reserved words pass, so that the gate refuses them like any
+ * session that the caller does not see. A sessionId is not a key: it fails here.
+ */
+export function canonicalKey(text: string, who: { agentId: string }, rules: KeyRules): Result<string> {
+  const trimmed = text.trim();
+  const lower = trimmed.toLowerCase();
+  if (lower === "main" || trimmed === rules.mainKey) return ok(mainKeyOf(who.agentId, rules));
+  if (isReservedKey(lower)) return ok(lower);
+  const parsed = parseKey(modernSpelling(trimmed, who.agentId));
+  if (!parsed.ok) return malformed(trimmed);
+  const key = parsed.value;
+  if (key.form !== "main") return ok(formatKey(key));
+  const isMain = key.name === rules.mainKey || key.name.toLowerCase() === "main";
+  return isMain ? ok(mainKeyOf(key.agentId, rules)) : malformed(trimmed);
+}
+
+/** The key of an agent's main session; under scope `global` every agent has the same one. */
+export function mainKeyOf(agentId: string, rules: KeyRules): string {
+  return rules.scope === "global" ? "global" : formatKey({ form: "main", agentId, name: rules.mainKey });
+}
+
+/** How a key is shown: `main` to the agent whose main session it is. `undefined`: to an operator, in full. */
+export function displayKey(key: string, viewerAgentId: string | undefined, rules: KeyRules): string {
+  if (viewerAgentId === undefined) return key;
+  return key === "global" || key === mainKeyOf(viewerAgentId, rules) ? "main" : key;
+}
+
+/** What `sessions_list` calls the kind of a session. */
+export function kindOf(key: string, rules: KeyRules): SessionKind {
+  const parsed = readKey(key);
+  switch (parsed?.form) {
+    case "global":
+      return "main";
+    case "main":
+      return parsed.name === rules.mainKey ? "main" : "other";
+    case "group":
+    case "channel":
+      return "group";
+    case "cron":
+    case "hook":
+    case "node":
+      return parsed.form;
+    default:
+      return "other";
+  }
+}
+
+/** What `sessions_list` calls the channel of a session (SPEC 2). */
+export function channelOf(session: Session): string {
+  const parsed = readKey(session.key);
+  switch (parsed?.form) {
+    case "group":
+    case "channel":
+      return session.groupChannel ?? parsed.channel;
+    case "dm":
+      return session.lastRoute?.channel ?? parsed.channel;
+    case "cron":
+    case "hook":
+    case "node":
+      return "internal";
+    default:
+      return session.lastRoute?.channel ?? "unknown";
+  }
+}
+
+/** The agent that a key names; cron, hook and node sessions and `global` name none. */
+export function agentIdInKey(key: string): string | undefined {
+  const parsed = readKey(key);
+  return parsed !== undefined && "agentId" in parsed ? parsed.agentId : undefined;
+}
+
+/** `global` and `unknown`: never listed, returned or made by hand under these names. */
+export function isReservedKey(key: string): boolean {
+  return key === "global" || key === "unknown";
+}
+
+/** Where a group, room, thread or per-peer chat is, from its key alone. Other keys name no place. */
+export function routeOfKey(key: string): Route | undefined {
+  const parsed = readKey(key);
+  if (parsed?.form === "dm") return { channel: parsed.channel, to: parsed.peer };
+  if (parsed?.form !== "group" && parsed?.form !== "channel") return undefined;
+  const route = { channel: parsed.channel, to: parsed.id };
+  return parsed.thread === undefined ? route : { ...route, threadId: parsed.thread.id };
+}
+
+/**
+ * The chat types that a send rule may name to match this session. A thread is of its own type and of its
+ * parent's; sub-agents, external clients, cron, hook and node sessions are no chats: the list is empty.
+ */
+export function chatTypeOf(key: string): readonly ChatType[] {
+  const parsed = readKey(key);
+  switch (parsed?.form) {
+    case "main":
+    case "global":
+    case "dm":
+    case "chat":
+      return ["direct"];
+    case "group":
+      return parsed.thread === undefined ? ["group"] : ["thread", "group"];
+    case "channel":
+      return parsed.thread === undefined ? ["room"] : ["thread", "room"];
+    default:
+      return [];
+  }
+}
+
+function pairsOf(text: string): Map<string, number> {
+  const lower = ` ${text.toLowerCase().slice(0, KEY_CHARS_MAX)} `;
+  const pairs = new Map<string, number>();
+  for (let at = 0; at + 1 < lower.length; at += 1) {
+    const pair = lower.slice(at, at + 2);
+    pairs.set(pair, (pairs.get(pair) ?? 0) + 1);
+  }
+  return pairs;
+}
+
+/** Share of letter pairs in common, 0–1: linear, and forgiving of typos anywhere. */
+function likeness(a: Map<string, number>, b: Map<string, number>): number {
+  let common = 0;
+  let total = 0;
+  for (const count of b.values()) total += count;
+  for (const [pair, count] of a) {
+    common += Math.min(count, b.get(pair) ?? 0);
+    total += count;
+  }
+  return (2 * common) / total;
+}
+
+/** The `max` keys most like `wanted`, best first. Callers pass visible keys only. */
+export function closestKeys(wanted: string, keys: readonly string[], max: number): string[] {
+  const pairs = pairsOf(wanted);
+  const needle = wanted.trim().toLowerCase();
+  return keys
+    .map((key) => {
+      const holdsIt = needle.length >= 3 && key.toLowerCase().includes(needle);
+      return { key, score: likeness(pairs, pairsOf(key)) + (holdsIt ? 1 : 0) };
+    })
+    .sort((a, b) => b.score - a.score || (a.key < b.key ? -1 : 1))
+    .slice(0, Math.max(0, max))
+    .map(({ key }) => key);
+}

@@ -1,0 +1,219 @@
+// Owns the one gate (I9): may a viewer touch a session, by any tool and through any door.
+// V1: the answer depends on viewer, key, agent, ancestry and settings alone, so a refusal never tells whether
+//     a session exists: where its agent is not in the key, the refusal does not speak of that agent.
+// V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox clamp only
+//     narrows.
+// V3: `unknown` is never visible; `global` is visible to agents only while it is their main session.
+
+import { matchesPattern } from "./pattern.ts";
+import { agentIdInKey } from "./session-key.ts";
+import type { AgentToAgentSettings, TokenScope, VisibilityMode } from "./settings.ts";
+
+/** A session as a viewer. */
+export interface SessionIdentity {
+  readonly key: string;
+  readonly agentId: string;
+  readonly sandboxed: boolean;
+}
+
+/** Who looks: a session under the visibility rules, or an operator under its token's rights. */
+export type Viewer =
+  | ({ readonly kind: "session" } & SessionIdentity)
+  | {
+      readonly kind: "operator";
+      readonly scopes: readonly TokenScope[];
+      /** Key patterns with `*` that the token covers; absent: every session. */
+      readonly patterns?: readonly string[];
+      /** The operator acts as this session: both must be allowed. */
+      readonly as?: SessionIdentity;
+    };
+
+/** What is looked at. For a key without a row: no ancestors, the key's agent, "" where the key names none. */
+export interface Target {
+  readonly key: string;
+  readonly agentId: string;
+  readonly archived: boolean;
+  /** The `spawnedBy` chain, nearest first. */
+  readonly ancestors: readonly string[];
+}
+
+export interface AccessRules {
+  readonly mode: VisibilityMode;
+  readonly agentToAgent: AgentToAgentSettings;
+  /** What a sandboxed session sees: at most its tree, or whatever the mode says. */
+  readonly sandboxClamp: "spawned" | "all";
+  /** `session.scope`. Under "global" the session `global` is every agent's own. Default "per-sender". */
+  readonly scope?: "per-sender" | "global";
+}
+
+export type Access =
+  | "list"
+  | "read"
+  | "search"
+  | "send"
+  | "spawn"
+  | "status"
+  | "events"
+  | "deliveries"
+  | "counts";
+
+export type Verdict =
+  | { readonly allowed: true }
+  | {
+      readonly allowed: false;
+      readonly code: "not_visible" | "agent_to_agent" | "missing_scope";
+      readonly error: string;
+      /** The settings, with the values, that would allow it; empty: none would. */
+      readonly settings: string[];
+    };
+
+type Refusal = Extract<Verdict, { allowed: false }>;
+
+const ALLOWED: Verdict = { allowed: true };
+
+const SCOPE_NEEDED: Readonly<Record<Access, TokenScope>> = {
+  list: "operator.read",
+  read: "operator.read",
+  search: "operator.read",
+  status: "operator.read",
+  events: "operator.read",
+  counts: "operator.read",
+  send: "operator.write",
+  spawn: "operator.write",
+  deliveries: "operator.admin",
+};
+
+/** Each scope contains the ones before it. */
+const SCOPE_ORDER: readonly TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
+
+/** True if one of the token's scopes is the one needed or contains it. */
+export function hasScope(scopes: readonly TokenScope[], needed: TokenScope): boolean {
+  return scopes.some((scope) => SCOPE_ORDER.indexOf(scope) >= SCOPE_ORDER.indexOf(needed));
+}
+
+/** May `viewer` do this to `target`? The only place where this is answered. */
+export function decideAccess(access: Access, viewer: Viewer, target: Target, rules: AccessRules): Verdict {
+  if (target.key === "unknown") return refuse("not_visible", target, "no setting makes it visible", []);
+  if (viewer.kind === "session") return decideForSession(viewer, target, rules);
+  const needed = SCOPE_NEEDED[access];
+  if (!hasScope(viewer.scopes, needed)) {
+    return {
+      allowed: false,
+      code: "missing_scope",
+      error: `this token lacks the scope ${needed}: it is set by gateway.auth.tokens[].scopes`,
+      settings: [`gateway.auth.tokens[].scopes: ["${needed}"]`],
+    };
+  }
+  if (viewer.patterns !== undefined && !matchesAny(viewer.patterns, target.key)) {
+    const setting = "gateway.auth.tokens[].sessions";
+    return refuse("not_visible", target, `the token does not cover it: see ${setting}`, [setting]);
+  }
+  return viewer.as === undefined ? ALLOWED : decideForSession(viewer.as, target, rules);
+}
+
+function decideForSession(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
+  if (target.archived) return refuse("not_visible", target, "agents do not see archived sessions", []);
+  if (target.key === viewer.key) return ALLOWED;
+  const mode = effectiveMode(viewer, rules);
+  if (mode !== "self" && target.ancestors.includes(viewer.key)) return ALLOWED;
+  if (target.key === "global" && rules.scope !== "global") {
+    return refuse("not_visible", target, 'it exists only with session.scope: "global"', [
+      'session.scope: "global"',
+    ]);
+  }
+  const ownAgent = target.agentId === viewer.agentId || target.key === "global";
+  if (ownAgent && (mode === "agent" || mode === "all")) return ALLOWED;
+  if (mode !== "all") return refuseByMode(viewer, target, rules);
+  if (agentToAgentAdmits(rules.agentToAgent, viewer.agentId, target.agentId)) return ALLOWED;
+  const settings = agentToAgentSettings(viewer, target, rules.agentToAgent);
+  return refuse("agent_to_agent", target, `it would need ${settings.join(" and ")}`, settings);
+}
+
+/** The mode that counts for this viewer: a sandboxed one is clamped to its tree, never widened. */
+export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): VisibilityMode {
+  const clamped = viewer.sandboxed && rules.sandboxClamp === "spawned";
+  return clamped && rules.mode !== "self" ? "tree" : rules.mode;
+}
+
+function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string): boolean {
+  if (!rule.enabled) return false;
+  return rule.allow.length === 0 || (matchesAny(rule.allow, from) && matchesAny(rule.allow, to));
+}
+
+function matchesAny(patterns: readonly string[], text: string): boolean {
+  return patterns.some((pattern) => matchesPattern(pattern, text));
+}
+
+function refuse(code: Refusal["code"], target: Target, because: string, settings: string[]): Refusal {
+  return { allowed: false, code, error: `session ${target.key} is not visible here: ${because}`, settings };
+}
+
+/** What agent-to-agent settings lack. Speaks of the target's agent only if its key names it (V1). */
+function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: AgentToAgentSettings): string[] {
+  const other = agentIdInKey(target.key);
+  const settings: string[] = [];
+  if (!rule.enabled) settings.push("tools.agentToAgent.enabled: true");
+  if (rule.allow.length > 0) {
+    const parties = [viewer.agentId, ...(other === undefined ? [] : [other])];
+    const missing = parties.filter((agentId) => !matchesAny(rule.allow, agentId));
+    if (other === undefined) settings.push("tools.agentToAgent.allow with the agents of both sessions");
+    else if (missing.length > 0) settings.push(`tools.agentToAgent.allow with ${JSON.stringify(missing)}`);
+  }
+  return settings;
+}
+
+function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRules): Refusal {
+  const other = target.key === "global" ? viewer.agentId : agentIdInKey(target.key);
+  const settings: string[] = [];
+  const wanted = other === viewer.agentId ? "agent" : "all";
+  const enough = rules.mode === "all" || (rules.mode === "agent" && wanted === "agent");
+  if (!enough) settings.push(`tools.sessions.visibility: "${wanted}"`);
+  if (wanted === "all") settings.push(...agentToAgentSettings(viewer, target, rules.agentToAgent));
+  if (viewer.sandboxed && rules.sandboxClamp === "spawned") {
+    settings.push('agents.defaults.sandbox.sessionToolsVisibility: "all"');
+  }
+  return refuse("not_visible", target, `it would need ${settings.join(" and ")}`, settings);
+}
+
+/**
+ * A prefilter for queries. Rows pass if they are `self`, in the tree of `treeOf`, or of one of `agentIds`,
+ * and match one of `patterns` where these are given.
+ */
+export type Scope =
+  | { readonly all: true }
+  | {
+      readonly all: false;
+      readonly self?: string;
+      readonly treeOf?: string;
+      readonly agentIds?: readonly string[] | "any";
+      readonly patterns?: readonly string[];
+    };
+
+/**
+ * Everything that `viewer` may see and perhaps more: each row is still put to `decideAccess`. Of other agents
+ * only those in `knownAgentIds` are looked for, unless every agent is admitted.
+ */
+export function scopeOf(viewer: Viewer, rules: AccessRules, knownAgentIds: readonly string[]): Scope {
+  if (viewer.kind === "session") return sessionScope(viewer, rules, knownAgentIds);
+  const patterns = viewer.patterns === undefined ? {} : { patterns: viewer.patterns };
+  if (viewer.as !== undefined) return { ...sessionScope(viewer.as, rules, knownAgentIds), ...patterns };
+  return viewer.patterns === undefined ? { all: true } : { all: false, agentIds: "any", ...patterns };
+}
+
+function sessionScope(
+  viewer: SessionIdentity,
+  rules: AccessRules,
+  known: readonly string[],
+): Extract<Scope, { all: false }> {
+  const mode = effectiveMode(viewer, rules);
+  if (mode === "self") return { all: false, self: viewer.key };
+  const tree = { all: false, self: viewer.key, treeOf: viewer.key } as const;
+  if (mode === "tree") return tree;
+  // The session `global` belongs to the default agent and counts as everybody's.
+  if (rules.scope === "global") return { ...tree, agentIds: "any" };
+  if (mode === "agent") return { ...tree, agentIds: [viewer.agentId] };
+  const { enabled, allow } = rules.agentToAgent;
+  if (enabled && (allow.length === 0 || allow.includes("*"))) return { ...tree, agentIds: "any" };
+  const admitted = known.filter((agentId) => agentToAgentAdmits(rules.agentToAgent, viewer.agentId, agentId));
+  return { ...tree, agentIds: [...new Set([viewer.agentId, ...admitted])] };
+}

@@ -1,0 +1,153 @@
+// Owns acceptance: the moment from which a run is kept (I2), has its place in the lane (I3) and counts in its chain (I8).
+// A1: the run row, its lane number and its chain count are written by one transaction.
+// A2: the same run id or tool call id never makes a second run.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import { ZERO_USAGE } from "../core/message.ts";
+import type { FlowRef, Run, RunInput, RunKind } from "../core/run.ts";
+import type { Route } from "../core/session.ts";
+import {
+  chainRuns,
+  countAhead,
+  countChainRun,
+  countQueued,
+  getRun,
+  getRunOfCall,
+  insertRun,
+} from "../store/runs.ts";
+import { getSession, takeLaneSeq, updateSession } from "../store/sessions.ts";
+import type { Tx } from "../store/sql.ts";
+import type { Unit } from "./unit.ts";
+
+export interface AcceptRequest {
+  /** The caller's idempotency key; default: a new id. */
+  readonly runId?: string;
+  readonly sessionKey: string;
+  /** Default `turn`. */
+  readonly kind?: RunKind;
+  readonly input: RunInput;
+  /** The conversation that it continues; default: a new one with hop 0. */
+  readonly chain?: { readonly chainId: string; readonly hop: number };
+  readonly route?: Route;
+  readonly flow?: FlowRef;
+  readonly parentRunId?: string;
+  /** The stable id of the tool call that asks. */
+  readonly callId?: string;
+  /** Aborts the run this long after it started. Default 0: never. */
+  readonly timeoutMs?: number;
+  /** Written by the runtime as the successor of a run: not subject to the queue limit. Default false. */
+  readonly successor?: boolean;
+}
+
+export interface Accepted {
+  readonly run: Run;
+  /** Unfinished runs before it in its lane. */
+  readonly queuedBehind: number;
+  /** False: this id was accepted before, and `run` is that run as it is now. */
+  readonly fresh: boolean;
+}
+
+export interface AcceptLimits {
+  readonly queueMax: number;
+  readonly maxHops: number;
+  readonly maxChainRuns: number;
+}
+
+async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Run | undefined>> {
+  const byCall = request.callId === undefined ? undefined : await getRunOfCall(tx, request.callId);
+  if (byCall !== undefined) return ok(byCall);
+  const byId = request.runId === undefined ? undefined : await getRun(tx, request.runId);
+  if (byId === undefined) return ok(undefined);
+  if (byId.sessionKey === request.sessionKey && byId.input.text === request.input.text) return ok(byId);
+  return fail("idempotency_conflict", `run id "${request.runId}" belongs to another request`, {
+    hint: "Use a new idempotencyKey for a new request.",
+  });
+}
+
+/** Whether a chain may have one more run, at this hop. */
+export async function chainAllows(
+  tx: Tx,
+  chain: { chainId: string; hop: number },
+  limits: AcceptLimits,
+): Promise<Result<void>> {
+  const hint =
+    "Finish here and report what you have; a new conversation starts with a new message from a person.";
+  if (chain.hop > limits.maxHops) {
+    return fail(
+      "chain_limit",
+      `this conversation has passed from session to session ${limits.maxHops} times (session.agentToAgent.maxHops)`,
+      { hint },
+    );
+  }
+  if ((await chainRuns(tx, chain.chainId)) >= limits.maxChainRuns) {
+    return fail(
+      "chain_limit",
+      `this conversation has had ${limits.maxChainRuns} runs (session.agentToAgent.maxChainRuns)`,
+      { hint },
+    );
+  }
+  return ok(undefined);
+}
+
+/** Accepts a run inside a unit. A failure undoes the whole unit. */
+export async function acceptIn(
+  unit: Unit,
+  request: AcceptRequest,
+  limits: AcceptLimits,
+): Promise<Result<Accepted>> {
+  const { tx } = unit;
+  const before = await acceptedBefore(tx, request);
+  if (!before.ok) return before;
+  if (before.value !== undefined) {
+    return ok({ run: before.value, queuedBehind: await countAhead(tx, before.value), fresh: false });
+  }
+  const session = await getSession(tx, request.sessionKey);
+  if (session === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
+  if (session.archivedAt !== undefined) {
+    return fail("session_archived", `session "${session.key}" is archived and read-only`, {
+      hint: "An operator can restore it.",
+    });
+  }
+  if (request.successor !== true && (await countQueued(tx, session.key)) >= limits.queueMax) {
+    return fail(
+      "queue_full",
+      `session "${session.key}" has ${limits.queueMax} messages waiting (session.queueMax)`,
+      {
+        hint: "Wait until some have been worked off, then send again.",
+      },
+    );
+  }
+  const chain = request.chain ?? { chainId: unit.newId(), hop: 0 };
+  // An external session has no model: the message goes to its inbox, between runs.
+  const kind = session.external ? "append" : (request.kind ?? "turn");
+  if (kind === "turn") {
+    const allowed = await chainAllows(tx, chain, limits);
+    if (!allowed.ok) return allowed;
+    await countChainRun(tx, chain.chainId);
+  }
+  const run: Run = {
+    runId: request.runId ?? unit.newId(),
+    sessionKey: session.key,
+    sessionId: session.sessionId,
+    agentId: session.agentId,
+    laneSeq: await takeLaneSeq(tx, session.key),
+    kind,
+    state: "queued",
+    input: request.input,
+    chainId: chain.chainId,
+    hop: chain.hop,
+    attempt: 0,
+    crashes: 0,
+    acceptedAt: unit.now,
+    timeoutMs: request.timeoutMs ?? 0,
+    usage: ZERO_USAGE,
+    ...(request.route === undefined ? {} : { route: request.route }),
+    ...(request.flow === undefined ? {} : { flow: request.flow }),
+    ...(request.parentRunId === undefined ? {} : { parentRunId: request.parentRunId }),
+    ...(request.callId === undefined ? {} : { callId: request.callId }),
+  };
+  await insertRun(tx, run);
+  await updateSession(tx, session.key, { updatedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: session.key, change: "state" });
+  return ok({ run, queuedBehind: await countAhead(tx, run), fresh: true });
+}

@@ -1,0 +1,256 @@
+// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not what they mean.
+// EN1: nothing outside this folder changes a run's row.
+// EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it cannot finish.
+
+import { type Code, fail, ok, type Result } from "../core/errors.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import {
+  activeRuns,
+  activeRunsOfFlow,
+  countByState,
+  getRun,
+  lanesWithWork,
+  requeueHeld,
+} from "../store/runs.ts";
+import type { Store } from "../store/sql.ts";
+import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
+import type { World } from "../world.ts";
+import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, chainAllows } from "./accept.ts";
+import { type Bus, createBus } from "./bus.ts";
+import { type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
+import { type Executor, Lanes } from "./lanes.ts";
+import { createSlots, type Slots } from "./slots.ts";
+import { type Commit, createCommit, type Unit } from "./unit.ts";
+import {
+  createEndWatch,
+  type EndWatch,
+  openWait,
+  settleWait,
+  type WaitEnd,
+  type WaitRequest,
+} from "./waits.ts";
+
+/** How long a parked run may take to let go of its lane at a stop. */
+const PARK_MS = 1_500;
+
+export interface EngineSettings extends AcceptLimits {
+  /** Runs that execute at once. */
+  readonly maxConcurrent: number;
+}
+
+export interface AbortRequest {
+  readonly sessionKey: string;
+  /** Absent: every unfinished run of the session. */
+  readonly runId?: string;
+  /** Default `run_aborted`. */
+  readonly reason?: Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+}
+
+export interface Aborted {
+  /** Whether an unfinished run was ended. */
+  readonly aborted: boolean;
+  readonly runIds: readonly string[];
+}
+
+export interface Load {
+  readonly running: number;
+  readonly waiting: number;
+  readonly queued: number;
+  readonly slots: { readonly max: number; readonly taken: number };
+}
+
+export interface EngineParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly settings: EngineSettings;
+  readonly successors: Successors;
+  readonly executor: Executor;
+}
+
+const ABORT_TEXT: Record<NonNullable<AbortRequest["reason"]>, string> = {
+  run_aborted: "the run was aborted",
+  session_reset: "the session was reset before the run ended",
+  session_deleted: "the session was deleted before the run ended",
+};
+
+export class Engine {
+  readonly store: Store;
+  readonly bus: Bus;
+  /** Runs work in one transaction; see `Unit`. */
+  readonly commit: Commit;
+  readonly #world: World;
+  readonly #settings: EngineSettings;
+  readonly #watch: EndWatch;
+  readonly #slots: Slots;
+  readonly #lanes: Lanes;
+  readonly #finish: FinishParts;
+  #state: "new" | "running" | "stopping" = "new";
+
+  constructor(parts: EngineParts) {
+    const { store, world } = parts;
+    this.store = store;
+    this.bus = createBus(world.log);
+    this.commit = createCommit(store, world, this.bus);
+    this.#world = world;
+    this.#settings = parts.settings;
+    this.#watch = createEndWatch(store.db, world.clock);
+    this.#slots = createSlots(parts.settings.maxConcurrent, () => this.#lanes.slotFree());
+    this.#finish = {
+      successors: parts.successors,
+      acceptor: this,
+      watch: this.#watch,
+      wake: (sessionKey) => this.wake(sessionKey),
+    };
+    this.#lanes = new Lanes({
+      store,
+      commit: this.commit,
+      bus: this.bus,
+      watch: this.#watch,
+      slots: this.#slots,
+      world,
+      finish: this.#finish,
+      executor: parts.executor,
+      owner: world.ids.uuid(),
+    });
+  }
+
+  now(): number {
+    return this.#world.clock.now();
+  }
+
+  newId(): string {
+    return this.#world.ids.uuid();
+  }
+
+  /** Takes up what a crash left and starts to work. */
+  async start(): Promise<void> {
+    const resumed = await this.commit(async (unit) => {
+      await giveUpCallerWaits(unit.tx);
+      return requeueHeld(unit.tx);
+    });
+    if (resumed.length > 0)
+      this.#world.log.info({ runs: resumed.length }, "resuming runs that a stop interrupted");
+    this.#state = "running";
+    for (const sessionKey of await lanesWithWork(this.store.db)) this.wake(sessionKey);
+  }
+
+  /** Whether messages are accepted. */
+  accepting(): Result<void> {
+    if (this.#state === "running") return ok(undefined);
+    return fail("shutting_down", "the gateway is stopping; what was accepted is kept", {
+      hint: "Send again once it is back.",
+    });
+  }
+
+  /** Accepts a run on its own. */
+  async accept(request: AcceptRequest): Promise<Result<Accepted>> {
+    const open = this.accepting();
+    return open.ok ? this.commit((unit) => this.acceptIn(unit, request)) : open;
+  }
+
+  /** Accepts a run together with what else the unit writes. A failure undoes the unit. */
+  async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
+    const accepted = await acceptIn(unit, request, this.#settings);
+    if (accepted.ok && accepted.value.fresh) unit.after(() => this.wake(request.sessionKey));
+    return accepted;
+  }
+
+  /** Whether the chain may have one more run at this hop (I8). */
+  chainAllows(unit: Unit, chain: { chainId: string; hop: number }): Promise<Result<void>> {
+    return chainAllows(unit.tx, chain, this.#settings);
+  }
+
+  /** Records that a caller who is no run waits: no edge, and gone with the process. */
+  openCallerWait(unit: Unit, request: WaitRequest): Promise<Result<unknown>> {
+    return openWait(unit, { runId: "", sessionKey: "" }, request);
+  }
+
+  async settleCallerWait(callId: string, signal: AbortSignal): Promise<WaitEnd> {
+    const parts = { store: this.store, commit: this.commit, watch: this.#watch };
+    try {
+      return await settleWait(parts, callId, signal);
+    } catch (error) {
+      // The caller went away: its wait must not count as an answer.
+      await this.commit((unit) => giveUpWait(unit.tx, callId));
+      throw error;
+    }
+  }
+
+  /** The run once it has ended, or as it is at the deadline (ms since 1970). Undefined: no such run. */
+  async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
+    await this.#watch.until(runId, deadlineAt, signal);
+    return getRun(this.store.db, runId);
+  }
+
+  /** Ends unfinished runs. The first committed transaction wins: what has ended stays as it ended. */
+  async abort(request: AbortRequest): Promise<Aborted> {
+    return this.commit((unit) => this.abortIn(unit, request));
+  }
+
+  async abortIn(unit: Unit, request: AbortRequest): Promise<Aborted> {
+    const { sessionKey, runId } = request;
+    const code = request.reason ?? "run_aborted";
+    const runs =
+      runId === undefined
+        ? await activeRuns(unit.tx, sessionKey)
+        : await this.#named(unit, sessionKey, runId);
+    const ended: string[] = [];
+    for (const run of runs) {
+      const execution = this.#lanes.executionOf(run.sessionKey);
+      const mine = execution?.handle.run.runId === run.runId ? execution : undefined;
+      const facts: EndFacts = {
+        state: "aborted",
+        code,
+        error: ABORT_TEXT[code],
+        unfinishedText: mine?.textSoFar() ?? "",
+      };
+      if (!(await endInUnit(unit, run, facts, this.#finish))) continue;
+      ended.push(run.runId);
+      unit.after(() => this.#lanes.stopEnded(run));
+    }
+    return { aborted: runId === undefined ? ended.length > 0 : ended.includes(runId), runIds: ended };
+  }
+
+  /** A named run; if it has ended already, what follows from it and has not started. */
+  async #named(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
+    const run = await getRun(unit.tx, runId);
+    if (run === undefined || run.sessionKey !== sessionKey) return [];
+    if (!isEnded(run.state)) return [run];
+    if (run.flow === undefined) return [];
+    const successors = await activeRunsOfFlow(unit.tx, run.flow.flowId);
+    return successors.filter((successor) => successor.state === "queued");
+  }
+
+  /** Looks at a lane. Harmless at any time. */
+  wake(sessionKey: string): void {
+    if (this.#state === "running") this.#lanes.wake(sessionKey);
+  }
+
+  async load(): Promise<Load> {
+    const counts = await countByState(this.store.db);
+    return { ...counts, slots: { max: this.#slots.max, taken: this.#slots.taken() } };
+  }
+
+  /** Lets what executes finish for `graceMs`, then parks it: it goes on at the next start. */
+  async stop(graceMs: number): Promise<void> {
+    if (this.#state !== "running") return;
+    this.#state = "stopping";
+    this.#lanes.close();
+    const executions = this.#lanes.executions();
+    for (const execution of executions) if (execution.waiting()) execution.stop("parked");
+    const settled = Promise.all(executions.map((execution) => execution.settled));
+    await this.#atMost(graceMs, settled);
+    for (const execution of executions) execution.stop("parked");
+    await this.#atMost(PARK_MS, settled);
+  }
+
+  async #atMost(ms: number, work: Promise<unknown>): Promise<void> {
+    const { clock } = this.#world;
+    let timer: { cancel(): void } | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = clock.at(clock.now() + ms, resolve);
+    });
+    await Promise.race([work, late]);
+    timer?.cancel();
+  }
+}

@@ -1,0 +1,191 @@
+// Owns one claimed run while this process executes it: what it may write, how it waits, how it is stopped.
+// X1: whatever it writes is fenced: a run that lost its lane writes nothing more (I1).
+// X2: it holds a slot exactly while something other than waiting goes on in it (I6).
+
+import type { LiveEvent } from "../core/event.ts";
+import { type Entry, isCompaction } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import { couldBecomeSkip } from "../core/turn-rules.ts";
+import { type Fence, isHeld, moveHeld } from "../store/runs.ts";
+import type { Store } from "../store/sql.ts";
+import { appendEntry } from "../store/transcripts.ts";
+import type { World } from "../world.ts";
+import type { Bus } from "./bus.ts";
+import type { Slots } from "./slots.ts";
+import type { Commit } from "./unit.ts";
+import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
+
+/** Live text is passed on at most this often for one run; the end always carries the whole. */
+const TEXT_INTERVAL_MS = 25;
+
+/** Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on later. */
+export type StopReason = "ended" | "parked";
+
+/** Thrown into an execution whose lane somebody else took, or whose row has ended. */
+export class LostLane extends Error {}
+
+/** What the executor of a run may do. */
+export interface LaneHandle {
+  readonly run: Run;
+  /** Fires when the run has to stop, whatever it is doing. */
+  readonly signal: AbortSignal;
+  /** On disk before it returns. Throws `LostLane`. */
+  append(entry: Entry): Promise<void>;
+  /** The whole text so far of the message being written. */
+  text(textSoFar: string): void;
+  publish(event: LiveEvent): void;
+  /** Runs a tool call; a run whose calls all wait gives its slot back. */
+  duringCall<T>(work: () => Promise<T>): Promise<T>;
+  readonly wait: RunWait;
+}
+
+export interface Execution {
+  readonly handle: LaneHandle;
+  readonly fence: Fence;
+  /** Text of the message being written, for an abort that keeps what was said. */
+  textSoFar(): string;
+  waiting(): boolean;
+  stop(reason: StopReason): void;
+  stopReason(): StopReason | undefined;
+  /** Gives back the slot, if one is held. */
+  leave(): void;
+  /** Resolves when the executor has returned and its end is dealt with. */
+  readonly settled: Promise<void>;
+  markSettled(): void;
+}
+
+export interface ExecutionParts {
+  readonly store: Store;
+  readonly commit: Commit;
+  readonly bus: Bus;
+  readonly watch: EndWatch;
+  readonly slots: Slots;
+  readonly world: World;
+}
+
+/** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
+function mayStream(run: Run, text: string): boolean {
+  if (run.flow?.step === "reply" || run.flow?.step === "announce") return false;
+  return run.flow === undefined || !couldBecomeSkip(text);
+}
+
+/** Passes live text on, thinned out. */
+function createTextStream(run: Run, parts: ExecutionParts): { text(soFar: string): void; last(): string } {
+  let last = "";
+  let sentAt = Number.NEGATIVE_INFINITY;
+  return {
+    text(soFar) {
+      last = soFar;
+      if (soFar === "" || !mayStream(run, soFar)) return;
+      const now = parts.world.clock.monotonic();
+      if (now - sentAt < TEXT_INTERVAL_MS) return;
+      sentAt = now;
+      parts.bus.publish({ kind: "text", runId: run.runId, sessionKey: run.sessionKey, text: soFar });
+    },
+    last: () => last,
+  };
+}
+
+/** Keeps row state and slot in step with what the run does: executing, or only waiting. */
+function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSignal) {
+  let calls = 0;
+  let waits = 0;
+  let holdsSlot = true;
+  let chain: Promise<void> = Promise.resolve();
+
+  const adjust = async (): Promise<void> => {
+    const wantsSlot = waits === 0 || waits < calls;
+    if (wantsSlot === holdsSlot || signal.aborted) return;
+    if (holdsSlot) {
+      if (!(await parts.commit((unit) => moveHeld(unit.tx, fence, "waiting")))) return;
+      holdsSlot = false;
+      parts.slots.release();
+      return;
+    }
+    if (!(await parts.slots.takeAgain(signal))) return;
+    holdsSlot = true;
+    await parts.commit((unit) => moveHeld(unit.tx, fence, "running"));
+  };
+  const inTurn = (): Promise<void> => {
+    chain = chain.then(adjust, adjust);
+    return chain;
+  };
+  return {
+    async duringCall<T>(work: () => Promise<T>): Promise<T> {
+      calls += 1;
+      try {
+        return await work();
+      } finally {
+        calls -= 1;
+        await inTurn();
+      }
+    },
+    async duringWait<T>(work: () => Promise<T>): Promise<T> {
+      waits += 1;
+      try {
+        await inTurn();
+        return await work();
+      } finally {
+        waits -= 1;
+        // With other calls still waiting the slot stays free: this call is about to end.
+        if (waits === 0) await inTurn();
+      }
+    },
+    waiting: () => !holdsSlot,
+    leave() {
+      if (holdsSlot) parts.slots.release();
+      holdsSlot = false;
+    },
+  };
+}
+
+export function createExecution(run: Run, owner: string, parts: ExecutionParts): Execution {
+  const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
+  const stopper = new AbortController();
+  const keeper = createSlotKeeper(fence, parts, stopper.signal);
+  const stream = createTextStream(run, parts);
+  const settled = Promise.withResolvers<void>();
+  let reason: StopReason | undefined;
+
+  const append = async (entry: Entry): Promise<void> => {
+    const held = await parts.commit(async (unit) => {
+      if (!(await isHeld(unit.tx, fence))) return false;
+      const { sessionKey, sessionId, runId } = run;
+      await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+      if (!isCompaction(entry)) {
+        unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+      }
+      return true;
+    });
+    if (!held) throw new LostLane(`run ${run.runId} no longer holds its lane`);
+    stream.text("");
+  };
+  const wait: RunWait = {
+    runId: run.runId,
+    sessionKey: run.sessionKey,
+    open: (unit, request) => openWait(unit, { runId: run.runId, sessionKey: run.sessionKey }, request),
+    settle: (callId) => keeper.duringWait(() => settleWait(parts, callId, stopper.signal)),
+  };
+  return {
+    handle: {
+      run,
+      signal: stopper.signal,
+      append,
+      text: stream.text,
+      publish: (event) => parts.bus.publish(event),
+      duringCall: keeper.duringCall,
+      wait,
+    },
+    fence,
+    textSoFar: stream.last,
+    waiting: keeper.waiting,
+    stop(why) {
+      reason ??= why;
+      stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));
+    },
+    stopReason: () => reason,
+    leave: keeper.leave,
+    settled: settled.promise,
+    markSettled: settled.resolve,
+  };
+}

@@ -1,0 +1,210 @@
+// Owns the end of a run: the one place where a run's row ends.
+// F1: the end, the answer to those who wait, the usage, and everything that follows from it (`Successors`)
+//     are one transaction (I4).
+// F2: an ended run leaves a valid transcript: every tool call has exactly one result.
+
+import type { Code, Result } from "../core/errors.ts";
+import {
+  type AssistantMessage,
+  addUsage,
+  type Message,
+  toolCallsOf,
+  type Usage,
+  ZERO_USAGE,
+} from "../core/message.ts";
+import type { EndedRunState, Run, RunEnd } from "../core/run.ts";
+import { isSilent } from "../core/turn-rules.ts";
+import { addUsageRow } from "../store/ledger.ts";
+import { endRun, type Fence } from "../store/runs.ts";
+import { getSession, updateSession } from "../store/sessions.ts";
+import { appendEntry, readRun } from "../store/transcripts.ts";
+import { answerWaits, giveUpWaitsOf } from "../store/waits.ts";
+import type { Accepted, AcceptRequest } from "./accept.ts";
+import type { Unit } from "./unit.ts";
+import type { EndWatch } from "./waits.ts";
+
+/** How successors are accepted in the unit that ends their predecessor. */
+export interface Acceptor {
+  acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
+}
+
+/** What follows from the end of a run; filled in by the flows, which know what runs mean. */
+export interface Successors {
+  /** Called in the unit that ends `run`. `answered`: somebody waited for it and got the outcome. */
+  runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
+}
+
+/** What an execution came to. */
+export interface EndFacts {
+  readonly state: EndedRunState;
+  readonly reply?: string;
+  readonly code?: Code;
+  readonly error?: string;
+  /** Default: what the run's own messages say. */
+  readonly usage?: Usage;
+  /** Tokens in the model's context at the last call; absent: unchanged. */
+  readonly contextTokens?: number;
+  /** `<provider>/<model>`. Default: what the run's last message says. */
+  readonly model?: string;
+  /** Text of an unfinished message that is kept. */
+  readonly unfinishedText?: string;
+}
+
+export interface FinishParts {
+  readonly successors: Successors;
+  readonly acceptor: Acceptor;
+  readonly watch: EndWatch;
+  /** Wakes a lane after the commit. */
+  wake(sessionKey: string): void;
+}
+
+function injectedMessage(id: string, text: string, at: number, stopReason: string): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp: at,
+    api: "parley",
+    provider: "parley",
+    model: "parley",
+    usage: ZERO_USAGE,
+    stopReason,
+  };
+}
+
+/** The assistant message that the runtime, not a model, writes. */
+export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
+  return injectedMessage(unit.newId(), text, unit.now, "injected");
+}
+
+/** Answers what was left open, so that the next model call finds a valid transcript (F2). */
+async function closeTranscript(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  messages: readonly Message[],
+): Promise<void> {
+  const answered = new Set(messages.flatMap((m) => (m.role === "toolResult" ? [m.toolCallId] : [])));
+  const { sessionKey, sessionId, runId } = run;
+  for (const call of messages.flatMap(toolCallsOf)) {
+    if (answered.has(call.id)) continue;
+    const entry = {
+      id: unit.newId(),
+      role: "toolResult" as const,
+      toolCallId: call.id,
+      toolName: call.name,
+      content: [
+        { type: "text" as const, text: `The run ended (${facts.state}) before this call was answered.` },
+      ],
+      isError: true,
+      timestamp: unit.now,
+    };
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+    unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+  }
+  const text = facts.unfinishedText ?? "";
+  if (text === "" || run.flow?.step === "reply" || run.flow?.step === "announce") return;
+  const entry = injectedMessage(unit.newId(), text, unit.now, facts.state === "error" ? "error" : "aborted");
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+  unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+}
+
+/** What the run's messages cost, and which model wrote the last one. */
+function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
+  let usage = ZERO_USAGE;
+  let model: string | undefined;
+  for (const message of messages) {
+    if (message.role !== "assistant") continue;
+    usage = addUsage(usage, message.usage);
+    model = `${message.provider}/${message.model}`;
+  }
+  return model === undefined ? { usage } : { usage, model };
+}
+
+async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): Promise<void> {
+  const { tx } = unit;
+  const session = await getSession(tx, run.sessionKey);
+  if (session === undefined || session.sessionId !== run.sessionId) return;
+  await updateSession(tx, session.key, {
+    updatedAt: unit.now,
+    abortedLastRun: facts.state === "aborted",
+    ...(run.kind === "turn" && run.startedAt !== undefined ? { systemSent: true } : {}),
+    inputTokens: session.inputTokens + usage.input + usage.cacheRead + usage.cacheWrite,
+    outputTokens: session.outputTokens + usage.output,
+    totalTokens: session.totalTokens + usage.totalTokens,
+    ...(facts.contextTokens === undefined ? {} : { contextTokens: facts.contextTokens }),
+  });
+}
+
+async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | undefined): Promise<void> {
+  if (model === undefined || usage.totalTokens === 0) return;
+  const slash = model.indexOf("/");
+  await addUsageRow(unit.tx, {
+    runId: run.runId,
+    sessionKey: run.sessionKey,
+    agentId: run.agentId,
+    provider: model.slice(0, slash),
+    model: model.slice(slash + 1),
+    usage,
+    at: unit.now,
+  });
+}
+
+function visibleText(run: Run, facts: EndFacts): string {
+  const text = facts.reply ?? facts.unfinishedText ?? "";
+  return run.flow !== undefined && isSilent(text) ? "" : text;
+}
+
+function announceEnd(unit: Unit, run: Run, facts: EndFacts, usage: Usage, parts: FinishParts): void {
+  unit.publish({
+    kind: "run_ended",
+    runId: run.runId,
+    sessionKey: run.sessionKey,
+    chainId: run.chainId,
+    state: facts.state,
+    text: visibleText(run, facts),
+    usage,
+    endedAt: unit.now,
+    ...(facts.code === undefined ? {} : { code: facts.code }),
+    ...(facts.error === undefined ? {} : { error: facts.error }),
+    ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
+    ...(run.flow === undefined ? {} : { flowStep: run.flow.step }),
+  });
+  unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
+  unit.after(() => parts.watch.ended(run.runId));
+  unit.after(() => parts.wake(run.sessionKey));
+}
+
+/**
+ * Ends a run inside a unit. With a fence: only if the lane is still held. False: it had ended or was lost, and
+ * nothing was written.
+ */
+export async function endInUnit(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  parts: FinishParts,
+  fence?: Fence,
+): Promise<boolean> {
+  const end: RunEnd = {
+    state: facts.state,
+    endedAt: unit.now,
+    ...(facts.reply === undefined ? {} : { reply: facts.reply }),
+    ...(facts.code === undefined ? {} : { code: facts.code }),
+    ...(facts.error === undefined ? {} : { error: facts.error }),
+  };
+  const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
+  const told = usageOf(messages);
+  const usage = facts.usage ?? told.usage;
+  const model = facts.model ?? told.model;
+  const ended = { end, usage, ...(model === undefined ? {} : { model }) };
+  if (!(await endRun(unit.tx, run.runId, ended, fence))) return false;
+  if (run.kind === "turn" && run.startedAt !== undefined) await closeTranscript(unit, run, facts, messages);
+  await countUsage(unit, run, facts, usage);
+  await writeLedger(unit, run, usage, model);
+  await giveUpWaitsOf(unit.tx, run.runId);
+  const answered = await answerWaits(unit.tx, run.runId, unit.now);
+  await parts.successors.runEnded(parts.acceptor, unit, { ...run, ...end, usage }, answered);
+  announceEnd(unit, run, facts, usage, parts);
+  return true;
+}

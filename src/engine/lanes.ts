@@ -1,0 +1,270 @@
+// Owns who runs next: claims the head of a lane, executes it, ends it, goes on.
+// L1: at most one run of a session executes in this process, and the store's index says so for all (I1).
+// L2: runs of a lane start in lane order (I3); an append never takes a slot.
+// L3: an end that the store could not take is tried again until it is known.
+
+import type { Code } from "../core/errors.ts";
+import type { Entry, UserMessage } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import { claimHead, moveHeld } from "../store/runs.ts";
+import { appendEntry, readRun } from "../store/transcripts.ts";
+import {
+  createExecution,
+  type Execution,
+  type ExecutionParts,
+  type LaneHandle,
+  LostLane,
+} from "./execution.ts";
+import { type EndFacts, endInUnit, type FinishParts, runtimeMessage } from "./finish.ts";
+import type { Unit } from "./unit.ts";
+
+/** After this many crashed attempts a run ends `error`. */
+const CRASHES_MAX = 3;
+/** Pause before a store that failed is asked again. */
+const STORE_RETRY_MS = 500;
+
+/** Executes one claimed run to its end; filled in by the composition root. Failures are values. */
+export interface Executor {
+  execute(handle: LaneHandle): Promise<EndFacts>;
+}
+
+type Claim = { kind: "run"; run: Run } | { kind: "full" } | { kind: "empty" };
+
+async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
+  const { input } = run;
+  if (input.injected === true) return runtimeMessage(unit, input.text);
+  const message: UserMessage = {
+    id: unit.newId(),
+    role: "user",
+    content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
+    timestamp: unit.now,
+    ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
+    ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
+  };
+  return message;
+}
+
+/** Writes the run's input to the transcript, unless an earlier attempt did. */
+async function writeInput(unit: Unit, run: Run): Promise<void> {
+  if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
+  const { sessionKey, sessionId, runId } = run;
+  const entry = await inputEntry(unit, run);
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+  if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+}
+
+function failed(code: Code, error: string): EndFacts {
+  return { state: "error", code, error };
+}
+
+export interface LaneParts extends ExecutionParts {
+  readonly finish: FinishParts;
+  readonly executor: Executor;
+  readonly owner: string;
+}
+
+/** Gives a claim back in the unit that made it: not by a rollback, so that appends before it stay. */
+async function unclaim(unit: Unit, run: Run): Promise<void> {
+  const firstClaim = run.attempt === 1 ? { started_at: null } : {};
+  await unit.tx
+    .updateTable("runs")
+    .set({ state: "queued", owner: null, attempt: run.attempt - 1, ...firstClaim })
+    .where("run_id", "=", run.runId)
+    .execute();
+}
+
+function publishStart(unit: Unit, run: Run): void {
+  const { runId, chainId, sessionKey } = run;
+  const startedAt = run.startedAt ?? unit.now;
+  const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
+  unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...flowStep });
+  unit.publish({ kind: "session", sessionKey, change: "state" });
+}
+
+export class Lanes {
+  readonly #parts: LaneParts;
+  readonly #busy = new Map<string, "claiming" | Execution>();
+  /** Lanes that were woken while they were busy. */
+  readonly #again = new Set<string>();
+  /** Lanes whose head waits for a slot, in the order in which they came. */
+  readonly #starved = new Set<string>();
+  /** Runs that ended between their claim and the start of their execution. */
+  readonly #endedEarly = new Set<string>();
+  #closed = false;
+
+  constructor(parts: LaneParts) {
+    this.#parts = parts;
+  }
+
+  /** Looks at a lane: does what is due, if nobody does it already. */
+  wake(sessionKey: string): void {
+    if (this.#closed) return;
+    if (this.#busy.has(sessionKey)) {
+      this.#again.add(sessionKey);
+      return;
+    }
+    this.#busy.set(sessionKey, "claiming");
+    void this.#step(sessionKey);
+  }
+
+  /** A slot came free: lanes that waited for one go on. */
+  slotFree(): void {
+    const { slots } = this.#parts;
+    const next = [...this.#starved].slice(0, Math.max(0, slots.max - slots.taken()));
+    for (const sessionKey of next) {
+      this.#starved.delete(sessionKey);
+      this.wake(sessionKey);
+    }
+  }
+
+  executionOf(sessionKey: string): Execution | undefined {
+    const found = this.#busy.get(sessionKey);
+    return found === "claiming" ? undefined : found;
+  }
+
+  /** Stops the execution of a run whose row has ended. */
+  stopEnded(run: Run): void {
+    const found = this.#busy.get(run.sessionKey);
+    if (found === "claiming") this.#endedEarly.add(run.runId);
+    else if (found?.handle.run.runId === run.runId) found.stop("ended");
+  }
+
+  executions(): Execution[] {
+    return [...this.#busy.values()].filter((value) => value !== "claiming");
+  }
+
+  /** No further claims. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  async #step(sessionKey: string): Promise<void> {
+    const { slots, world } = this.#parts;
+    let outcome: Claim;
+    try {
+      outcome = await this.#claim(sessionKey);
+    } catch (error) {
+      world.log.error({ err: error, sessionKey }, "a lane could not be read");
+      this.#busy.delete(sessionKey);
+      this.#later(() => this.wake(sessionKey));
+      return;
+    }
+    if (outcome.kind === "run") {
+      this.#again.delete(sessionKey);
+      await this.#execute(outcome.run);
+      return;
+    }
+    this.#busy.delete(sessionKey);
+    if (outcome.kind === "full") {
+      this.#starved.add(sessionKey);
+      // A slot may have come free between the claim and now.
+      if (slots.taken() < slots.max) this.slotFree();
+    } else if (this.#again.delete(sessionKey)) {
+      this.wake(sessionKey);
+    }
+  }
+
+  /** Works off appends and, with a slot, claims the next turn, in one unit. */
+  #claim(sessionKey: string): Promise<Claim> {
+    let holdsSlot = false;
+    const claimed = this.#parts.commit(async (unit): Promise<Claim> => {
+      for (;;) {
+        const run = await claimHead(unit.tx, sessionKey, this.#parts.owner, unit.now);
+        if (run === undefined) return { kind: "empty" };
+        if (await this.#endsAtOnce(unit, run)) continue;
+        holdsSlot = this.#parts.slots.tryTake();
+        if (!holdsSlot) {
+          await unclaim(unit, run);
+          return { kind: "full" };
+        }
+        await writeInput(unit, run);
+        publishStart(unit, run);
+        return { kind: "run", run };
+      }
+    });
+    return claimed.catch((error: unknown) => {
+      if (holdsSlot) this.#parts.slots.release();
+      throw error;
+    });
+  }
+
+  /** Appends, and runs that crashed too often, end in the unit that claims them. */
+  async #endsAtOnce(unit: Unit, run: Run): Promise<boolean> {
+    const { finish } = this.#parts;
+    if (run.kind === "append") {
+      await writeInput(unit, run);
+      return endInUnit(unit, run, { state: "ok", reply: "" }, finish);
+    }
+    if (run.crashes < CRASHES_MAX) return false;
+    const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
+    return endInUnit(unit, run, failed("run_failed", text), finish);
+  }
+
+  async #execute(run: Run): Promise<void> {
+    const { world, executor, owner } = this.#parts;
+    const execution = createExecution(run, owner, this.#parts);
+    this.#busy.set(run.sessionKey, execution);
+    if (this.#endedEarly.delete(run.runId)) execution.stop("ended");
+    const limitAt = (run.startedAt ?? 0) + run.timeoutMs;
+    const timer =
+      run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
+    let facts: EndFacts;
+    try {
+      facts = await executor.execute(execution.handle);
+    } catch (error) {
+      if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
+        world.log.error(
+          { err: error, runId: run.runId, sessionKey: run.sessionKey },
+          "a run failed unexpectedly",
+        );
+      }
+      facts = failed("run_failed", error instanceof Error ? error.message : String(error));
+    }
+    timer?.cancel();
+    await this.#end(execution, facts);
+    this.#busy.delete(run.sessionKey);
+    execution.leave();
+    execution.markSettled();
+    this.wake(run.sessionKey);
+  }
+
+  /** Writes the end, again and again if the store refuses it (L3). */
+  async #end(execution: Execution, facts: EndFacts): Promise<void> {
+    const { commit, finish, world } = this.#parts;
+    const { run } = execution.handle;
+    while (execution.stopReason() !== "ended") {
+      try {
+        if (execution.stopReason() === "parked") {
+          await commit((unit) => moveHeld(unit.tx, execution.fence, "queued"));
+        } else {
+          await commit((unit) => endInUnit(unit, run, facts, finish, execution.fence));
+        }
+        return;
+      } catch (error) {
+        world.log.error({ err: error, runId: run.runId }, "the end of a run could not be stored");
+        if (this.#closed) return;
+        await new Promise<void>((resolve) => this.#later(resolve));
+      }
+    }
+  }
+
+  async #timeOut(execution: Execution): Promise<void> {
+    const { commit, finish, world } = this.#parts;
+    const { run } = execution.handle;
+    const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
+    const unfinishedText = execution.textSoFar();
+    const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
+    try {
+      const done = await commit((unit) => endInUnit(unit, run, facts, finish, execution.fence));
+      if (done) execution.stop("ended");
+    } catch (problem) {
+      world.log.error({ err: problem, runId: run.runId }, "a time-out could not be stored");
+      this.#later(() => void this.#timeOut(execution));
+    }
+  }
+
+  #later(action: () => void): void {
+    const { clock } = this.#parts.world;
+    if (!this.#closed) clock.at(clock.now() + STORE_RETRY_MS, action);
+  }
+}

@@ -1,0 +1,132 @@
+// Owns how a claimed run becomes an agent turn: session, agent, model, prompt and tools put together.
+// Part of the composition root: the engine knows runs, the agent knows turns; only here do they meet.
+// EX1: rights and settings are read at every run, never remembered from an earlier one.
+
+import { runTurn, type TurnEnd } from "./agent/loop.ts";
+import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.ts";
+import { buildSystemPrompt } from "./agent/prompt.ts";
+import type { Run } from "./core/run.ts";
+import type { Session } from "./core/session.ts";
+import { displayKey } from "./core/session-key.ts";
+import {
+  type AgentSettings,
+  findAgent,
+  type Settings,
+  THINKING_LEVELS,
+  type ThinkingLevel,
+} from "./core/settings.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { LaneHandle } from "./engine/execution.ts";
+import type { EndFacts } from "./engine/finish.ts";
+import type { Executor } from "./engine/lanes.ts";
+import { keyRulesOf, sessionViewer } from "./flows/access.ts";
+import { getSession } from "./store/sessions.ts";
+import type { Store } from "./store/sql.ts";
+import { readContext } from "./store/transcripts.ts";
+import { invokeTool, toolsFor } from "./tools/catalog.ts";
+import type { ToolContext } from "./tools/tool.ts";
+import type { World } from "./world.ts";
+
+export interface ExecuteParts {
+  readonly settings: Settings;
+  readonly store: Store;
+  readonly world: World;
+  readonly port: ModelPort;
+  /** Late: tools use the engine, and the engine executes with this. */
+  engine(): Engine;
+}
+
+function failed(error: string): EndFacts {
+  return { state: "error", code: "run_failed", error };
+}
+
+function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingLevel {
+  const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
+  return THINKING_LEVELS.find((level) => level === wanted) ?? agent.thinking;
+}
+
+function promptOf(parts: ExecuteParts, run: Run, session: Session, agent: AgentSettings): string {
+  return buildSystemPrompt({
+    agentId: agent.id,
+    sessionKey: displayKey(session.key, agent.id, keyRulesOf(parts.settings)),
+    workspace: agent.workspace,
+    toolNames: toolsFor({ settings: parts.settings, agent }).map((tool) => tool.spec.name),
+    ...(agent.name === undefined ? {} : { agentName: agent.name }),
+    ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
+    ...(run.input.context === undefined ? {} : { context: run.input.context }),
+  });
+}
+
+function factsOf(end: TurnEnd, model: ResolvedModel): EndFacts {
+  switch (end.kind) {
+    case "ok":
+      return {
+        state: "ok",
+        reply: end.text,
+        usage: end.usage,
+        contextTokens: end.contextTokens,
+        model: model.ref,
+      };
+    case "error": {
+      const { code, error, usage, contextTokens } = end;
+      const reply = end.text === undefined ? {} : { reply: end.text };
+      return { state: "error", code, error, usage, contextTokens, model: model.ref, ...reply };
+    }
+    case "aborted":
+      return {
+        state: "aborted",
+        code: "run_aborted",
+        error: "the run was aborted",
+        usage: end.usage,
+        model: model.ref,
+      };
+  }
+}
+
+async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<EndFacts> {
+  const { settings, store, world, port } = parts;
+  const { run, signal } = handle;
+  const session = await getSession(store.db, run.sessionKey);
+  if (session === undefined || session.sessionId !== run.sessionId)
+    return failed("the session was reset or deleted");
+  const agent = findAgent(settings, session.agentId);
+  if (agent === undefined) return failed(`agent "${session.agentId}" is no longer configured (agents.list)`);
+  const model = resolveModel(settings.providers, session.model ?? agent.model);
+  if (!model.ok) return failed(model.error);
+  const engine = parts.engine();
+  const ctx: ToolContext = {
+    settings,
+    db: store.db,
+    engine,
+    viewer: sessionViewer(session),
+    session,
+    agent,
+    run,
+    signal,
+    wait: handle.wait,
+  };
+  const { runId, sessionKey } = run;
+  const end = await runTurn({
+    runId,
+    sessionId: session.sessionId,
+    system: promptOf(parts, run, session, agent),
+    model: model.value,
+    thinking: thinkingOf(run, session, agent),
+    entries: await readContext(store.db, session.sessionId),
+    tools: toolsFor({ settings, agent }).map((tool) => tool.spec),
+    append: (entry) => handle.append(entry),
+    callTool: (request, callSignal) =>
+      handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
+    onText: (text) => handle.text(text),
+    onTool: (event) => handle.publish({ kind: "tool", runId, sessionKey, ...event }),
+    signal,
+    attempt: run.attempt,
+    port,
+    world,
+  });
+  return factsOf(end, model.value);
+}
+
+export function createExecutor(parts: ExecuteParts): Executor {
+  return { execute: (handle) => executeTurn(parts, handle) };
+}

@@ -1,0 +1,285 @@
+// Owns the one way in which a session argument becomes a session that the viewer may touch (SPEC 2, I9).
+// AC1: a key is canonical before anything is decided, and `core/visibility` decides, for every door.
+// AC2: what the viewer can't see is answered alike whether it exists or not.
+// AC3: relations are read from the store only where the decision needs them.
+
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { Session } from "../core/session.ts";
+import {
+  agentIdInKey,
+  canonicalKey,
+  closestKeys,
+  displayKey,
+  isAgentId,
+  isReservedKey,
+  type KeyRules,
+} from "../core/session-key.ts";
+import { defaultAgent, type Settings, type TokenScope, type VisibilityMode } from "../core/settings.ts";
+import {
+  type Access,
+  type AccessRules,
+  decideAccess,
+  effectiveMode,
+  type Scope,
+  type SessionIdentity,
+  scopeOf,
+  type Verdict,
+  type Viewer,
+} from "../core/visibility.ts";
+import { listSessions } from "../store/session-lists.ts";
+import { ancestorsOf, findSessionId, getSession } from "../store/sessions.ts";
+import type { Db } from "../store/sql.ts";
+
+export interface AccessContext {
+  readonly db: Db;
+  readonly settings: Settings;
+}
+
+/** How a caller names a session: by key (or session id), or by label. */
+export interface SessionTarget {
+  /** `main`, a key, or a session id. */
+  readonly sessionKey?: string;
+  readonly label?: string;
+  /** Whose sessions a label is looked up in. Default: the viewer's own agent; for an operator: every agent. */
+  readonly agentId?: string;
+  /** Only sessions that this one spawned, with `label`. */
+  readonly spawnedBy?: string;
+}
+
+/** Sessions looked at to suggest a key; the suggestion is a help, not an answer. */
+const SUGGESTED_FROM_MAX = 200;
+const SUGGESTED_MAX = 5;
+/** Sessions of one label that are looked at, and named when they are several. */
+const LABELLED_MAX = 50;
+const KEY_CHARS_MAX = 512;
+const ANY_UUID = "00000000-0000-4000-8000-000000000000";
+const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export function keyRulesOf(settings: Settings): KeyRules {
+  const { mainKey, scope } = settings.session;
+  return { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+}
+
+export function accessRulesOf(settings: Settings): AccessRules {
+  const { visibility, agentToAgent } = settings.tools;
+  return { mode: visibility, agentToAgent, sandboxClamp: "spawned", scope: settings.session.scope };
+}
+
+export function operatorViewer(scopes: readonly TokenScope[], patterns?: readonly string[]): Viewer {
+  return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
+}
+
+export function sessionViewer(session: Session): Viewer {
+  return { kind: "session", key: session.key, agentId: session.agentId, sandboxed: false };
+}
+
+/** The session whose identity the viewer has, if it has one. */
+export function identityOf(viewer: Viewer): SessionIdentity | undefined {
+  return viewer.kind === "session" ? viewer : viewer.as;
+}
+
+/** A canonical key as this viewer may use it: an agent's own main session is `main` to it. */
+export function shownKey(ctx: AccessContext, viewer: Viewer, key: string): string {
+  return displayKey(key, identityOf(viewer)?.agentId, keyRulesOf(ctx.settings));
+}
+
+/** What the viewer may reach at most, to narrow a query; each row still goes through a gate. */
+export function viewerScope(ctx: AccessContext, viewer: Viewer): Scope {
+  const agentIds = ctx.settings.agents.map((agent) => agent.id);
+  return scopeOf(viewer, accessRulesOf(ctx.settings), agentIds);
+}
+
+/** The visibility that counts for a viewer; for an operator who acts as nobody its token alone counts. */
+export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode {
+  const identity = identityOf(viewer);
+  return identity === undefined ? "all" : effectiveMode(identity, accessRulesOf(ctx.settings));
+}
+
+/** Decides for many sessions of one request: relations that were read once are kept. */
+export interface Gate {
+  decide(access: Access, session: Session): Promise<Verdict>;
+  admits(access: Access, session: Session): Promise<boolean>;
+}
+
+export function openGate(ctx: AccessContext, viewer: Viewer): Gate {
+  const rules = accessRulesOf(ctx.settings);
+  const chains = new Map<string, Promise<string[]>>();
+  const chainOf = (key: string): Promise<string[]> => {
+    const known = chains.get(key) ?? ancestorsOf(ctx.db, key);
+    chains.set(key, known);
+    return known;
+  };
+  const decide = async (access: Access, session: Session): Promise<Verdict> => {
+    const { key, agentId, spawnedBy } = session;
+    const archived = session.archivedAt !== undefined;
+    const near = spawnedBy === undefined ? [] : [spawnedBy];
+    const verdict = decideAccess(access, viewer, { key, agentId, archived, ancestors: near }, rules);
+    if (verdict.allowed || spawnedBy === undefined || identityOf(viewer) === undefined) return verdict;
+    const ancestors = [spawnedBy, ...(await chainOf(spawnedBy))];
+    return decideAccess(access, viewer, { key, agentId, archived, ancestors }, rules);
+  };
+  return { decide, admits: async (access, session) => (await decide(access, session)).allowed };
+}
+
+/** One decision, for one session. Lists use `openGate`. */
+export function mayAccess(
+  ctx: AccessContext,
+  viewer: Viewer,
+  access: Access,
+  session: Session,
+): Promise<boolean> {
+  return openGate(ctx, viewer).admits(access, session);
+}
+
+/** One question: who asks for what, and in which words. */
+interface Asked {
+  readonly ctx: AccessContext;
+  readonly viewer: Viewer;
+  readonly access: Access;
+  readonly wanted: string;
+}
+
+/** The session that `target` names, if the viewer may touch it in this way. */
+export async function resolveSession(
+  ctx: AccessContext,
+  viewer: Viewer,
+  access: Access,
+  target: SessionTarget,
+): Promise<Result<Session>> {
+  const { sessionKey, label, agentId } = target;
+  if (sessionKey !== undefined && label !== undefined) {
+    return fail("invalid_argument", "give sessionKey or label, not both");
+  }
+  if (agentId !== undefined && label === undefined) {
+    return fail("invalid_argument", "agentId goes with label only; a key already names its agent");
+  }
+  const wanted = (label ?? sessionKey)?.trim();
+  if (wanted === undefined) {
+    return fail("invalid_argument", "sessionKey or label is required", {
+      hint: "sessions_list shows the keys that you can use.",
+    });
+  }
+  const asked = { ctx, viewer, access, wanted };
+  if (wanted === "")
+    return fail("invalid_argument", `${label === undefined ? "sessionKey" : "label"} must not be empty`);
+  return label === undefined ? byKey(asked) : byLabel(asked, target);
+}
+
+async function byKey(asked: Asked): Promise<Result<Session>> {
+  const { ctx, viewer, access, wanted } = asked;
+  const rules = keyRulesOf(ctx.settings);
+  const who = { agentId: identityOf(viewer)?.agentId ?? rules.defaultAgentId };
+  const canonical = canonicalKey(wanted, who, rules);
+  if (!canonical.ok) {
+    const isId = SESSION_ID.test(wanted);
+    const byId = await bySessionId(asked, isId ? wanted.toLowerCase() : wanted);
+    return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
+  }
+  // An agent knows the reserved session as `main` only: its own name is no way in.
+  const byName = isReservedKey(wanted.toLowerCase()) && identityOf(viewer) !== undefined;
+  const session = byName ? undefined : await getSession(ctx.db, canonical.value);
+  const fromKey = byName ? unseen(wanted) : verdictOfKey(asked, canonical.value);
+  if (session === undefined) return missing(asked, fromKey);
+  const verdict = await openGate(ctx, viewer).decide(access, session);
+  if (verdict.allowed) return ok(session);
+  return refusal(asked, fromKey.allowed ? verdict : fromKey);
+}
+
+async function bySessionId(asked: Asked, sessionId: string): Promise<Result<Session>> {
+  const { ctx, viewer, access } = asked;
+  const found = await findSessionId(ctx.db, sessionId);
+  const session = found && (await getSession(ctx.db, found.key));
+  const verdict = session && (await openGate(ctx, viewer).decide(access, session));
+  if (found === undefined || session === undefined || !verdict?.allowed) {
+    const everything = viewerScope(ctx, viewer).all;
+    return missing(asked, everything ? (verdict ?? { allowed: true }) : unseen(sessionId));
+  }
+  if (found.currentSessionId === sessionId) return ok(session);
+  const key = shownKey(ctx, viewer, session.key);
+  return fail("stale_session_id", `session id ${sessionId} is from before a reset of ${key}`, {
+    hint: `Use the key ${key}, or the current session id ${found.currentSessionId}.`,
+    details: { sessionKey: key, currentSessionId: found.currentSessionId },
+  });
+}
+
+async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Session>> {
+  const { ctx, viewer, access, wanted } = asked;
+  const agentId = target.agentId?.trim().toLowerCase() ?? identityOf(viewer)?.agentId;
+  if (agentId !== undefined && !isAgentId(agentId)) {
+    return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
+  }
+  const { rows } = await listSessions(ctx.db, {
+    scope: viewerScope(ctx, viewer),
+    label: wanted,
+    limit: LABELLED_MAX,
+    ...(agentId === undefined ? {} : { agentId }),
+    ...(target.spawnedBy === undefined ? {} : { spawnedBy: target.spawnedBy }),
+  });
+  const gate = openGate(ctx, viewer);
+  const seen: Session[] = [];
+  for (const row of rows) if (await gate.admits(access, row)) seen.push(row);
+  const [first, second] = seen;
+  if (first === undefined) {
+    // Any session of that agent could have had the label.
+    const agent = agentId ?? defaultAgent(ctx.settings).id;
+    const verdict = verdictOfKey(asked, `agent:${agent}:chat:${ANY_UUID}`);
+    return missing(asked, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
+  }
+  if (second === undefined) return ok(first);
+  const keys = seen.map((session) => shownKey(ctx, viewer, session.key));
+  return fail("label_ambiguous", `${seen.length} sessions have the label ${JSON.stringify(wanted)}`, {
+    hint: `Name one by sessionKey: ${keys.join(", ")}`,
+    details: { keys },
+  });
+}
+
+type Refusal = Extract<Verdict, { allowed: false }>;
+
+function unseen(wanted: string): Refusal {
+  const error = `no session ${JSON.stringify(wanted)} is visible to you`;
+  return { allowed: false, code: "not_visible", error, settings: [] };
+}
+
+/** What viewer, key and settings alone say of a session, whether or not it exists (AC2). */
+function verdictOfKey(asked: Asked, key: string): Verdict {
+  const { ctx, viewer, access } = asked;
+  const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
+  return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
+}
+
+/** Nothing was found: said plainly only to a viewer who would have seen it. */
+async function missing(asked: Asked, verdict: Verdict): Promise<Failure> {
+  if (!verdict.allowed) return refusal(asked, verdict);
+  const closest = await suggestKeys(asked);
+  return fail("session_not_found", `no session ${JSON.stringify(asked.wanted)}`, {
+    hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what there is.",
+    details: { closest },
+  });
+}
+
+async function refusal(asked: Asked, verdict: Refusal): Promise<Failure> {
+  if (verdict.code === "missing_scope") return fail(verdict.code, verdict.error);
+  const closest = await suggestKeys(asked);
+  const hint =
+    closest.length > 0
+      ? `The closest sessions that you can see: ${closest.join(", ")}.`
+      : "You can see no other session. sessions_list shows what you can use.";
+  const settings = verdict.settings.length > 0 ? { settings: verdict.settings } : {};
+  return fail(verdict.code, verdict.error, { hint, details: { closest, ...settings } });
+}
+
+/** Keys of visible sessions whose key or label comes closest to what was asked for. */
+async function suggestKeys(asked: Asked): Promise<string[]> {
+  const { ctx, viewer, wanted } = asked;
+  const { rows } = await listSessions(ctx.db, { scope: viewerScope(ctx, viewer), limit: SUGGESTED_FROM_MAX });
+  const gate = openGate(ctx, viewer);
+  const keyOfName = new Map<string, string>();
+  for (const row of rows) {
+    if (!(await gate.admits("list", row))) continue;
+    const shown = shownKey(ctx, viewer, row.key);
+    keyOfName.set(shown, shown);
+    if (row.label !== undefined && !keyOfName.has(row.label)) keyOfName.set(row.label, shown);
+  }
+  const names = closestKeys(wanted.slice(0, KEY_CHARS_MAX), [...keyOfName.keys()], SUGGESTED_MAX);
+  return [...new Set(names.flatMap((name) => keyOfName.get(name) ?? []))];
+}

@@ -1,0 +1,78 @@
+// Owns the announce step of a send: asked for in the target's session, delivered to the target's channel.
+// AN1: silence stays silent; anything else becomes one outbox row in the unit that ends the announce turn (I4, I5).
+
+import { announceContext } from "../core/turn-rules.ts";
+import { publishFlow } from "./flow-events.ts";
+import type { FlowMoment } from "./moment.ts";
+import { queueDelivery } from "./outbox.ts";
+import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
+
+/** The input of an announce turn; what it is about stands in the context. */
+const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
+
+/** Accepts the announce turn. `limit`: the chain has no run left for it; any other word says why there is none. */
+export async function announceTurn(
+  moment: FlowMoment,
+): Promise<"accepted" | "limit" | "no_route" | "refused"> {
+  const { acceptor, unit, settings, flow, run, requester, target } = moment;
+  if (target === undefined || announceRoute(target) === undefined) return "no_route";
+  const asker = requester ?? target;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const turn = run.flow?.turn ?? 1;
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: target.key,
+    input: {
+      text: ANNOUNCE_INPUT,
+      provenance: provenanceFrom(asker, chain),
+      context: announceContext({
+        self: partyOf(settings, target, target),
+        requester: partyOf(settings, asker, target),
+        request: flow.requestText,
+        round1Reply: flow.round1Reply ?? "",
+        latestReply: flow.latestReply ?? "",
+      }),
+    },
+    chain,
+    flow: { flowId: flow.flowId, step: "announce", turn },
+    successor: true,
+  });
+  if (!accepted.ok) return accepted.code === "chain_limit" ? "limit" : "refused";
+  const text = flow.latestReply ?? "";
+  const { turnsMax, flowId, requesterKey } = flow;
+  const { runId } = accepted.value.run;
+  publishFlow(unit, {
+    flowId,
+    runId,
+    step: "announce",
+    from: requesterKey,
+    to: target.key,
+    turn,
+    turnsMax,
+    text,
+  });
+  return "accepted";
+}
+
+/** Queues what the announce turn wrote. Its transcript row exists already. */
+export async function deliverAnnouncement(moment: FlowMoment, text: string): Promise<void> {
+  const { target, unit, run } = moment;
+  const route = target === undefined ? undefined : announceRoute(target);
+  if (target === undefined || route === undefined) return;
+  await queueDelivery(moment, unit, { session: target, route, text, kind: "announce", runId: run.runId });
+}
+
+/** At a chain limit the runtime announces: a transcript row and an outbox row, without a model call (I8). */
+export async function announceByRuntime(moment: FlowMoment): Promise<void> {
+  const { acceptor, unit, settings, flow, requester, target } = moment;
+  const route = target === undefined ? undefined : announceRoute(target);
+  if (target === undefined || route === undefined) return;
+  const asker = partyOf(settings, requester ?? target, target).key;
+  const text = `Conversation with ${asker} ended at its limit. Latest reply: ${flow.latestReply ?? ""}`;
+  await acceptor.acceptIn(unit, {
+    sessionKey: target.key,
+    kind: "append",
+    input: { text, injected: true },
+    successor: true,
+  });
+  await queueDelivery(moment, unit, { session: target, route, text, kind: "announce" });
+}

@@ -1,0 +1,65 @@
+// Owns the way in for what a person or a program says to a session of its own: `chat.send`, `agent`, the terminal.
+// D1: send policy, route and acceptance are decided here for every such door.
+// D2: only these messages move a session's route (I10).
+
+import { fail, type Result } from "../core/errors.ts";
+import type { ImageBlock } from "../core/message.ts";
+import type { Route, Session } from "../core/session.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Accepted } from "../engine/accept.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { updateSession } from "../store/sessions.ts";
+import { sendVerdict } from "./party.ts";
+
+export interface DirectMessage {
+  readonly session: Session;
+  readonly text: string;
+  readonly images?: readonly ImageBlock[];
+  readonly senderName?: string;
+  /** For this run only. */
+  readonly thinking?: string;
+  /** Put behind the system prompt, for this run only. */
+  readonly extraContext?: string;
+  /** The idempotency key. Default: a new id. */
+  readonly runId?: string;
+  /** Aborts the run this long after it started. Default 0: never. */
+  readonly timeoutMs?: number;
+  /** Where the writer reads the answer; becomes the session's route. Absent: the route stays. */
+  readonly route?: Route;
+  /** Written in the unit that accepts, so that the same request gets the same answer after a crash. */
+  readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
+}
+
+/** Accepts a message of a person or a program. */
+export async function sendDirect(
+  parts: { engine: Engine; settings: Settings },
+  message: DirectMessage,
+): Promise<Result<Accepted>> {
+  const { engine } = parts;
+  const open = engine.accepting();
+  if (!open.ok) return open;
+  const verdict = sendVerdict(parts.settings, message.session);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  return engine.commit(async (unit): Promise<Result<Accepted>> => {
+    const accepted = await engine.acceptIn(unit, {
+      sessionKey: message.session.key,
+      input: {
+        text: message.text,
+        ...(message.images === undefined ? {} : { images: message.images }),
+        ...(message.senderName === undefined ? {} : { senderName: message.senderName }),
+        ...(message.thinking === undefined ? {} : { thinking: message.thinking }),
+        ...(message.extraContext === undefined ? {} : { context: message.extraContext }),
+      },
+      ...(message.runId === undefined ? {} : { runId: message.runId }),
+      ...(message.timeoutMs === undefined ? {} : { timeoutMs: message.timeoutMs }),
+      ...(message.route === undefined ? {} : { route: message.route }),
+    });
+    if (!accepted.ok) return accepted;
+    if (message.route !== undefined && accepted.value.fresh) {
+      await updateSession(unit.tx, message.session.key, { lastRoute: message.route });
+    }
+    await message.remember?.(unit, accepted.value);
+    return accepted;
+  });
+}

@@ -1,0 +1,314 @@
+// Owns the life of a session outside its runs: made, changed, reset, deleted, and written into by an operator.
+// LC1: a reset or a deletion first ends what was accepted before it, in the same transaction: nothing accepted
+//      later is lost, and nothing accepted earlier reaches the new transcript.
+// LC2: the main session of every configured agent exists, and no main session can be deleted.
+// LC3: what is written into a session from outside is a lane item, so that tool calls and results stay paired.
+
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { formatKey, isAgentId, kindOf, mainKeyOf } from "../core/session-key.ts";
+import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
+import { hasScope, type Viewer } from "../core/visibility.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { endFlow, openFlowsOf } from "../store/flows.ts";
+import { activeRunsOfFlow } from "../store/runs.ts";
+import {
+  deleteSessionRows,
+  descendantsOf,
+  getSession,
+  insertSession,
+  replaceSessionId,
+  type SessionPatch,
+  updateSession,
+} from "../store/sessions.ts";
+import { keyRulesOf, openGate } from "./access.ts";
+
+export interface LifecycleContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  /** Whether a model of this name could run; a failure lists valid ones. */
+  checkModel(name: string): Result<unknown>;
+  /** Removes the readable copy of a deleted transcript, if the store keeps one. */
+  dropTranscript(sessionId: string): Promise<void>;
+}
+
+type Facts = Pick<LifecycleContext, "engine" | "settings">;
+
+const LABEL_CHARS_MAX = 200;
+const VERBOSE_LEVELS = ["off", "on", "full"];
+/** Sessions below a deleted one whose work is cancelled with it. */
+const DESCENDANTS_MAX = 10_000;
+const INJECTED_MAX_BYTES = 256 * 1024;
+
+/** Makes what every agent must have: its main session. To be called at start; harmless at any time. */
+export async function ensureMainSessions(ctx: Facts): Promise<void> {
+  const rules = keyRulesOf(ctx.settings);
+  const agents = ctx.settings.session.scope === "global" ? [defaultAgent(ctx.settings)] : ctx.settings.agents;
+  await ctx.engine.commit(async (unit) => {
+    for (const agent of agents) {
+      const key = mainKeyOf(agent.id, rules);
+      if ((await getSession(unit.tx, key)) === undefined) {
+        await insertNew(unit, newSession(ctx, unit, { key, agentId: agent.id }));
+      }
+    }
+  });
+}
+
+/** What makes a new session's row; everything else starts empty. */
+export interface NewSession {
+  readonly key: string;
+  readonly agentId: string;
+  readonly label?: string;
+}
+
+export function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession): Session {
+  return {
+    key: wanted.key,
+    sessionId: unit.newId(),
+    agentId: wanted.agentId,
+    kind: kindOf(wanted.key, keyRulesOf(ctx.settings)),
+    createdAt: unit.now,
+    updatedAt: unit.now,
+    spawnDepth: 0,
+    external: false,
+    systemSent: false,
+    abortedLastRun: false,
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    contextTokens: 0,
+    ...(wanted.label === undefined ? {} : { label: wanted.label }),
+  };
+}
+
+async function insertNew(unit: Unit, session: Session): Promise<void> {
+  await insertSession(unit.tx, session);
+  unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
+}
+
+export interface CreateRequest {
+  /** Default: the default agent. */
+  readonly agentId?: string;
+  readonly label?: string;
+  /** Written in the same transaction, such as the answer under an idempotency key. */
+  also?(unit: Unit, session: Session): Promise<void>;
+}
+
+/** A new conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
+export async function createSession(
+  ctx: Facts,
+  viewer: Viewer,
+  request: CreateRequest,
+): Promise<Result<Session>> {
+  const agentId = request.agentId?.trim().toLowerCase() ?? defaultAgent(ctx.settings).id;
+  if (!isAgentId(agentId) || findAgent(ctx.settings, agentId) === undefined) {
+    const ids = ctx.settings.agents.map((agent) => agent.id);
+    const shown = JSON.stringify(agentId.slice(0, 64));
+    return fail("agent_not_found", `there is no agent ${shown}; configured: ${ids.join(", ")}`);
+  }
+  const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
+  if (!label.ok) return label;
+  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
+    const key = formatKey({ form: "chat", agentId, id: unit.newId() });
+    const named = label.value === undefined ? {} : { label: label.value };
+    const session = newSession(ctx, unit, { key, agentId, ...named });
+    const gate = openGate({ db: unit.tx, settings: ctx.settings }, viewer);
+    const verdict = await gate.decide("send", session);
+    if (!verdict.allowed) return fail(verdict.code, verdict.error);
+    await insertNew(unit, session);
+    await request.also?.(unit, session);
+    return ok(session);
+  });
+}
+
+/** What a caller may change. An absent field stays; `null` clears it. */
+export interface PatchRequest {
+  readonly label?: string | null;
+  readonly thinkingLevel?: string | null;
+  readonly verboseLevel?: string | null;
+  readonly model?: string | null;
+  readonly sendPolicy?: string | null;
+  /** False restores an archived session. Only the runtime archives. */
+  readonly archived?: boolean;
+}
+
+/** Changes a session's settings, all or none. The viewer has passed the gate; `sendPolicy` needs operator.admin. */
+export async function patchSession(
+  ctx: Pick<LifecycleContext, "engine" | "settings" | "checkModel">,
+  viewer: Viewer,
+  session: Session,
+  request: PatchRequest,
+): Promise<Result<Session>> {
+  const mayAdmin = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.admin");
+  if (request.sendPolicy !== undefined && !mayAdmin) {
+    return fail("missing_scope", "sendPolicy is changed with the scope operator.admin only");
+  }
+  const checked = checkPatch(ctx, request);
+  if (!checked.ok) return checked;
+  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
+    const before = await getSession(unit.tx, session.key);
+    if (before === undefined) return gone(session);
+    if (before.archivedAt !== undefined && request.archived !== false) {
+      return fail("session_archived", `session ${session.key} is archived and read-only`, {
+        hint: "Restore it first: archived: false.",
+      });
+    }
+    await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
+    unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
+    const after = await getSession(unit.tx, session.key);
+    return after === undefined ? gone(session) : ok(after);
+  });
+}
+
+function gone(session: Session): Failure {
+  return fail("session_not_found", `session ${session.key} does not exist any more`);
+}
+
+function checkPatch(
+  ctx: Pick<LifecycleContext, "checkModel">,
+  request: PatchRequest,
+): Result<Omit<SessionPatch, "updatedAt">> {
+  const { label, thinkingLevel, verboseLevel, model, sendPolicy, archived } = request;
+  const checks: Result<unknown>[] = [
+    label == null ? ok(label) : checkLabel(label),
+    oneOf("thinkingLevel", thinkingLevel, THINKING_LEVELS),
+    oneOf("verboseLevel", verboseLevel, VERBOSE_LEVELS),
+    model == null ? ok(model) : ctx.checkModel(model),
+    oneOf("sendPolicy", sendPolicy, ["allow", "deny"]),
+    archived === true
+      ? fail("invalid_argument", "archived may only be false: it restores a session")
+      : ok(undefined),
+  ];
+  const wrong = checks.find((check) => !check.ok);
+  if (wrong !== undefined && !wrong.ok) return wrong;
+  return ok({
+    ...(label === undefined ? {} : { label: label?.trim() ?? null }),
+    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
+    ...(verboseLevel === undefined ? {} : { verboseLevel }),
+    ...(model === undefined ? {} : { model }),
+    ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as "allow" | "deny" | null }),
+    ...(archived === undefined ? {} : { archivedAt: null }),
+  });
+}
+
+function oneOf(name: string, value: string | null | undefined, valid: readonly string[]): Result<unknown> {
+  if (value == null || valid.includes(value)) return ok(value);
+  const code = name === "thinkingLevel" ? "invalid_thinking" : "invalid_argument";
+  const shown = JSON.stringify(value.slice(0, 40));
+  return fail(code, `${name} ${shown} is not valid; valid: ${valid.join(", ")}; null clears it`);
+}
+
+function checkLabel(text: string): Result<string> {
+  const label = text.trim();
+  if (label === "") return fail("invalid_argument", "label must not be empty; null clears it");
+  if (label.length > LABEL_CHARS_MAX) {
+    return fail("invalid_argument", `label has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
+  }
+  if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)) {
+    return fail("invalid_argument", "label must be one line without control characters");
+  }
+  return ok(label);
+}
+
+/** Ends the conversations of a session that is about to lose its transcript; turns that wait in a lane go with them. */
+async function endFlows(
+  ctx: Facts,
+  unit: Unit,
+  key: string,
+  reason: "session_reset" | "session_deleted",
+): Promise<void> {
+  for (const flow of await openFlowsOf(unit.tx, key)) {
+    await endFlow(unit.tx, flow.flowId, reason, unit.now);
+    for (const run of await activeRunsOfFlow(unit.tx, flow.flowId)) {
+      // What another session accepted as a message goes on; only what would follow from it is cancelled.
+      if (run.state !== "queued" || run.flow?.step === "round1") continue;
+      await ctx.engine.abortIn(unit, { sessionKey: run.sessionKey, runId: run.runId, reason });
+    }
+  }
+}
+
+/** Starts a session's transcript anew: a new session id, counters zero; settings, label, route and children stay. */
+export async function resetSession(ctx: Facts, session: Session): Promise<Result<Session>> {
+  const { key } = session;
+  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
+    const before = await getSession(unit.tx, key);
+    if (before === undefined) return gone(session);
+    if (before.archivedAt !== undefined) {
+      return fail("session_archived", `session ${key} is archived and read-only`);
+    }
+    await endFlows(ctx, unit, key, "session_reset");
+    await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset" });
+    await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
+    unit.publish({ kind: "session", sessionKey: key, change: "reset" });
+    const after = await getSession(unit.tx, key);
+    return after === undefined ? gone(session) : ok(after);
+  });
+}
+
+export interface DeleteRequest {
+  /** Also what was said in it. Default true. */
+  readonly deleteTranscript?: boolean;
+}
+
+/** Deletes a session, after ending its work and that of the sessions below it. Runs, deliveries and usage stay. */
+export async function deleteSession(
+  ctx: Pick<LifecycleContext, "engine" | "settings" | "dropTranscript">,
+  session: Session,
+  request: DeleteRequest = {},
+): Promise<Result<{ key: string }>> {
+  const { key } = session;
+  if (session.kind === "main") {
+    return fail("protected_session", `${key} is a main session and can't be deleted`, {
+      hint: "sessions.reset starts its transcript anew.",
+    });
+  }
+  const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[]>> => {
+    if ((await getSession(unit.tx, key)) === undefined) return gone(session);
+    const reason = "session_deleted";
+    await endFlows(ctx, unit, key, reason);
+    for (const below of await descendantsOf(unit.tx, key, DESCENDANTS_MAX)) {
+      await ctx.engine.abortIn(unit, { sessionKey: below, reason });
+    }
+    await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+    const sessionIds = await deleteSessionRows(unit.tx, key, {
+      transcripts: request.deleteTranscript ?? true,
+    });
+    unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
+    return ok(sessionIds);
+  });
+  if (!deleted.ok) return deleted;
+  for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
+  return ok({ key });
+}
+
+export interface InjectRequest {
+  readonly message: string;
+  /** Put before the message, in brackets. */
+  readonly label?: string;
+  /** The same id never appends twice. */
+  readonly runId?: string;
+}
+
+/** Accepts an assistant message that no model wrote. It is appended between runs. */
+export async function injectMessage(
+  ctx: Pick<Facts, "engine">,
+  session: Session,
+  request: InjectRequest,
+): Promise<Result<{ run: Run; fresh: boolean }>> {
+  const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
+  if (!label.ok) return label;
+  if (request.message.trim() === "") return fail("invalid_argument", "message must not be empty");
+  const text = label.value === undefined ? request.message : `[${label.value}]\n\n${request.message}`;
+  const bytes = Buffer.byteLength(text);
+  if (bytes > INJECTED_MAX_BYTES) {
+    return fail("too_large", `message has ${bytes} bytes; the most is ${INJECTED_MAX_BYTES}`);
+  }
+  return ctx.engine.accept({
+    sessionKey: session.key,
+    kind: "append",
+    input: { text, injected: true },
+    ...(request.runId === undefined ? {} : { runId: request.runId }),
+  });
+}

@@ -1,0 +1,73 @@
+// Owns the list of the sessions that a viewer may see, with what each one is doing.
+// LV1: the query is narrowed to what the viewer could reach; each row then passes the gate (I9).
+// LV2: a page costs a fixed number of queries; only relations that the gate must follow add any.
+
+import type { Session, SessionKind, SessionState } from "../core/session.ts";
+import type { Viewer } from "../core/visibility.ts";
+import { listSessions } from "../store/session-lists.ts";
+import { activityOf } from "../store/sessions.ts";
+import { type AccessContext, openGate, viewerScope } from "./access.ts";
+
+export interface ListFilter {
+  readonly kinds?: readonly SessionKind[];
+  readonly agentId?: string;
+  /** Updated at this time or later, ms since 1970. */
+  readonly activeSinceMs?: number;
+  /** Part of a label, name or key. */
+  readonly search?: string;
+  /** The whole label. */
+  readonly label?: string;
+  readonly spawnedBy?: string;
+  /** Operators only: the gate hides archived sessions from everybody else. */
+  readonly includeArchived?: boolean;
+  readonly excludeKeys?: readonly string[];
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+export interface ListedSession {
+  readonly session: Session;
+  readonly state: SessionState;
+  readonly queuedRuns: number;
+}
+
+export interface SessionPage {
+  readonly rows: readonly ListedSession[];
+  readonly nextCursor?: string;
+}
+
+/** Store pages read to fill one page when the gate refuses rows; a shorter page with a cursor after that. */
+const PAGES_MAX = 10;
+
+/** Visible sessions, newest first. */
+export async function listVisible(
+  ctx: AccessContext,
+  viewer: Viewer,
+  filter: ListFilter,
+): Promise<SessionPage> {
+  const gate = openGate(ctx, viewer);
+  const scope = viewerScope(ctx, viewer);
+  const seen: Session[] = [];
+  let cursor = filter.cursor;
+  for (let page = 0; page < PAGES_MAX && seen.length < filter.limit; page++) {
+    const limit = filter.limit - seen.length;
+    const found = await listSessions(ctx.db, {
+      ...filter,
+      scope,
+      limit,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    for (const row of found.rows) if (await gate.admits("list", row)) seen.push(row);
+    cursor = found.nextCursor;
+    if (cursor === undefined) break;
+  }
+  const activity = await activityOf(
+    ctx.db,
+    seen.map((session) => session.key),
+  );
+  const rows = seen.map((session) => ({
+    session,
+    ...(activity.get(session.key) ?? { state: "idle" as const, queuedRuns: 0 }),
+  }));
+  return { rows, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+}

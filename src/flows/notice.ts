@@ -1,0 +1,44 @@
+// Owns the notice to a sender who no longer waits: how a message that it sent came out, told once (SPEC 3).
+// N1: a failure wakes the sender; a success, and whatever comes after the sender was stopped, is only written down.
+
+import type { Provenance } from "../core/message.ts";
+import type { AcceptRequest } from "../engine/accept.ts";
+import type { FlowMoment } from "./moment.ts";
+import { partyOf } from "./party.ts";
+
+function noticeText(moment: FlowMoment, to: string): string {
+  const { flow, run } = moment;
+  const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
+  if (run.state === "ok") {
+    return flow.round1Reply === undefined
+      ? `${about}: it was worked off; there was no reply.`
+      : `${about}: it was answered:\n\n${flow.round1Reply}`;
+  }
+  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${run.error ?? "no reason given"}`;
+}
+
+/** Writes the outcome of round 1 into the sender's session. */
+export async function tellSender(moment: FlowMoment): Promise<void> {
+  const { acceptor, unit, settings, flow, run, requester, target } = moment;
+  if (requester === undefined || requester.key === flow.targetKey) return;
+  // A reset forgot the question; the answer would be a riddle.
+  if (requester.sessionId !== flow.requesterSessionId) return;
+  const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const provenance: Provenance = {
+    kind: "notice",
+    sourceSessionKey: flow.targetKey,
+    runId: run.runId,
+    ...chain,
+  };
+  const request: AcceptRequest = {
+    sessionKey: requester.key,
+    kind: run.state !== "ok" && flow.open ? "turn" : "append",
+    input: { text: noticeText(moment, to), provenance },
+    chain,
+    successor: true,
+  };
+  const accepted = await acceptor.acceptIn(unit, request);
+  // At a chain limit the sender is not woken, but still told.
+  if (!accepted.ok && request.kind === "turn") await acceptor.acceptIn(unit, { ...request, kind: "append" });
+}

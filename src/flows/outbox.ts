@@ -1,0 +1,72 @@
+// Owns what is written when text has to leave through a channel: one outbox row, in the unit that ends the run (I5).
+// O1: queued is not delivered: nothing here talks to a channel.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Route, Session } from "../core/session.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { insertDelivery } from "../store/deliveries.ts";
+import { sendVerdict } from "./party.ts";
+
+/** Told after the commit that an outbox row waits; filled in by the channels. */
+export interface Outbound {
+  deliveryQueued(): void;
+}
+
+export interface OutgoingText {
+  readonly session: Session;
+  readonly route: Route;
+  readonly text: string;
+  readonly kind: "announce" | "send";
+  readonly runId?: string;
+}
+
+/** Writes the outbox row: pending, or skipped where the send policy forbids that text leaves. Returns its id. */
+export async function queueDelivery(
+  ports: { settings: Settings; outbound: Outbound },
+  unit: Unit,
+  outgoing: OutgoingText,
+): Promise<{ id: string; state: "pending" | "skipped" }> {
+  const verdict = sendVerdict(ports.settings, outgoing.session);
+  const id = unit.newId();
+  await insertDelivery(unit.tx, {
+    id,
+    sessionKey: outgoing.session.key,
+    kind: outgoing.kind,
+    route: outgoing.route,
+    text: outgoing.text,
+    state: verdict.allowed ? "pending" : "skipped",
+    createdAt: unit.now,
+    ...(outgoing.runId === undefined ? {} : { runId: outgoing.runId }),
+    ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
+  });
+  if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());
+  return { id, state: verdict.allowed ? "pending" : "skipped" };
+}
+
+/** RPC `send`: text from an operator to a channel target, kept in the session's transcript as well. */
+export async function sendText(
+  ports: { settings: Settings; outbound: Outbound; engine: Engine },
+  request: {
+    session: Session;
+    route: Route;
+    text: string;
+    remember?: (unit: Unit, id: string) => Promise<void>;
+  },
+): Promise<Result<{ id: string }>> {
+  const verdict = sendVerdict(ports.settings, request.session);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const { session, route, text } = request;
+  return ports.engine.commit(async (unit): Promise<Result<{ id: string }>> => {
+    const appended = await ports.engine.acceptIn(unit, {
+      sessionKey: session.key,
+      kind: "append",
+      input: { text, injected: true },
+    });
+    if (!appended.ok) return appended;
+    const { id } = await queueDelivery(ports, unit, { session, route, text, kind: "send" });
+    await request.remember?.(unit, id);
+    return ok({ id });
+  });
+}

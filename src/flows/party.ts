@@ -1,0 +1,52 @@
+// Owns what a flow has to know of a session that takes part: how it is shown, whether it converses, where it announces.
+// P1: one answer to each question; send, reply-back and announce ask here.
+
+import type { Provenance } from "../core/message.ts";
+import { decideSend, type SendVerdict } from "../core/send-policy.ts";
+import type { Route, Session } from "../core/session.ts";
+import { channelOf, chatTypeOf, displayKey, routeOfKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Party } from "../core/turn-rules.ts";
+import { keyRulesOf } from "./access.ts";
+
+/** How `reader`'s agent is shown a session. */
+export function partyOf(settings: Settings, session: Session, reader: Session): Party {
+  return {
+    key: displayKey(session.key, reader.agentId, keyRulesOf(settings)),
+    channel: channelOf(session),
+    ...(session.label === undefined ? {} : { label: session.label }),
+  };
+}
+
+/** Whether a session takes reply turns: those that report to nobody in particular do not (SPEC 4). */
+export function converses(session: Session): boolean {
+  const unattended = session.kind === "cron" || session.kind === "hook";
+  return !unattended && !session.external && session.spawnedBy === undefined;
+}
+
+/** Where a session's announcements go: the route last used, else what its key names. */
+export function announceRoute(session: Session): Route | undefined {
+  return session.external ? undefined : (session.lastRoute ?? routeOfKey(session.key));
+}
+
+/** May text be sent into this session, or leave it? */
+export function sendVerdict(settings: Settings, session: Session): SendVerdict {
+  const question = {
+    channel: channelOf(session),
+    chatTypes: chatTypeOf(session.key),
+    override: session.sendPolicy,
+  };
+  return decideSend(question, settings.session.sendPolicy);
+}
+
+/** Typed provenance of what one session says to another (I11). */
+export function provenanceFrom(source: Session, chain: { chainId: string; hop: number }): Provenance {
+  return {
+    kind: "inter_session",
+    sourceSessionKey: source.key,
+    sourceChannel: channelOf(source),
+    sourceTool: "sessions_send",
+    chainId: chain.chainId,
+    hop: chain.hop,
+  };
+}

@@ -1,0 +1,149 @@
+// Owns what follows from the end of a run: the reply-back loop, the announce step, and telling a sender once.
+// RB1: everything is written in the unit that ends the run, so a crash neither loses nor repeats a step (I4).
+// RB2: an outcome reaches the sender by exactly one way: its wait, a reply turn, or a notice.
+
+import type { Run, RunEnd } from "../core/run.ts";
+import type { Settings } from "../core/settings.ts";
+import { decideNext, isSilent, type NextStep, replyContext, replyTurnOwner } from "../core/turn-rules.ts";
+import type { Successors } from "../engine/finish.ts";
+import { endFlow, getFlow, noteReply, openFlowsOfRun } from "../store/flows.ts";
+import { getSession } from "../store/sessions.ts";
+import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
+import { publishFlow } from "./flow-events.ts";
+import type { FlowMoment } from "./moment.ts";
+import { tellSender } from "./notice.ts";
+import type { Outbound } from "./outbox.ts";
+import { partyOf, provenanceFrom } from "./party.ts";
+
+function endOf(run: Run): RunEnd {
+  const state =
+    run.state === "ok" || run.state === "timeout" || run.state === "aborted" ? run.state : "error";
+  return {
+    state,
+    endedAt: run.endedAt ?? 0,
+    ...(run.reply === undefined ? {} : { reply: run.reply }),
+    ...(run.code === undefined ? {} : { code: run.code }),
+  };
+}
+
+async function close(moment: FlowMoment, reason: string): Promise<void> {
+  const { unit, flow, run } = moment;
+  if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
+  publishFlow(unit, {
+    flowId: flow.flowId,
+    runId: run.runId,
+    step: "ended",
+    from: flow.targetKey,
+    to: flow.requesterKey,
+    turn: run.flow?.turn ?? 1,
+    turnsMax: flow.turnsMax,
+    text: "",
+    reason,
+  });
+}
+
+/** The next reply turn: the other's last words, in the session whose turn it is. False: it was refused. */
+async function acceptReplyTurn(moment: FlowMoment, turn: number, words: string): Promise<boolean> {
+  const { acceptor, unit, settings, flow, run, requester, target } = moment;
+  if (requester === undefined || target === undefined) return false;
+  const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: speaker.key,
+    input: {
+      text: words,
+      provenance: provenanceFrom(other, chain),
+      context: replyContext({
+        self: partyOf(settings, speaker, speaker),
+        other: partyOf(settings, other, speaker),
+        turn,
+        turnsMax: flow.turnsMax,
+      }),
+    },
+    chain,
+    flow: { flowId: flow.flowId, step: "reply", turn },
+    successor: true,
+  });
+  if (!accepted.ok) return false;
+  publishFlow(unit, {
+    flowId: flow.flowId,
+    runId: accepted.value.run.runId,
+    step: "reply",
+    from: other.key,
+    to: speaker.key,
+    turn,
+    turnsMax: flow.turnsMax,
+    text: words,
+  });
+  return true;
+}
+
+async function announce(moment: FlowMoment): Promise<void> {
+  const outcome = await announceTurn(moment);
+  if (outcome === "accepted") return;
+  if (outcome === "limit") await announceByRuntime(moment);
+  await close(moment, outcome === "limit" ? "announced_by_runtime" : outcome);
+}
+
+/** Does what the rules say comes next. True: a reply turn carries this run's words to the other party. */
+async function takeStep(moment: FlowMoment, next: NextStep, words: string): Promise<boolean> {
+  switch (next.next) {
+    case "reply": {
+      if (await acceptReplyTurn(moment, next.turn, words)) return true;
+      await announce(moment);
+      return false;
+    }
+    case "announce":
+      await announce(moment);
+      return false;
+    case "end":
+      await close(moment, next.reason);
+      return false;
+  }
+}
+
+async function flowRunEnded(moment: FlowMoment, answered: boolean): Promise<void> {
+  const { unit, flow, run } = moment;
+  const step = run.flow?.step ?? "round1";
+  const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
+  if (step === "announce") {
+    if (words !== "" && flow.open) await deliverAnnouncement(moment, words);
+    await close(moment, words === "" ? (run.code ?? "silent") : "announced");
+    return;
+  }
+  if (words !== "") await noteReply(unit.tx, flow.flowId, words, step === "round1");
+  const latest: FlowMoment =
+    words === ""
+      ? moment
+      : { ...moment, flow: { ...flow, latestReply: words, round1Reply: flow.round1Reply ?? words } };
+  const next: NextStep = flow.open
+    ? decideNext({
+        step,
+        turn: run.flow?.turn ?? 1,
+        turnsMax: flow.turnsMax,
+        end: endOf(run),
+        loop: flow.turnsMax > 0,
+      })
+    : { next: "end", reason: flow.endReason ?? "ended" };
+  const carried = await takeStep(latest, next, words);
+  if (step === "round1" && !answered && !carried) await tellSender(latest);
+}
+
+/** The engine's port: what follows from the end of a run. */
+export function createSuccessors(parts: { settings: Settings; outbound: Outbound }): Successors {
+  return {
+    async runEnded(acceptor, unit, run, answered) {
+      if (run.state === "aborted") {
+        // What an aborted run asked of others is answered to nobody: the peers finish, and that is all.
+        for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
+          await endFlow(unit.tx, flow.flowId, run.code ?? "run_aborted", unit.now);
+        }
+      }
+      const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
+      if (flow === undefined) return;
+      const requester = await getSession(unit.tx, flow.requesterKey);
+      const target = await getSession(unit.tx, flow.targetKey);
+      await flowRunEnded({ ...parts, acceptor, unit, flow, run, requester, target }, answered);
+    },
+  };
+}

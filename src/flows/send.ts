@@ -1,0 +1,194 @@
+// Owns `sessions_send`: from the sender's call to the result that it gets (the table of SPEC 3).
+// SD1: flow, message, run and wait are one unit: either all of it is kept or the sender is told why not (I2, I7).
+// SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
+
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { redactSecrets } from "../core/redact.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { displayKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import { isSilent, messageContext } from "../core/turn-rules.ts";
+import type { Accepted } from "../engine/accept.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import type { RunWait, WaitRequest } from "../engine/waits.ts";
+import { getFlow, insertFlow } from "../store/flows.ts";
+import { countAhead, getRunOfCall } from "../store/runs.ts";
+import { getWait } from "../store/waits.ts";
+import { keyRulesOf } from "./access.ts";
+import { publishFlow } from "./flow-events.ts";
+import { announceRoute, converses, partyOf, provenanceFrom, sendVerdict } from "./party.ts";
+
+export interface SendRequest {
+  readonly requester: Session;
+  /** The run whose tool call this is; absent when an operator acts as the session. */
+  readonly requesterRun?: Run;
+  /** The stable id of the tool call. */
+  readonly callId: string;
+  readonly target: Session;
+  readonly text: string;
+  /** 0: fire and forget. Counted from acceptance. */
+  readonly timeoutSeconds: number;
+  readonly signal: AbortSignal;
+  /** How the calling run waits; absent when an operator acts as the session. */
+  readonly wait?: RunWait;
+}
+
+interface SendParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+type SendResult = Record<string, unknown>;
+
+/** While a flow is open, its parties answer each other by replying, not by sending (SPEC 4). */
+async function refuseInsideFlow(parts: SendParts, request: SendRequest): Promise<Result<void>> {
+  const ref = request.requesterRun?.flow;
+  const flow = ref === undefined ? undefined : await getFlow(parts.engine.store.db, ref.flowId);
+  if (flow === undefined) return ok(undefined);
+  const other = flow.requesterKey === request.requester.key ? flow.targetKey : flow.requesterKey;
+  if (other !== request.target.key) return ok(undefined);
+  return fail(
+    "open_flow",
+    "you are in a conversation with that session: your reply itself is the message to it",
+    {
+      hint: "Answer with the text; it is passed on when this turn ends.",
+    },
+  );
+}
+
+function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
+  return {
+    callId: request.callId,
+    targetRunId: accepted.run.runId,
+    targetSessionKey: request.target.key,
+    deadlineAt: accepted.run.acceptedAt + request.timeoutSeconds * 1000,
+  };
+}
+
+/** Flow, run and wait, in one unit. */
+async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
+  const { engine, settings } = parts;
+  const { requester, requesterRun, target, text } = request;
+  const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
+  const flowId = unit.newId();
+  const loops = converses(requester) && converses(target) && requester.key !== target.key;
+  const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
+  const accepted = await engine.acceptIn(unit, {
+    sessionKey: target.key,
+    input: {
+      text,
+      provenance: provenanceFrom(requester, chain),
+      context: messageContext({
+        requester: partyOf(settings, requester, target),
+        self: partyOf(settings, target, target),
+      }),
+    },
+    chain,
+    flow: { flowId, step: "round1", turn: 1 },
+    callId: request.callId,
+    ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+  });
+  if (!accepted.ok || !accepted.value.fresh) return accepted;
+  await insertFlow(unit.tx, {
+    flowId,
+    chainId: chain.chainId,
+    requesterKey: requester.key,
+    requesterSessionId: requester.sessionId,
+    targetKey: target.key,
+    open: true,
+    turnsMax,
+    requestText: text,
+    createdAt: unit.now,
+    ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
+  });
+  if (request.timeoutSeconds > 0) {
+    const wait = waitRequest(request, accepted.value);
+    const opened = await (request.wait === undefined
+      ? engine.openCallerWait(unit, wait)
+      : request.wait.open(unit, wait));
+    if (!opened.ok) return opened;
+  }
+  publishFlow(unit, {
+    flowId,
+    runId: accepted.value.run.runId,
+    step: "round1",
+    from: requester.key,
+    to: target.key,
+    turn: 1,
+    turnsMax,
+    text,
+  });
+  return accepted;
+}
+
+/** What the sender is told of the later announcement. */
+function deliveryOf(target: Session, reply?: string): Record<string, unknown> {
+  if (target.external) return { status: "pending", mode: "inbox" };
+  const announces = announceRoute(target) !== undefined && (reply === undefined || !isSilent(reply));
+  return { status: announces ? "pending" : "skipped", mode: "announce" };
+}
+
+async function stillRunning(
+  parts: SendParts,
+  request: SendRequest,
+  run: Run,
+  shown: string,
+): Promise<SendResult> {
+  const state = run.state === "queued" ? "queued" : "running";
+  return {
+    runId: run.runId,
+    status: "timeout",
+    error:
+      `waiting ended after ${request.timeoutSeconds} s; the message was accepted and its run goes on (${state}). ` +
+      `Do not send it again; read sessions_history of "${shown}" later.`,
+    state,
+    queuedBehind: await countAhead(parts.engine.store.db, run),
+    sessionKey: shown,
+    delivery: deliveryOf(request.target),
+  };
+}
+
+function ended(request: SendRequest, run: Run, shown: string): SendResult {
+  if (run.state !== "ok") {
+    const code = run.code ?? "run_failed";
+    const error = redactSecrets(run.error ?? "the run failed without saying why");
+    return { runId: run.runId, status: "error", code, error, sessionKey: shown };
+  }
+  const reply = isSilent(run.reply ?? "") ? "" : redactSecrets(run.reply ?? "");
+  return {
+    runId: run.runId,
+    status: "ok",
+    reply,
+    sessionKey: shown,
+    delivery: deliveryOf(request.target, reply),
+  };
+}
+
+async function outcome(parts: SendParts, request: SendRequest, run: Run): Promise<SendResult> {
+  const shown = displayKey(request.target.key, request.requester.agentId, keyRulesOf(parts.settings));
+  const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
+  if (!waits) {
+    return { runId: run.runId, status: "accepted", sessionKey: shown, delivery: deliveryOf(request.target) };
+  }
+  const end = await (request.wait === undefined
+    ? parts.engine.settleCallerWait(request.callId, request.signal)
+    : request.wait.settle(request.callId));
+  return end.answered ? ended(request, end.run, shown) : stillRunning(parts, request, end.run, shown);
+}
+
+/** Sends a message into another session; the target has passed the gate. Failures are results. */
+export async function sendToSession(parts: SendParts, request: SendRequest): Promise<SendResult> {
+  const { engine, settings } = parts;
+  // A call that was accepted before a crash is not judged again: it only goes on waiting.
+  const before = await getRunOfCall(engine.store.db, request.callId);
+  if (before !== undefined) return outcome(parts, request, before);
+  const refused = await refuseInsideFlow(parts, request);
+  if (!refused.ok) return toolFailure(refused);
+  const verdict = sendVerdict(settings, request.target);
+  if (!verdict.allowed) return toolFailure(fail("send_denied", verdict.error));
+  const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
+  if (!accepted.ok) return toolFailure(accepted);
+  return outcome(parts, request, accepted.value.run);
+}

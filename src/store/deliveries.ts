@@ -1,0 +1,271 @@
+// Owns the outbox table: texts that have to leave through a channel, and what became of each.
+// DL1: queued is not delivered: only an acknowledgement makes a row `sent` (I5).
+// DL2: an attempt is written down before it is made; one that a crash left open is never quietly made again.
+// DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.
+
+import { type RawBuilder, type Selectable, sql } from "kysely";
+import type { Route } from "../core/session.ts";
+import type { Db, Tx } from "./sql.ts";
+import type { DeliveryTable } from "./tables.ts";
+
+export const DELIVERY_STATES = ["pending", "sent", "failed", "skipped"] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+export type DeliveryKind = "announce" | "send";
+
+export interface Delivery {
+  readonly id: string;
+  /** Rises over the whole store. */
+  readonly seq: number;
+  readonly sessionKey: string;
+  readonly runId?: string;
+  readonly kind: DeliveryKind;
+  readonly route: Route;
+  readonly text: string;
+  readonly state: DeliveryState;
+  readonly code?: string;
+  readonly error?: string;
+  readonly attempts: number;
+  /** An attempt was begun and is not yet known to have ended. */
+  readonly attemptOpen: boolean;
+  readonly nextAttemptAt: number;
+  readonly createdAt: number;
+  readonly settledAt?: number;
+  readonly dismissedAt?: number;
+}
+
+export interface NewDelivery {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly runId?: string;
+  readonly kind: DeliveryKind;
+  readonly route: Route;
+  readonly text: string;
+  /** `skipped`: forbidden from the start, and kept to be seen. */
+  readonly state: "pending" | "skipped";
+  readonly code?: string;
+  readonly error?: string;
+  readonly createdAt: number;
+}
+
+/** What came of an attempt. `retry`: nothing left, and it may be tried again. */
+export type AttemptOutcome =
+  | { readonly kind: "sent" }
+  | { readonly kind: "failed" | "skipped"; readonly code: string; readonly error: string }
+  | { readonly kind: "retry"; readonly error: string; readonly nextAttemptAt: number };
+
+/** One text for one route, whatever order its fields were written in. */
+function routeKeyOf(route: Route): string {
+  return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
+}
+
+function toDelivery(row: Selectable<DeliveryTable>): Delivery {
+  return {
+    id: row.id,
+    seq: row.seq,
+    sessionKey: row.session_key,
+    kind: row.kind as DeliveryKind,
+    route: JSON.parse(row.route_json) as Route,
+    text: row.text,
+    state: row.state as DeliveryState,
+    attempts: row.attempts,
+    attemptOpen: row.attempt_open === 1,
+    nextAttemptAt: row.next_attempt_at,
+    createdAt: row.created_at,
+    ...(row.run_id === null ? {} : { runId: row.run_id }),
+    ...(row.code === null ? {} : { code: row.code }),
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.settled_at === null ? {} : { settledAt: row.settled_at }),
+    ...(row.dismissed_at === null ? {} : { dismissedAt: row.dismissed_at }),
+  };
+}
+
+/** Queues a text. The same id again changes nothing. */
+export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<void> {
+  await tx
+    .insertInto("deliveries")
+    .values({
+      id: delivery.id,
+      session_key: delivery.sessionKey,
+      run_id: delivery.runId ?? null,
+      kind: delivery.kind,
+      route_key: routeKeyOf(delivery.route),
+      route_json: JSON.stringify(delivery.route),
+      text: delivery.text,
+      state: delivery.state,
+      code: delivery.code ?? null,
+      error: delivery.error ?? null,
+      attempts: 0,
+      attempt_open: 0,
+      next_attempt_at: delivery.createdAt,
+      created_at: delivery.createdAt,
+      settled_at: delivery.state === "pending" ? null : delivery.createdAt,
+      dismissed_at: null,
+    })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .execute();
+}
+
+export async function getDelivery(db: Db, id: string): Promise<Delivery | undefined> {
+  const row = await db.selectFrom("deliveries").selectAll().where("id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : toDelivery(row);
+}
+
+/** The first pending row of each route: steps from route to route, so that a long queue costs nothing. */
+function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`with recursive head (seq) as (
+      select * from (select seq from deliveries where state = 'pending' order by route_key, seq limit 1)
+      union all
+      select (
+        select later.seq from deliveries later
+        where later.state = 'pending'
+          and later.route_key > (select this.route_key from deliveries this where this.seq = head.seq)
+        order by later.route_key, later.seq limit 1
+      ) from head where head.seq is not null
+    ) ${query}`;
+}
+
+/** Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. */
+export async function dueDeliveries(db: Db, now: number, limit: number): Promise<Delivery[]> {
+  const query = withHeads(sql`select d.* from head join deliveries d on d.seq = head.seq
+    where d.attempt_open = 0 and d.next_attempt_at <= ${now} order by d.seq limit ${limit}`);
+  const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
+  return rows.map(toDelivery);
+}
+
+/** When the next row falls due, among those that nothing holds back; undefined: nothing waits. */
+export async function nextDueAt(db: Db): Promise<number | undefined> {
+  const query =
+    withHeads(sql`select min(d.next_attempt_at) as at from head join deliveries d on d.seq = head.seq
+    where d.attempt_open = 0`);
+  const { rows } = await (query as RawBuilder<{ at: number | null }>).execute(db);
+  return rows[0]?.at ?? undefined;
+}
+
+/** Writes down that an attempt is about to be made. False: somebody else made it or settled the row; do not send. */
+export async function beginAttempt(tx: Tx, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set((eb) => ({ attempt_open: 1, attempts: eb("attempts", "+", 1) }))
+    .where("id", "=", id)
+    .where("state", "=", sql.lit("pending"))
+    .where("attempt_open", "=", 0)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Writes down what came of the open attempt. False: there was none, and nothing changed. */
+export async function endAttempt(tx: Tx, id: string, outcome: AttemptOutcome, at: number): Promise<boolean> {
+  const error = outcome.kind === "sent" ? null : outcome.error;
+  const columns =
+    outcome.kind === "retry"
+      ? { attempt_open: 0, error, next_attempt_at: outcome.nextAttemptAt }
+      : {
+          attempt_open: 0,
+          state: outcome.kind,
+          code: outcome.kind === "sent" ? null : outcome.code,
+          error,
+          settled_at: at,
+        };
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set(columns)
+    .where("id", "=", id)
+    .where("attempt_open", "=", 1)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/**
+ * At start: settles the attempts that the last process left open. Where the channel can recognise a repeated text the
+ * row is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
+ */
+export async function recoverOpenAttempts(
+  tx: Tx,
+  at: number,
+  canRepeat: (route: Route) => boolean,
+): Promise<Delivery[]> {
+  const rows = await tx
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("attempt_open", "=", sql.lit(1))
+    .orderBy("seq")
+    .execute();
+  const failed: Delivery[] = [];
+  for (const delivery of rows.map(toDelivery)) {
+    const error = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
+    const repeat = canRepeat(delivery.route);
+    const outcome: AttemptOutcome = repeat
+      ? { kind: "retry", error, nextAttemptAt: at }
+      : { kind: "failed", code: "ambiguous", error };
+    await endAttempt(tx, delivery.id, outcome, at);
+    if (!repeat) failed.push(delivery);
+  }
+  return failed;
+}
+
+/** A failed, undismissed row becomes pending again, in its old place in the order. False: it is in another state. */
+export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set({ state: "pending", code: null, error: null, attempts: 0, next_attempt_at: at, settled_at: null })
+    .where("id", "=", id)
+    .where("state", "=", "failed")
+    .where("dismissed_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** A person has seen the failed row and lets it be. False: it is in another state, or was dismissed before. */
+export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set({ dismissed_at: at })
+    .where("id", "=", id)
+    .where("state", "=", "failed")
+    .where("dismissed_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+export interface DeliveryFilter {
+  readonly state?: DeliveryState;
+  readonly sessionKey?: string;
+  /** `nextCursor` of the page before; anything else finds nothing. */
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+/** The outbox, newest first. */
+export async function listDeliveries(
+  db: Db,
+  filter: DeliveryFilter,
+): Promise<{ rows: Delivery[]; nextCursor?: string }> {
+  const before = filter.cursor === undefined ? undefined : Number(filter.cursor);
+  if (before !== undefined && !Number.isSafeInteger(before)) return { rows: [] };
+  let query = db.selectFrom("deliveries").selectAll();
+  if (filter.state !== undefined) query = query.where("state", "=", filter.state);
+  if (filter.sessionKey !== undefined) query = query.where("session_key", "=", filter.sessionKey);
+  if (before !== undefined) query = query.where("seq", "<", before);
+  const found = await query
+    .orderBy("seq", "desc")
+    .limit(filter.limit + 1)
+    .execute();
+  const rows = found.slice(0, filter.limit).map(toDelivery);
+  const last = rows[rows.length - 1];
+  return found.length > filter.limit && last !== undefined
+    ? { rows, nextCursor: String(last.seq) }
+    : { rows };
+}
+
+/** How many texts wait, and how many failed and were not dismissed. */
+export async function countDeliveries(db: Db): Promise<{ pending: number; failed: number }> {
+  const row = await db
+    .selectFrom("deliveries")
+    .select([
+      sql<number>`count(*) filter (where state = 'pending')`.as("pending"),
+      sql<number>`count(*) filter (where state = 'failed' and dismissed_at is null)`.as("failed"),
+    ])
+    .where("state", "in", ["pending", "failed"])
+    .executeTakeFirstOrThrow();
+  return { pending: Number(row.pending), failed: Number(row.failed) };
+}

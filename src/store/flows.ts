@@ -1,0 +1,113 @@
+// Owns the flow table: one row for each conversation between two sessions.
+// FS1: a flow changes only in the transaction that ends one of its runs, or that aborts, resets or deletes a party.
+
+import type { Selectable } from "kysely";
+import type { Db, Tx } from "./sql.ts";
+import type { FlowTable } from "./tables.ts";
+
+export interface Flow {
+  readonly flowId: string;
+  readonly chainId: string;
+  readonly requesterKey: string;
+  /** The requester's transcript when it asked. */
+  readonly requesterSessionId: string;
+  readonly requesterRunId?: string;
+  readonly targetKey: string;
+  readonly open: boolean;
+  /** Turns after round 1. */
+  readonly turnsMax: number;
+  readonly requestText: string;
+  readonly round1Reply?: string;
+  readonly latestReply?: string;
+  readonly createdAt: number;
+  readonly endedAt?: number;
+  readonly endReason?: string;
+}
+
+function toFlow(row: Selectable<FlowTable>): Flow {
+  return {
+    flowId: row.flow_id,
+    chainId: row.chain_id,
+    requesterKey: row.requester_key,
+    requesterSessionId: row.requester_session_id,
+    ...(row.requester_run_id === null ? {} : { requesterRunId: row.requester_run_id }),
+    targetKey: row.target_key,
+    open: row.state === "open",
+    turnsMax: row.turns_max,
+    requestText: row.request_text,
+    ...(row.round1_reply === null ? {} : { round1Reply: row.round1_reply }),
+    ...(row.latest_reply === null ? {} : { latestReply: row.latest_reply }),
+    createdAt: row.created_at,
+    ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
+    ...(row.end_reason === null ? {} : { endReason: row.end_reason }),
+  };
+}
+
+export async function insertFlow(tx: Tx, flow: Flow): Promise<void> {
+  await tx
+    .insertInto("flows")
+    .values({
+      flow_id: flow.flowId,
+      chain_id: flow.chainId,
+      requester_key: flow.requesterKey,
+      requester_session_id: flow.requesterSessionId,
+      requester_run_id: flow.requesterRunId ?? null,
+      target_key: flow.targetKey,
+      state: "open",
+      turns_max: flow.turnsMax,
+      request_text: flow.requestText,
+      round1_reply: null,
+      latest_reply: null,
+      created_at: flow.createdAt,
+      ended_at: null,
+      end_reason: null,
+    })
+    .execute();
+}
+
+export async function getFlow(db: Db, flowId: string): Promise<Flow | undefined> {
+  const row = await db.selectFrom("flows").selectAll().where("flow_id", "=", flowId).executeTakeFirst();
+  return row && toFlow(row);
+}
+
+export async function noteReply(tx: Tx, flowId: string, reply: string, round1: boolean): Promise<void> {
+  await tx
+    .updateTable("flows")
+    .set(round1 ? { round1_reply: reply, latest_reply: reply } : { latest_reply: reply })
+    .where("flow_id", "=", flowId)
+    .execute();
+}
+
+/** Ends an open flow; an ended one keeps its first reason. */
+export async function endFlow(tx: Tx, flowId: string, reason: string, at: number): Promise<boolean> {
+  const done = await tx
+    .updateTable("flows")
+    .set({ state: "ended", end_reason: reason, ended_at: at })
+    .where("flow_id", "=", flowId)
+    .where("state", "=", "open")
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Open flows that a run began. */
+export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .selectAll()
+    .where("requester_run_id", "=", requesterRunId)
+    .where("state", "=", "open")
+    .execute();
+  return rows.map(toFlow);
+}
+
+/** Open flows in which a session takes part, on either side, oldest first. */
+export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .selectAll()
+    .where("state", "=", "open")
+    .where((eb) => eb.or([eb("requester_key", "=", sessionKey), eb("target_key", "=", sessionKey)]))
+    .orderBy("created_at")
+    .execute();
+  return rows.map(toFlow);
+}

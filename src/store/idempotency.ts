@@ -1,0 +1,50 @@
+// Owns the answers that were given to calls with an idempotency key.
+// ID1: the same call with the same key gets the same answer, also after a restart.
+// ID2: the same key with other parameters, for another method or from another caller is a conflict.
+
+import type { Db, Tx } from "./sql.ts";
+
+export interface KeyedCall {
+  readonly key: string;
+  /** Which token asked: a hash, never the token. */
+  readonly caller: string;
+  readonly method: string;
+  readonly paramsHash: string;
+}
+
+/** `none`: not answered yet. `conflict`: the key was used by another caller, for another method or with other parameters. */
+export async function recallAnswer(db: Db, call: KeyedCall): Promise<"none" | "conflict" | { answer: unknown }> {
+  const rows = await db
+    .selectFrom("idempotency")
+    .select(["caller", "method", "params_hash", "answer_json"])
+    .where("key", "=", call.key)
+    .execute();
+  if (rows.length === 0) return "none";
+  const same = rows.find((row) => row.caller === call.caller && row.method === call.method);
+  return same?.params_hash === call.paramsHash ? { answer: JSON.parse(same.answer_json) } : "conflict";
+}
+
+/** Keeps the first answer; a later one for the same key changes nothing. `answer` must be JSON. */
+export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<void> {
+  await tx
+    .insertInto("idempotency")
+    .values({
+      key: call.key,
+      caller: call.caller,
+      method: call.method,
+      params_hash: call.paramsHash,
+      answer_json: JSON.stringify(answer ?? null),
+      created_at: at,
+    })
+    .onConflict((conflict) => conflict.column("key").doNothing())
+    .execute();
+}
+
+/** Forgets the answers given before `beforeMs`. Returns how many. */
+export async function pruneAnswers(tx: Tx, beforeMs: number): Promise<number> {
+  const { numDeletedRows } = await tx
+    .deleteFrom("idempotency")
+    .where("created_at", "<", beforeMs)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -1,0 +1,253 @@
+// Owns the embedded schema and its history: an ordered list, never edited once released, only added to.
+// G1: the version of a file is its `user_version`; a file newer than this list is left as it is.
+// G2: one migration is one transaction: it stands whole or not at all.
+
+import type { DatabaseSync } from "node:sqlite";
+
+/** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
+export const APPLICATION_ID = 0x5061726c;
+
+const SESSIONS = `
+create table sessions (
+  row_id integer primary key,
+  key text not null unique,
+  session_id text not null unique,
+  agent_id text not null,
+  kind text not null,
+  label text,
+  display_name text,
+  created_at integer not null,
+  updated_at integer not null,
+  archived_at integer,
+  archived integer generated always as (archived_at is not null) virtual,
+  spawned_by text,
+  spawn_depth integer not null,
+  external integer not null,
+  model text,
+  thinking_level text,
+  verbose_level text,
+  send_policy text,
+  system_sent integer not null,
+  aborted_last_run integer not null,
+  input_tokens integer not null,
+  output_tokens integer not null,
+  total_tokens integer not null,
+  context_tokens integer not null,
+  last_channel text,
+  last_to text,
+  last_account_id text,
+  last_thread_id text,
+  group_channel text,
+  next_lane_seq integer not null default 1
+) strict;
+create index sessions_newest on sessions (archived, updated_at desc, key desc);
+create index sessions_by_agent on sessions (agent_id, archived, updated_at desc, key desc);
+create index sessions_by_kind on sessions (kind, archived, updated_at desc, key desc);
+create index sessions_by_spawner on sessions (spawned_by, archived, updated_at desc, key desc)
+  where spawned_by is not null;
+create index sessions_by_label on sessions (label, archived, updated_at desc, key desc)
+  where label is not null;
+
+create table session_ids (
+  session_id text primary key,
+  session_key text not null,
+  created_at integer not null
+) strict, without rowid;
+create index session_ids_by_key on session_ids (session_key);
+
+create virtual table session_names
+  using fts5 (name, content = '', contentless_delete = 1, tokenize = 'trigram', detail = none);
+create trigger session_named after insert on sessions begin
+  insert into session_names (rowid, name)
+    values (new.row_id, new.key || char(10) || ifnull(new.label, '') || char(10) || ifnull(new.display_name, ''));
+end;
+create trigger session_renamed after update of key, label, display_name on sessions
+  when old.key is not new.key or old.label is not new.label or old.display_name is not new.display_name
+begin
+  delete from session_names where rowid = old.row_id;
+  insert into session_names (rowid, name)
+    values (new.row_id, new.key || char(10) || ifnull(new.label, '') || char(10) || ifnull(new.display_name, ''));
+end;
+create trigger session_unnamed after delete on sessions begin
+  delete from session_names where rowid = old.row_id;
+end;
+`;
+
+const MESSAGES = `
+create table messages (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  session_id text not null,
+  session_key text not null,
+  run_id text,
+  role text not null,
+  entry_json text not null,
+  created_at integer not null
+) strict;
+create index messages_of_session on messages (session_id, seq);
+create index messages_of_run on messages (run_id, seq) where run_id is not null;
+create index compactions_of_session on messages (session_id, seq) where role = 'compaction';
+
+create virtual table message_texts
+  using fts5 (text, place, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
+create trigger message_text_gone after delete on messages when old.role in ('user', 'assistant') begin
+  delete from message_texts where rowid = old.seq;
+end;
+`;
+
+// Indexes over the states are whole, not partial: a partial one is out of reach of `state in (?, ?)`.
+const RUNS = `
+create table runs (
+  run_id text primary key,
+  session_key text not null,
+  session_id text not null,
+  agent_id text not null,
+  lane_seq integer not null,
+  kind text not null,
+  state text not null,
+  input_json text not null,
+  chain_id text not null,
+  hop integer not null,
+  attempt integer not null,
+  crashes integer not null,
+  owner text,
+  accepted_at integer not null,
+  started_at integer,
+  ended_at integer,
+  timeout_ms integer not null,
+  route_json text,
+  flow_id text,
+  flow_step text,
+  flow_turn integer,
+  parent_run_id text,
+  call_id text,
+  reply text,
+  code text,
+  error text,
+  usage_json text,
+  model text
+) strict;
+create unique index runs_one_writer on runs (session_key) where state in ('running', 'waiting');
+create index runs_in_lane on runs (session_key, lane_seq);
+create index runs_in_lane_by_state on runs (session_key, state, lane_seq);
+create index runs_by_state on runs (state, accepted_at);
+create unique index runs_by_call on runs (call_id) where call_id is not null;
+create index runs_of_flow on runs (flow_id) where flow_id is not null;
+create index runs_of_chain on runs (chain_id);
+create index runs_of_parent on runs (parent_run_id) where parent_run_id is not null;
+
+create table waits (
+  call_id text primary key,
+  waiter_run_id text not null,
+  waiter_session_key text not null,
+  target_run_id text not null,
+  target_session_key text not null,
+  state text not null,
+  deadline_at integer not null
+) strict;
+create index waits_of_waiter on waits (waiter_run_id);
+create index waits_for_target on waits (target_run_id);
+create index waits_open on waits (waiter_session_key, target_session_key) where state = 'open';
+create index waits_due on waits (deadline_at) where state = 'open';
+
+create table flows (
+  flow_id text primary key,
+  chain_id text not null,
+  requester_key text not null,
+  requester_session_id text not null,
+  requester_run_id text,
+  target_key text not null,
+  state text not null,
+  turns_max integer not null,
+  request_text text not null,
+  round1_reply text,
+  latest_reply text,
+  created_at integer not null,
+  ended_at integer,
+  end_reason text
+) strict;
+create index flows_of_requester on flows (requester_key, target_key) where state = 'open';
+create index flows_of_target on flows (target_key, requester_key) where state = 'open';
+create index flows_of_chain on flows (chain_id);
+
+create table chains (chain_id text primary key, runs integer not null) strict, without rowid;
+`;
+
+const REST = `
+create table deliveries (
+  seq integer primary key,
+  id text not null unique,
+  session_key text not null,
+  run_id text,
+  kind text not null,
+  route_key text not null,
+  route_json text not null,
+  text text not null,
+  state text not null,
+  code text,
+  error text,
+  attempts integer not null,
+  attempt_open integer not null,
+  next_attempt_at integer not null,
+  created_at integer not null,
+  settled_at integer,
+  dismissed_at integer
+) strict;
+create index deliveries_by_state on deliveries (state, seq);
+create index deliveries_due on deliveries (state, next_attempt_at) where state = 'pending';
+create index deliveries_in_route on deliveries (route_key, seq) where state = 'pending';
+create index deliveries_open on deliveries (seq) where attempt_open = 1;
+create index deliveries_of_session on deliveries (session_key, seq);
+create index deliveries_of_run on deliveries (run_id) where run_id is not null;
+
+create table ledger (
+  seq integer primary key,
+  run_id text not null,
+  session_key text not null,
+  agent_id text not null,
+  provider text not null,
+  model text not null,
+  input integer not null,
+  output integer not null,
+  cache_read integer not null,
+  cache_write integer not null,
+  total_tokens integer not null,
+  cost real not null,
+  at integer not null
+) strict;
+create index ledger_of_session on ledger (session_key, seq);
+create index ledger_of_run on ledger (run_id);
+
+create table idempotency (
+  key text primary key,
+  caller text not null,
+  method text not null,
+  params_hash text not null,
+  answer_json text not null,
+  created_at integer not null
+) strict;
+create index idempotency_by_age on idempotency (created_at);
+`;
+
+/** Entry n brings a file from version n to n + 1. */
+const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST];
+
+/** The version that this program writes. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** Brings an open file from `version` to `SCHEMA_VERSION`; the caller has refused anything newer. */
+export function migrate(database: DatabaseSync, version: number): void {
+  MIGRATIONS.slice(version).forEach((text, index) => {
+    database.exec("begin immediate");
+    try {
+      database.exec(text);
+      database.exec(
+        `pragma user_version = ${version + index + 1}; pragma application_id = ${APPLICATION_ID}`,
+      );
+      database.exec("commit");
+    } catch (error) {
+      if (database.isTransaction) database.exec("rollback");
+      throw error;
+    }
+  });
+}

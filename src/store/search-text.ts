@@ -1,0 +1,75 @@
+// Owns the words of the full-text index: how text goes in, how a question is asked, what is shown of a hit.
+// X1: a question is data: nothing in it is ever read as query syntax.
+// X2: text and questions are cut into words in the same way.
+
+import { createHash } from "node:crypto";
+
+/** Characters of one message that are indexed: more than a message from outside can have. */
+const INDEXED_CHARS_MAX = 1_000_000;
+const QUESTION_CHARS_MAX = 1_000;
+const WORDS_MAX = 16;
+/** Shorter words are found whole only: as beginnings they would match most of the index. */
+const PREFIX_CHARS_MIN = 3;
+const EXCERPT_CHARS = 240;
+const EXCERPT_LEAD_CHARS = 60;
+
+/** Scripts that write no spaces: each sign is a word of its own. */
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
+const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
+
+function spaced(text: string): string {
+  return text.replace(UNSPACED, " $& ");
+}
+
+function token(prefix: string, text: string): string {
+  return prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
+}
+
+/** Stands for a session in the index. */
+export function sessionToken(sessionKey: string): string {
+  return token("s", sessionKey);
+}
+
+/** Stands for every session of an agent in the index. */
+export function agentToken(agentId: string): string {
+  return token("a", agentId);
+}
+
+/** What the index gets of a message: its words, and where it stands. */
+export function indexText(
+  text: string,
+  sessionKey: string,
+  agentId: string | undefined,
+): { text: string; place: string } {
+  const places = [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
+  return { text: spaced(text.slice(0, INDEXED_CHARS_MAX)), place: places.join(" ") };
+}
+
+/** The words asked for, each maybe of several signs; empty when nothing can be looked up. */
+export function wordsOf(question: string): string[] {
+  const words = question
+    .slice(0, QUESTION_CHARS_MAX)
+    .split(/\s+/u)
+    .map((part) => (spaced(part).match(WORD) ?? []).join(" "))
+    .filter((word) => word !== "");
+  return [...new Set(words)].slice(0, WORDS_MAX);
+}
+
+/** All the words, in any order, each also as the beginning of a longer one; in one of the places, if given. */
+export function matchText(words: readonly string[], places: readonly string[] | undefined): string {
+  const phrases = words.map((word) => `"${word}"${word.length < PREFIX_CHARS_MIN ? "" : " *"}`);
+  const texts = `{text} : (${phrases.join(" AND ")})`;
+  return places === undefined ? texts : `{place} : (${places.join(" OR ")}) AND ${texts}`;
+}
+
+/** Some text around the first of the words, on one line. */
+export function excerptOf(text: string, words: readonly string[]): string {
+  const lower = text.toLowerCase();
+  const found = words
+    .map((word) => lower.indexOf(word.replaceAll(" ", "").toLowerCase()))
+    .filter((at) => at >= 0);
+  const start = found.length === 0 ? 0 : Math.max(0, Math.min(...found) - EXCERPT_LEAD_CHARS);
+  const piece = text.slice(start, start + EXCERPT_CHARS).toWellFormed();
+  const line = piece.replace(/\s+/gu, " ").replaceAll("\ufffd", "").trim();
+  return `${start > 0 ? "…" : ""}${line}${start + EXCERPT_CHARS < text.length ? "…" : ""}`;
+}

@@ -1,0 +1,254 @@
+// Owns lists of sessions: newest first, filtered, in pages.
+// LS1: a page starts where the one before ended, at (updated_at, key): nothing is skipped or counted.
+// LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit the
+//      filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
+// LS3: the order is the index's: by agent, kind, label, spawner or none. What few sessions can match (a tree, a
+//      searched text, key patterns) is looked up first and sorted.
+
+import { type RawBuilder, type Selectable, sql } from "kysely";
+import type { Session, SessionKind } from "../core/session.ts";
+import type { Scope } from "../core/visibility.ts";
+import { type Condition, fewInScope, fewInTree, literalLike, scopeConditions } from "./session-scope.ts";
+import { toSession } from "./sessions.ts";
+import type { Db } from "./sql.ts";
+import type { SessionTable } from "./tables.ts";
+
+/** Matches that are looked up and sorted; more are found faster by reading in order. */
+const FEW_MAX = 4_000;
+/** Rows that one page reads in order to find those that fit. */
+const WALK_ROWS_MAX = 10_000;
+/** Index ranges merged into one page; more agents than that are filtered instead. */
+const RANGES_MAX = 8;
+/** The full-text index holds pieces of three signs. */
+const INDEXED_SEARCH_CHARS_MIN = 3;
+
+export interface SessionFilter {
+  /** What the viewer could reach at most. */
+  readonly scope: Scope;
+  readonly kinds?: readonly SessionKind[];
+  readonly agentId?: string;
+  /** Updated at this time or later, ms since 1970. */
+  readonly activeSinceMs?: number;
+  /** Part of a label, display name or key, in any case. */
+  readonly search?: string;
+  /** The whole label. */
+  readonly label?: string;
+  readonly spawnedBy?: string;
+  readonly includeArchived?: boolean;
+  readonly excludeKeys?: readonly string[];
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+export interface SessionRows {
+  readonly rows: Session[];
+  /** There may be more; absent: there is not. */
+  readonly nextCursor?: string;
+}
+
+type Row = Selectable<SessionTable>;
+
+/** A place in the order. */
+interface Position {
+  readonly updated_at: number;
+  readonly key: string;
+}
+
+/** What one source gave: rows in order, complete down to `cutAt`. */
+interface Portion {
+  readonly rows: readonly Row[];
+  readonly cutAt?: Position;
+}
+
+function cursorOf({ updated_at, key }: Position): string {
+  return Buffer.from(JSON.stringify([updated_at, key])).toString("base64url");
+}
+
+function positionOf(cursor: string): Position | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
+    if (!Array.isArray(parsed) || parsed.length !== 2) return undefined;
+    const [updated_at, key]: unknown[] = parsed;
+    return typeof updated_at === "number" && typeof key === "string" ? { updated_at, key } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** True for a text that a list gave out as its cursor. */
+export function isSessionCursor(text: string): boolean {
+  return positionOf(text) !== undefined;
+}
+
+function newestFirst(a: Position, b: Position): number {
+  if (a.updated_at !== b.updated_at) return b.updated_at - a.updated_at;
+  return Buffer.compare(Buffer.from(b.key), Buffer.from(a.key));
+}
+
+function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
+}
+
+/** Conditions that an index range ends at: where the last page ended, and how far back to go. */
+function bounds(filter: SessionFilter, after: Position | undefined): Condition[] {
+  const conditions: Condition[] = [];
+  if (filter.activeSinceMs !== undefined) conditions.push(sql`s.updated_at >= ${filter.activeSinceMs}`);
+  if (after !== undefined) {
+    conditions.push(sql`(s.updated_at, s.key) < (${after.updated_at}, ${after.key})`);
+  }
+  return conditions;
+}
+
+function searchCondition(search: string): Condition {
+  // LIKE folds only a-z, so other scripts are tried in their usual spellings.
+  const spellings = [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
+  const tests = spellings.map((text) => {
+    const like = `%${literalLike(text)}%`;
+    return sql`s.key like ${like} escape '\\' or s.label like ${like} escape '\\'
+      or s.display_name like ${like} escape '\\'`;
+  });
+  return sql`(${sql.join(tests, sql` or `)})`;
+}
+
+/** Each field of the filter as a condition of its own, so that the one an index answers can be left out. */
+function fieldConditions(filter: SessionFilter): Map<keyof SessionFilter, Condition> {
+  const conditions = new Map<keyof SessionFilter, Condition>();
+  const { label, spawnedBy, agentId, kinds, search, excludeKeys } = filter;
+  if (label !== undefined) conditions.set("label", sql`s.label = ${label}`);
+  if (spawnedBy !== undefined) conditions.set("spawnedBy", sql`s.spawned_by = ${spawnedBy}`);
+  if (agentId !== undefined) conditions.set("agentId", sql`s.agent_id = ${agentId}`);
+  if (kinds !== undefined && kinds.length > 0) conditions.set("kinds", sql`s.kind in (${sql.join(kinds)})`);
+  if (search !== undefined && search !== "") conditions.set("search", searchCondition(search));
+  if (excludeKeys !== undefined && excludeKeys.length > 0) {
+    conditions.set("excludeKeys", sql`s.key not in (${sql.join(excludeKeys)})`);
+  }
+  return conditions;
+}
+
+/** Sessions whose names contain the searched text, if they are few. */
+async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
+  const text = search.replaceAll("\0", "");
+  if ([...text].length < INDEXED_SEARCH_CHARS_MIN) return undefined;
+  const { rows } = await sql<{ row_id: number }>`select rowid as row_id from session_names
+    where session_names match ${`"${text.replaceAll('"', '""')}"`} limit ${FEW_MAX + 1}`.execute(db);
+  return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
+}
+
+/** Looks rows up by id, filters and sorts them. */
+async function sorted(
+  db: Db,
+  ids: readonly number[],
+  conditions: readonly Condition[],
+  filter: SessionFilter,
+): Promise<Portion> {
+  if (ids.length === 0) return { rows: [] };
+  const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
+  // The inner limit keeps the two steps apart: by id first, then the filter.
+  const { rows } = await sql<Row>`
+    select * from (
+      select * from sessions where row_id in (select value from json_each(${JSON.stringify(ids)}))
+      limit ${ids.length}
+    ) as s
+    where ${all([...archived, ...conditions])}
+    order by s.updated_at desc, s.key desc limit ${filter.limit + 1}`.execute(db);
+  return { rows };
+}
+
+/** Reads one index range in its order and keeps what fits. */
+async function walked(
+  db: Db,
+  range: readonly Condition[],
+  fits: readonly Condition[],
+  limit: number,
+): Promise<Portion> {
+  const order = sql`order by s.updated_at desc, s.key desc`;
+  if (fits.length === 0) {
+    const query = sql<Row>`select s.* from sessions s where ${all(range)} ${order} limit ${limit + 1}`;
+    return { rows: (await query.execute(db)).rows };
+  }
+  const { rows } = await sql<Row>`
+    select * from (select * from sessions s where ${all(range)} ${order} limit ${WALK_ROWS_MAX}) as s
+    where ${all(fits)} limit ${limit + 1}`.execute(db);
+  if (rows.length > limit) return { rows };
+  const last = await sql<Position>`select s.updated_at, s.key from sessions s where ${all(range)} ${order}
+    limit 1 offset ${WALK_ROWS_MAX - 1}`.execute(db);
+  const cutAt = last.rows[0];
+  return cutAt === undefined ? { rows } : { rows, cutAt };
+}
+
+/** Index ranges that hold all that can match, with what is still to be tested in each. */
+interface Ranges {
+  readonly axis: readonly Condition[];
+  readonly fits: readonly Condition[];
+  /** Row ids outside the ranges. */
+  readonly besides: readonly number[];
+}
+
+async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
+  const fields = fieldConditions(filter);
+  const scoped = scopeConditions(filter.scope);
+  const without = (name?: keyof SessionFilter): Condition[] =>
+    [...fields].filter(([field]) => field !== name).map(([, condition]) => condition);
+  for (const name of ["label", "spawnedBy", "agentId"] as const) {
+    const axis = fields.get(name);
+    if (axis !== undefined) return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
+  }
+  const { scope, kinds = [] } = filter;
+  const agentIds = scope.all || scope.agentIds === "any" ? undefined : scope.agentIds;
+  if (agentIds !== undefined && agentIds.length > 0 && agentIds.length <= RANGES_MAX) {
+    const tree = await fewInTree(db, scope, FEW_MAX);
+    if (tree !== undefined) {
+      const axis = agentIds.map((agentId) => sql<boolean>`s.agent_id = ${agentId}`);
+      const patterns = scope.all || scope.patterns === undefined ? [] : scoped;
+      return { axis, fits: [...without(), ...patterns], besides: tree };
+    }
+  }
+  if (kinds.length > 0) {
+    const axis = [...new Set(kinds)].map((kind) => sql<boolean>`s.kind = ${kind}`);
+    return { axis, fits: [...without("kinds"), ...scoped], besides: [] };
+  }
+  return { axis: [sql`1 = 1`], fits: [...without(), ...scoped], besides: [] };
+}
+
+/** Merges what several sources gave into one page. */
+function pageOf(portions: readonly Portion[], limit: number): SessionRows {
+  const cuts = portions.flatMap(({ cutAt }) => (cutAt === undefined ? [] : [cutAt])).sort(newestFirst);
+  const cutAt = cuts[0];
+  const merged = new Map(portions.flatMap(({ rows }) => rows).map((row) => [row.key, row]));
+  const rows = [...merged.values()].sort(newestFirst);
+  const complete = cutAt === undefined ? rows : rows.filter((row) => newestFirst(row, cutAt) <= 0);
+  const page = complete.slice(0, limit);
+  const last = page[page.length - 1];
+  const sessions = page.map(toSession);
+  if (complete.length > limit && last !== undefined) return { rows: sessions, nextCursor: cursorOf(last) };
+  return cutAt === undefined ? { rows: sessions } : { rows: sessions, nextCursor: cursorOf(cutAt) };
+}
+
+/**
+ * Sessions newest `updatedAt` first, archived ones only on request. Within `scope`, but the caller still puts each row
+ * to the gate. A page may be short although there is more: `nextCursor` tells. A cursor that no list gave out
+ * (`isSessionCursor`) finds nothing.
+ */
+export async function listSessions(db: Db, filter: SessionFilter): Promise<SessionRows> {
+  const after = filter.cursor === undefined ? undefined : positionOf(filter.cursor);
+  if (filter.cursor !== undefined && after === undefined) return { rows: [] };
+  const named = filter.search === undefined ? undefined : await fewNamed(db, filter.search);
+  const few = named ?? (await fewInScope(db, filter.scope, FEW_MAX));
+  const bounded = bounds(filter, after);
+  if (few !== undefined) {
+    const fields = fieldConditions(filter);
+    if (few === named) fields.delete("search");
+    const fits = [...fields.values(), ...scopeConditions(filter.scope), ...bounded];
+    return pageOf([await sorted(db, few, fits, filter)], filter.limit);
+  }
+  const { axis, fits, besides } = await rangesOf(db, filter);
+  const portions: Portion[] = [await sorted(db, besides, [...fits, ...bounded], filter)];
+  for (const condition of axis) {
+    for (const archived of filter.includeArchived === true ? [0, 1] : [0]) {
+      const range = [condition, sql<boolean>`s.archived = ${archived}`, ...bounded];
+      portions.push(await walked(db, range, fits, filter.limit));
+    }
+  }
+  return pageOf(portions, filter.limit);
+}

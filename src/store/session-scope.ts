@@ -1,0 +1,102 @@
+// Owns how a scope (what a viewer could reach at most) narrows a query over sessions.
+// SC1: a condition admits every row of the scope, maybe more: the gate decides each row afterwards (I9).
+
+import { type RawBuilder, type SqlBool, sql } from "kysely";
+import type { Scope } from "../core/visibility.ts";
+import type { Db } from "./sql.ts";
+
+/** Sorts behind every text that begins with the same prefix. */
+const LAST_SIGN = "\u{10ffff}";
+
+export type Condition = RawBuilder<SqlBool>;
+
+/** `text` as a LIKE pattern that stands for itself. */
+export function literalLike(text: string): string {
+  return text.replace(/[\\%_]/g, "\\$&");
+}
+
+function patternCondition(patterns: readonly string[]): Condition {
+  const tests = patterns.map((pattern) => {
+    const like = pattern.split("*").map(literalLike).join("%");
+    return sql`s.key like ${like} escape '\\'`;
+  });
+  return tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
+}
+
+/** A query for the keys of a session and of everything it spawned. */
+function treeOf(key: string): RawBuilder<{ key: string }> {
+  return sql`with recursive down (key) as (
+      select ${key} union select c.key from down join sessions c on c.spawned_by = down.key
+    ) select key from down`;
+}
+
+/** What a row `s` of the session table must be like to be in the scope. */
+export function scopeConditions(scope: Scope): Condition[] {
+  if (scope.all) return [];
+  const conditions: Condition[] = [];
+  const { self, agentIds, patterns } = scope;
+  if (agentIds !== "any") {
+    const ways: RawBuilder<unknown>[] = [];
+    if (self !== undefined) ways.push(sql`s.key = ${self}`);
+    if (scope.treeOf !== undefined) ways.push(sql`s.key in (${treeOf(scope.treeOf)})`);
+    if (agentIds !== undefined && agentIds.length > 0) ways.push(sql`s.agent_id in (${sql.join(agentIds)})`);
+    conditions.push(ways.length === 0 ? sql`1 = 0` : sql`(${sql.join(ways, sql` or `)})`);
+  }
+  if (patterns !== undefined) conditions.push(patternCondition(patterns));
+  return conditions;
+}
+
+async function rowIds(db: Db, query: RawBuilder<{ row_id: number }>): Promise<number[]> {
+  return (await query.execute(db)).rows.map((row) => row.row_id);
+}
+
+function treeIds(self: string | undefined, treeKey: string | undefined, max: number) {
+  const roots = [self, treeKey].filter((key) => key !== undefined).map((key) => sql`select ${key} as key`);
+  const step =
+    treeKey === undefined
+      ? sql``
+      : sql`union select c.key from down join sessions c on c.spawned_by = down.key`;
+  return sql<{ row_id: number }>`with recursive down (key) as (
+      select key from (${sql.join(roots, sql` union `)}) ${step}
+    ) select s.row_id from down join sessions s on s.key = down.key limit ${max}`;
+}
+
+/** The range of keys that a pattern can be in; undefined when it starts with a star. */
+function prefixRange(pattern: string): { from: string; to: string } | undefined {
+  const star = pattern.indexOf("*");
+  if (star < 0) return { from: pattern, to: pattern };
+  return star === 0 ? undefined : { from: pattern.slice(0, star), to: pattern.slice(0, star) + LAST_SIGN };
+}
+
+/**
+ * The sessions (their row ids) that are in the scope by tree or by key pattern, if these are at most `max` and can be
+ * found without reading the others; they still have to pass `scopeConditions`. Undefined: read in order and filter.
+ */
+export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
+  if (scope.all) return undefined;
+  if (scope.agentIds === undefined) {
+    if (scope.self === undefined && scope.treeOf === undefined) return [];
+    const ids = await rowIds(db, treeIds(scope.self, scope.treeOf, max + 1));
+    if (ids.length <= max) return ids;
+  }
+  const ranges = scope.patterns?.map(prefixRange);
+  if (ranges === undefined) return undefined;
+  const found = new Set<number>();
+  for (const range of ranges) {
+    if (range === undefined) return undefined;
+    const query = sql<{ row_id: number }>`select row_id from sessions
+      where key >= ${range.from} and key <= ${range.to} limit ${max + 1 - found.size}`;
+    for (const id of await rowIds(db, query)) found.add(id);
+    if (found.size > max) return undefined;
+  }
+  return [...found];
+}
+
+/** Row ids of the tree alone, for scopes that also hold whole agents. */
+export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
+  if (scope.all) return [];
+  const { self, treeOf: treeKey } = scope;
+  if (self === undefined && treeKey === undefined) return [];
+  const ids = await rowIds(db, treeIds(self, treeKey, max + 1));
+  return ids.length <= max ? ids : undefined;
+}

@@ -1,0 +1,282 @@
+// Owns the session table: one row a session, and every transcript id it ever had.
+// SE1: what a caller does not name in a patch stays as it is; a reset keeps settings and route.
+// SE2: a lane number is taken from the session's row, so that commit order is number order (I3).
+// Lists live in session-lists.ts.
+
+import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
+import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
+import type { Db, Tx } from "./sql.ts";
+import type { SessionTable } from "./tables.ts";
+
+/** How far a chain of spawners is followed: far beyond any spawn depth, and an end for a damaged chain. */
+const ANCESTORS_MAX = 64;
+
+type Cleared = "label" | "displayName" | "archivedAt" | "model" | "thinkingLevel" | "verboseLevel";
+type ClearedToo = "sendPolicy" | "lastRoute" | "groupChannel";
+type Kept = "updatedAt" | "systemSent" | "abortedLastRun";
+type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextTokens";
+
+/** What may change in a session. `null` takes a field away; an absent field stays. */
+export type SessionPatch = {
+  readonly [K in Cleared | ClearedToo]?: NonNullable<Session[K]> | null;
+} & { readonly [K in Kept | Counter]?: Session[K] };
+
+function routeOf(row: Selectable<SessionTable>): { lastRoute?: Route } {
+  if (row.last_channel === null || row.last_to === null) return {};
+  return {
+    lastRoute: {
+      channel: row.last_channel,
+      to: row.last_to,
+      ...(row.last_account_id === null ? {} : { accountId: row.last_account_id }),
+      ...(row.last_thread_id === null ? {} : { threadId: row.last_thread_id }),
+    },
+  };
+}
+
+/** A row as the rest of the program sees it. */
+export function toSession(row: Selectable<SessionTable>): Session {
+  return {
+    key: row.key,
+    sessionId: row.session_id,
+    agentId: row.agent_id,
+    kind: row.kind as SessionKind,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    spawnDepth: row.spawn_depth,
+    external: row.external === 1,
+    systemSent: row.system_sent === 1,
+    abortedLastRun: row.aborted_last_run === 1,
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+    totalTokens: row.total_tokens,
+    contextTokens: row.context_tokens,
+    ...(row.label === null ? {} : { label: row.label }),
+    ...(row.display_name === null ? {} : { displayName: row.display_name }),
+    ...(row.archived_at === null ? {} : { archivedAt: row.archived_at }),
+    ...(row.spawned_by === null ? {} : { spawnedBy: row.spawned_by }),
+    ...(row.model === null ? {} : { model: row.model }),
+    ...(row.thinking_level === null ? {} : { thinkingLevel: row.thinking_level }),
+    ...(row.verbose_level === null ? {} : { verboseLevel: row.verbose_level }),
+    ...(row.send_policy === null ? {} : { sendPolicy: row.send_policy as SendOverride }),
+    ...routeOf(row),
+    ...(row.group_channel === null ? {} : { groupChannel: row.group_channel }),
+  };
+}
+
+function routeColumns(route: Route | null | undefined) {
+  return {
+    last_channel: route?.channel ?? null,
+    last_to: route?.to ?? null,
+    last_account_id: route?.accountId ?? null,
+    last_thread_id: route?.threadId ?? null,
+  };
+}
+
+function toRow(session: Session): Insertable<SessionTable> {
+  return {
+    key: session.key,
+    session_id: session.sessionId,
+    agent_id: session.agentId,
+    kind: session.kind,
+    label: session.label ?? null,
+    display_name: session.displayName ?? null,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+    archived_at: session.archivedAt ?? null,
+    spawned_by: session.spawnedBy ?? null,
+    spawn_depth: session.spawnDepth,
+    external: session.external ? 1 : 0,
+    model: session.model ?? null,
+    thinking_level: session.thinkingLevel ?? null,
+    verbose_level: session.verboseLevel ?? null,
+    send_policy: session.sendPolicy ?? null,
+    system_sent: session.systemSent ? 1 : 0,
+    aborted_last_run: session.abortedLastRun ? 1 : 0,
+    input_tokens: session.inputTokens,
+    output_tokens: session.outputTokens,
+    total_tokens: session.totalTokens,
+    context_tokens: session.contextTokens,
+    ...routeColumns(session.lastRoute),
+    group_channel: session.groupChannel ?? null,
+  };
+}
+
+/** Adds a session and its first transcript id. A key that exists is an error of the caller: look first. */
+export async function insertSession(tx: Tx, session: Session): Promise<void> {
+  await tx.insertInto("sessions").values(toRow(session)).execute();
+  await rememberSessionId(tx, session.sessionId, session.key, session.createdAt);
+}
+
+async function rememberSessionId(tx: Tx, sessionId: string, key: string, at: number): Promise<void> {
+  await tx
+    .insertInto("session_ids")
+    .values({ session_id: sessionId, session_key: key, created_at: at })
+    .execute();
+}
+
+export async function getSession(db: Db, key: string): Promise<Session | undefined> {
+  const row = await db.selectFrom("sessions").selectAll().where("key", "=", key).executeTakeFirst();
+  return row === undefined ? undefined : toSession(row);
+}
+
+/** The session that has or, before a reset, had this transcript, with the id in force now. */
+export async function findSessionId(
+  db: Db,
+  sessionId: string,
+): Promise<{ key: string; currentSessionId: string } | undefined> {
+  return await db
+    .selectFrom("session_ids")
+    .innerJoin("sessions", "sessions.key", "session_ids.session_key")
+    .select(["sessions.key as key", "sessions.session_id as currentSessionId"])
+    .where("session_ids.session_id", "=", sessionId)
+    .executeTakeFirst();
+}
+
+/** Sessions with exactly this label, newest first; archived ones are left out. */
+export async function findByLabel(
+  db: Db,
+  wanted: { label: string; agentId?: string; spawnedBy?: string; limit: number },
+): Promise<Session[]> {
+  let query = db
+    .selectFrom("sessions")
+    .selectAll()
+    .where("label", "=", wanted.label)
+    .where("archived", "=", 0);
+  if (wanted.agentId !== undefined) query = query.where(sql.ref("agent_id"), "=", wanted.agentId);
+  if (wanted.spawnedBy !== undefined) query = query.where("spawned_by", "=", wanted.spawnedBy);
+  const rows = await query.orderBy("updated_at", "desc").orderBy("key", "desc").limit(wanted.limit).execute();
+  return rows.map(toSession);
+}
+
+function flag(value: boolean | undefined): number | undefined {
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Changes what the patch names; a session that does not exist is left alone. */
+export async function updateSession(tx: Tx, key: string, patch: SessionPatch): Promise<void> {
+  const columns: Updateable<SessionTable> = {
+    label: patch.label,
+    display_name: patch.displayName,
+    updated_at: patch.updatedAt,
+    archived_at: patch.archivedAt,
+    model: patch.model,
+    thinking_level: patch.thinkingLevel,
+    verbose_level: patch.verboseLevel,
+    send_policy: patch.sendPolicy,
+    system_sent: flag(patch.systemSent),
+    aborted_last_run: flag(patch.abortedLastRun),
+    input_tokens: patch.inputTokens,
+    output_tokens: patch.outputTokens,
+    total_tokens: patch.totalTokens,
+    context_tokens: patch.contextTokens,
+    group_channel: patch.groupChannel,
+    ...(patch.lastRoute === undefined ? {} : routeColumns(patch.lastRoute)),
+  };
+  if (Object.values(columns).every((value) => value === undefined)) return;
+  await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
+}
+
+/** The next place in the session's lane, 1 for the first. The session must exist. */
+export async function takeLaneSeq(tx: Tx, key: string): Promise<number> {
+  const row = await tx
+    .updateTable("sessions")
+    .set((eb) => ({ next_lane_seq: eb("next_lane_seq", "+", 1) }))
+    .where("key", "=", key)
+    .returning("next_lane_seq")
+    .executeTakeFirstOrThrow();
+  return row.next_lane_seq - 1;
+}
+
+/** A reset: a new, empty transcript under the same key. Settings, label and route stay; counters start again. */
+export async function replaceSessionId(tx: Tx, key: string, newSessionId: string, at: number): Promise<void> {
+  await tx
+    .updateTable("sessions")
+    .set({
+      session_id: newSessionId,
+      updated_at: at,
+      system_sent: 0,
+      aborted_last_run: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      total_tokens: 0,
+      context_tokens: 0,
+    })
+    .where("key", "=", key)
+    .execute();
+  await rememberSessionId(tx, newSessionId, key, at);
+}
+
+/**
+ * Deletes a session's row and, with `transcripts`, everything it ever said. Runs, deliveries and usage stay: they
+ * answer for what was accepted. Returns the ids whose mirror goes.
+ */
+export async function deleteSessionRows(
+  tx: Tx,
+  key: string,
+  what: { transcripts: boolean },
+): Promise<string[]> {
+  await tx.deleteFrom("sessions").where("key", "=", key).execute();
+  if (!what.transcripts) return [];
+  const rows = await tx
+    .deleteFrom("session_ids")
+    .where("session_key", "=", key)
+    .returning("session_id")
+    .execute();
+  const ids = rows.map((row) => row.session_id);
+  for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();
+  return ids;
+}
+
+/** Who spawned this session, who spawned that one, and so on: nearest first. */
+export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
+  const { rows } = await sql<{ key: string }>`
+    with recursive up (key, depth) as (
+      select spawned_by, 1 from sessions where key = ${key} and spawned_by is not null
+      union
+      select s.spawned_by, up.depth + 1 from up join sessions s on s.key = up.key
+        where s.spawned_by is not null and up.depth < ${sql.lit(ANCESTORS_MAX)}
+    )
+    select key from up order by depth`.execute(db);
+  return rows.map((row) => row.key);
+}
+
+/** Everything a session spawned, at any depth, nearest generation first. */
+export async function descendantsOf(db: Db, key: string, limit: number): Promise<string[]> {
+  const { rows } = await sql<{ key: string }>`
+    with recursive down (key, depth) as (
+      select key, 1 from sessions where spawned_by = ${key}
+      union
+      select s.key, down.depth + 1 from down join sessions s on s.spawned_by = down.key
+        where down.depth < ${sql.lit(ANCESTORS_MAX)}
+    )
+    select key from down order by depth, key limit ${limit}`.execute(db);
+  return rows.map((row) => row.key);
+}
+
+export interface Activity {
+  readonly state: SessionState;
+  readonly queuedRuns: number;
+}
+
+/** What each of these sessions is doing; every asked key is in the answer. */
+export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<string, Activity>> {
+  const found = new Map<string, Activity>(keys.map((key) => [key, { state: "idle", queuedRuns: 0 }]));
+  if (keys.length === 0) return found;
+  const rows = await db
+    .selectFrom("runs")
+    .select(["session_key", "state", (eb) => eb.fn.countAll<number>().as("n")])
+    .where("session_key", "in", keys)
+    .where("state", "in", ["queued", "running", "waiting"])
+    .groupBy(["session_key", "state"])
+    .execute();
+  for (const row of rows) {
+    const before = found.get(row.session_key) ?? { state: "idle", queuedRuns: 0 };
+    const queued = row.state === "queued";
+    const holds = before.state === "running" || before.state === "waiting";
+    found.set(row.session_key, {
+      state: queued && holds ? before.state : (row.state as SessionState),
+      queuedRuns: queued ? Number(row.n) : before.queuedRuns,
+    });
+  }
+  return found;
+}

@@ -1,0 +1,155 @@
+// Owns the way from the query builder to one `node:sqlite` connection: prepared statements and transactions.
+// D1: one connection is used by one transaction at a time; the next waits until it ended.
+// D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
+
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from "kysely";
+import { asStoreProblem } from "./problems.ts";
+
+/** Statements kept prepared; the one unused for the longest time goes first. */
+const STATEMENTS_MAX = 256;
+
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly returnsRows: boolean;
+}
+
+class SqliteConnection implements DatabaseConnection {
+  readonly #database: DatabaseSync;
+  readonly #file: string;
+  readonly #statements = new Map<string, Prepared>();
+  #inTransaction = false;
+
+  constructor(database: DatabaseSync, file: string) {
+    this.#database = database;
+    this.#file = file;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    try {
+      this.#refuseAfterSilentRollback();
+      const { statement, returnsRows } = this.#prepared(query.sql);
+      const parameters = query.parameters as SQLInputValue[];
+      if (returnsRows) return { rows: statement.all(...parameters) as R[] };
+      const { changes, lastInsertRowid } = statement.run(...parameters);
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    } catch (error) {
+      throw asStoreProblem(error, this.#file);
+    }
+  }
+
+  // biome-ignore lint/correctness/useYield: streaming is not offered; whoever asks learns it at once.
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error("queries of the embedded store are not streamed: read pages");
+  }
+
+  begin(): void {
+    this.#control("begin immediate");
+    this.#inTransaction = true;
+  }
+
+  commit(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("commit");
+    this.#inTransaction = false;
+  }
+
+  rollback(): void {
+    this.#inTransaction = false;
+    if (this.#database.isOpen && this.#database.isTransaction) this.#control("rollback");
+  }
+
+  #control(text: string): void {
+    try {
+      this.#prepared(text).statement.run();
+    } catch (error) {
+      throw asStoreProblem(error, this.#file);
+    }
+  }
+
+  #refuseAfterSilentRollback(): void {
+    if (this.#inTransaction && !this.#database.isTransaction) {
+      throw new Error(`the store ${this.#file} gave up this transaction after an earlier error in it`);
+    }
+  }
+
+  #prepared(sql: string): Prepared {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) {
+      this.#statements.delete(sql);
+      this.#statements.set(sql, known);
+      return known;
+    }
+    const statement = this.#database.prepare(sql);
+    const prepared = { statement, returnsRows: statement.columns().length > 0 };
+    this.#statements.set(sql, prepared);
+    const [oldest] = this.#statements.keys();
+    if (this.#statements.size > STATEMENTS_MAX && oldest !== undefined) this.#statements.delete(oldest);
+    return prepared;
+  }
+}
+
+/** Hands the one connection out to one user at a time, in the order of asking. */
+class SqliteDriver implements Driver {
+  readonly #connection: SqliteConnection;
+  readonly #exclusive: boolean;
+  readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
+  #taken = false;
+
+  constructor(connection: SqliteConnection, exclusive: boolean) {
+    this.#connection = connection;
+    this.#exclusive = exclusive;
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    if (!this.#exclusive) return this.#connection;
+    if (this.#taken) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#taken = true;
+    return this.#connection;
+  }
+
+  async releaseConnection(): Promise<void> {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#taken = false;
+    else next(this.#connection);
+  }
+
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    (connection as SqliteConnection).begin();
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    (connection as SqliteConnection).commit();
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    (connection as SqliteConnection).rollback();
+  }
+
+  async destroy(): Promise<void> {}
+}
+
+/**
+ * The query builder's dialect over one open connection. `exclusive`: users of the connection take turns, which
+ * transactions need; a connection for reading only needs no turns, as each of its queries is one step.
+ */
+export function sqliteDialect(database: DatabaseSync, file: string, exclusive: boolean): Dialect {
+  const connection = new SqliteConnection(database, file);
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new SqliteDriver(connection, exclusive),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+}

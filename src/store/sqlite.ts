@@ -1,0 +1,120 @@
+// Owns the embedded store: one database file, one process that writes it.
+// Q1: a file that is newer, damaged, foreign or not ours to write is refused before anything is written to it.
+// Q2: what a transaction wrote is on disk when its promise resolves (durability "full": also after power loss).
+// Q3: reading never waits for an open transaction; it sees the last committed state.
+
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Kysely } from "kysely";
+import type { Log } from "../world.ts";
+import { lockStore } from "./lock.ts";
+import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
+import { asStoreProblem, StoreProblem } from "./problems.ts";
+import type { Store, Tx } from "./sql.ts";
+import { sqliteDialect } from "./sqlite-driver.ts";
+import type { Tables } from "./tables.ts";
+
+export interface SqliteOptions {
+  /** Absolute path of the store directory; made, for its owner only, if it does not exist. */
+  readonly dir: string;
+  /** `full`: a commit survives power loss. `normal`: it survives the process, and a power loss may cost the last few. */
+  readonly durability: "full" | "normal";
+  readonly log: Log;
+}
+
+/** The database's name in the store directory. */
+export const STORE_FILE = "parley.sqlite";
+
+/** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
+const BUSY_TIMEOUT_MS = 250;
+const CACHE_KIB = 16_384;
+
+/**
+ * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until `close`.
+ * What a person has to put right rejects with a `StoreProblem`.
+ */
+export async function openSqlite(options: SqliteOptions): Promise<Store> {
+  const { dir } = options;
+  const file = join(dir, STORE_FILE);
+  makeDirectory(dir);
+  const unlock = lockStore(dir);
+  let writer: DatabaseSync | undefined;
+  try {
+    refuseLostDatabase(file);
+    writeFileSync(file, "", { flag: "a", mode: 0o600 });
+    writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    const version = checkedVersion(writer, file);
+    const journal = writer.prepare("pragma journal_mode = wal").get();
+    if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
+    writer.exec(`pragma synchronous = ${options.durability}; pragma cache_size = -${CACHE_KIB}`);
+    migrate(writer, version);
+    if (version !== SCHEMA_VERSION)
+      options.log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+    const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
+    return storeOf({ dir, file, writer, reader, unlock });
+  } catch (error) {
+    writer?.close();
+    unlock();
+    throw asStoreProblem(error, file);
+  }
+}
+
+function makeDirectory(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
+  } catch (error) {
+    throw asStoreProblem(error, dir);
+  }
+}
+
+/** A log without its database would be thrown away by SQLite as soon as the database is made anew. */
+function refuseLostDatabase(file: string): void {
+  const sizeOf = (path: string): number => (existsSync(path) ? statSync(path).size : 0);
+  if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) > 0) {
+    throw new StoreProblem("corrupt", file, { detail: "it is empty, but its -wal file holds data" });
+  }
+}
+
+/** The file's schema version; 0 for an empty one. Reads only. */
+function checkedVersion(database: DatabaseSync, file: string): number {
+  const read = (name: string): number => Number(database.prepare(`pragma ${name}`).get()?.[name]);
+  const version = read("user_version");
+  const tables = Number(database.prepare("select count(*) as n from sqlite_schema").get()?.n);
+  if (tables > 0 && read("application_id") !== APPLICATION_ID) {
+    throw new StoreProblem("corrupt", file, { detail: "it is another program's database" });
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new StoreProblem("newer", file, { detail: `version ${version}, known up to ${SCHEMA_VERSION}` });
+  }
+  return version;
+}
+
+interface Parts {
+  readonly dir: string;
+  readonly file: string;
+  readonly writer: DatabaseSync;
+  readonly reader: DatabaseSync;
+  readonly unlock: () => void;
+}
+
+function storeOf(parts: Parts): Store {
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file, false) });
+  const writing = new Kysely<Tables>({ dialect: sqliteDialect(parts.writer, parts.file, true) });
+  let open = true;
+  return {
+    kind: "sqlite",
+    db,
+    transaction: <T>(work: (tx: Tx) => Promise<T>) => writing.transaction().execute(work),
+    transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
+    close: async () => {
+      if (!open) return;
+      open = false;
+      parts.reader.close();
+      parts.writer.close();
+      parts.unlock();
+    },
+  };
+}

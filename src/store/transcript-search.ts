@@ -1,0 +1,128 @@
+// Owns full-text search over transcripts: what people and models wrote, newest first.
+// TS1: only transcripts in force are found: not those from before a reset, of archived or of deleted sessions.
+// TS2: a page reads at most a fixed number of matches; its cursor goes on from there.
+
+import { type RawBuilder, sql } from "kysely";
+import { type Message, textOf } from "../core/message.ts";
+import type { Scope } from "../core/visibility.ts";
+import { agentToken, excerptOf, matchText, sessionToken, wordsOf } from "./search-text.ts";
+import { fewInScope, fewInTree, scopeConditions } from "./session-scope.ts";
+import type { Db } from "./sql.ts";
+
+/** Matches that one page looks at to find those in scope. */
+const MATCHES_MAX = 5_000;
+/** Sessions that the index is asked for by name; for more, matches are filtered instead. */
+const PLACES_MAX = 200;
+
+export interface TranscriptQuestion {
+  readonly query: string;
+  /** What the viewer could reach at most. */
+  readonly scope: Scope;
+  readonly agentId?: string;
+  readonly sessionKey?: string;
+  readonly limit: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
+
+export interface SearchHit {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly messageId: string;
+  readonly role: string;
+  readonly timestamp: number;
+  readonly excerpt: string;
+}
+
+export interface SearchPage {
+  readonly hits: SearchHit[];
+  readonly nextCursor?: string;
+}
+
+interface HitRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly session_key: string;
+  readonly session_id: string;
+  readonly role: string;
+  readonly entry_json: string;
+  readonly created_at: number;
+}
+
+/** The places to ask the index for; undefined: everywhere. */
+async function placesOf(db: Db, asked: TranscriptQuestion): Promise<string[] | undefined> {
+  if (asked.sessionKey !== undefined) return [sessionToken(asked.sessionKey)];
+  if (asked.agentId !== undefined) return [agentToken(asked.agentId)];
+  const { scope } = asked;
+  if (scope.all) return undefined;
+  const agentIds = scope.agentIds ?? [];
+  if (agentIds === "any" || agentIds.length > PLACES_MAX)
+    return tokensOf(db, await fewInScope(db, scope, PLACES_MAX));
+  const near = await tokensOf(db, await fewInTree(db, scope, PLACES_MAX));
+  return near === undefined ? undefined : [...near, ...agentIds.map(agentToken)];
+}
+
+async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<string[] | undefined> {
+  if (rowIds === undefined || rowIds.length === 0) return rowIds === undefined ? undefined : [];
+  const rows = await db.selectFrom("sessions").select("key").where("row_id", "in", rowIds).execute();
+  return rows.map((row) => sessionToken(row.key));
+}
+
+/** The matches of one page, as positions, newest first. */
+function matches(match: string, before: number | undefined, limit: RawBuilder<unknown>) {
+  const older = before === undefined ? sql`` : sql`and rowid < ${before}`;
+  return sql<{ seq: number }>`select rowid as seq from message_texts
+    where message_texts match ${match} ${older} order by rowid desc ${limit}`;
+}
+
+/** Messages that hold all the words, in any case, each word also as the beginning of a longer one. */
+export async function searchTranscripts(db: Db, asked: TranscriptQuestion): Promise<SearchPage> {
+  const words = wordsOf(asked.query);
+  const before = asked.cursor === undefined ? undefined : Number(asked.cursor);
+  if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
+  const places = await placesOf(db, asked);
+  if (places !== undefined && places.length === 0) return { hits: [] };
+  const match = matchText(words, places);
+  const conditions = scopeConditions(asked.scope);
+  if (asked.sessionKey !== undefined) conditions.push(sql`s.key = ${asked.sessionKey}`);
+  if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
+  const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;
+  const { rows } = await sql<HitRow>`
+    select m.seq, m.id, m.session_key, m.session_id, m.role, m.entry_json, m.created_at
+    from (${matches(match, before, sql`limit ${MATCHES_MAX}`)}) f
+    cross join messages m on m.seq = f.seq
+    cross join sessions s on s.key = m.session_key
+    where s.archived = 0 and s.session_id = m.session_id ${fits}
+    limit ${asked.limit + 1}`.execute(db);
+  const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words));
+  const next = await nextCursor(
+    db,
+    rows,
+    asked.limit,
+    matches(match, before, sql`limit 1 offset ${MATCHES_MAX - 1}`),
+  );
+  return { hits, ...(next === undefined ? {} : { nextCursor: next }) };
+}
+
+async function nextCursor(
+  db: Db,
+  rows: readonly HitRow[],
+  limit: number,
+  lastMatch: RawBuilder<{ seq: number }>,
+): Promise<string | undefined> {
+  const last = rows[limit - 1];
+  if (rows.length > limit && last !== undefined) return String(last.seq);
+  const cut = (await lastMatch.execute(db)).rows[0];
+  return cut === undefined ? undefined : String(cut.seq);
+}
+
+function hitOf(row: HitRow, words: readonly string[]): SearchHit {
+  return {
+    sessionKey: row.session_key,
+    sessionId: row.session_id,
+    messageId: row.id,
+    role: row.role,
+    timestamp: row.created_at,
+    excerpt: excerptOf(textOf(JSON.parse(row.entry_json) as Message), words),
+  };
+}

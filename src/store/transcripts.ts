@@ -1,0 +1,205 @@
+// Owns the entries of transcripts: appended once, read in order. Search lives in transcript-search.ts.
+// T1: an entry is written once: the same id again changes nothing.
+// T2: history keeps everything; only the model's context is shortened by a compaction.
+// T3: no read takes more than PAGE_BYTES_MAX into memory, unless one entry alone is larger.
+
+import { sql } from "kysely";
+import { fail, ok, type Result } from "../core/errors.ts";
+import { type Entry, isCompaction, type Message, textOf } from "../core/message.ts";
+import { indexText } from "./search-text.ts";
+import type { Db, Tx } from "./sql.ts";
+
+/** Stored bytes that one page of history may hold: a page stops early rather than fill the memory. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+export interface NewEntry {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly runId?: string;
+  readonly entry: Entry;
+}
+
+/** Appends to the transcript and, what a person or a model wrote, to the full-text index. */
+export async function appendEntry(tx: Tx, args: NewEntry): Promise<void> {
+  const { sessionKey, sessionId, runId, entry } = args;
+  const added = await tx
+    .insertInto("messages")
+    .values({
+      id: entry.id,
+      session_id: sessionId,
+      session_key: sessionKey,
+      run_id: runId ?? null,
+      role: isCompaction(entry) ? "compaction" : entry.role,
+      entry_json: JSON.stringify(entry),
+      created_at: entry.timestamp,
+    })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .returning("seq")
+    .executeTakeFirst();
+  if (added === undefined || isCompaction(entry) || entry.role === "toolResult") return;
+  const text = textOf(entry);
+  if (text === "") return;
+  const owner = await tx
+    .selectFrom("sessions")
+    .select("agent_id")
+    .where("key", "=", sessionKey)
+    .executeTakeFirst();
+  const indexed = indexText(text, sessionKey, owner?.agent_id);
+  await sql`insert into message_texts (rowid, text, place)
+    values (${added.seq}, ${indexed.text}, ${indexed.place})`.execute(tx);
+}
+
+interface EntryRow {
+  readonly entry_json: string;
+}
+
+function entryOf(row: EntryRow): Entry {
+  return JSON.parse(row.entry_json) as Entry;
+}
+
+/** A page's rows come newest first and leave oldest first. */
+function messagesOf(rows: readonly EntryRow[]): Message[] {
+  return rows.map((row) => JSON.parse(row.entry_json) as Message).reverse();
+}
+
+interface Page {
+  readonly sessionId: string;
+  readonly beforeSeq?: number;
+  readonly includeTools: boolean;
+  readonly limit: number;
+}
+
+/** Positions of a page, newest first, one more than asked where there is more. */
+function pagePositions(db: Db, page: Page) {
+  let query = db
+    .selectFrom("messages")
+    .select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")])
+    .where("session_id", "=", page.sessionId)
+    .where("role", "!=", "compaction");
+  if (!page.includeTools) query = query.where("role", "!=", "toolResult");
+  if (page.beforeSeq !== undefined) query = query.where("seq", "<", page.beforeSeq);
+  return query
+    .orderBy("seq", "desc")
+    .limit(page.limit + 1)
+    .execute();
+}
+
+async function readPage(db: Db, page: Page): Promise<{ messages: Message[]; more: boolean }> {
+  const positions = await pagePositions(db, page);
+  let bytes = 0;
+  let count = 0;
+  for (const position of positions.slice(0, page.limit)) {
+    bytes += position.bytes;
+    if (count > 0 && bytes > PAGE_BYTES_MAX) break;
+    count += 1;
+  }
+  const newest = positions[0]?.seq;
+  const oldest = positions[count - 1]?.seq;
+  if (newest === undefined || oldest === undefined) return { messages: [], more: false };
+  let query = db
+    .selectFrom("messages")
+    .select("entry_json")
+    .where("session_id", "=", page.sessionId)
+    .where("seq", ">=", oldest)
+    .where("seq", "<=", newest)
+    .where("role", "!=", "compaction");
+  if (!page.includeTools) query = query.where("role", "!=", "toolResult");
+  const rows = await query.orderBy("seq", "desc").execute();
+  return { messages: messagesOf(rows), more: positions.length > count };
+}
+
+export interface HistoryPage {
+  /** Oldest first. */
+  readonly messages: Message[];
+  /** The oldest message of this page, when there are older ones. */
+  readonly nextBefore?: string;
+}
+
+/**
+ * One page of a transcript: the newest `limit` messages, or those before the message `before`. A page may be shorter
+ * than `limit` when its messages are huge; `nextBefore` tells whether there is more.
+ */
+export async function readHistory(
+  db: Db,
+  wanted: { sessionId: string; limit: number; before?: string; includeTools: boolean },
+): Promise<Result<HistoryPage>> {
+  const { sessionId, limit, includeTools, before } = wanted;
+  let page: Page = { sessionId, limit, includeTools };
+  if (before !== undefined) {
+    const row = await db
+      .selectFrom("messages")
+      .select(["seq", "session_id"])
+      .where("id", "=", before)
+      .executeTakeFirst();
+    if (row?.session_id !== sessionId) {
+      return fail("message_not_found", `No message ${JSON.stringify(before)} in this transcript.`, {
+        hint: "Use a message id from this session's history, or leave `before` out for the newest page.",
+      });
+    }
+    page = { ...page, beforeSeq: row.seq };
+  }
+  const { messages, more } = await readPage(db, page);
+  const oldest = messages[0];
+  return ok({ messages, ...(more && oldest !== undefined ? { nextBefore: oldest.id } : {}) });
+}
+
+/** The newest messages of a transcript, oldest first. */
+export async function lastMessages(
+  db: Db,
+  sessionId: string,
+  limit: number,
+  what: { includeTools: boolean },
+): Promise<Message[]> {
+  return (await readPage(db, { sessionId, limit, includeTools: what.includeTools })).messages;
+}
+
+/** What the model sees: the last compaction, if there is one, and what follows from its `firstKeptId` on. */
+export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
+  const last = await db
+    .selectFrom("messages")
+    .select(["seq", "entry_json"])
+    .where("session_id", "=", sessionId)
+    .where("role", "=", sql.lit("compaction"))
+    .orderBy("seq", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  let query = db.selectFrom("messages").select("entry_json").where("session_id", "=", sessionId);
+  const compaction = last === undefined ? undefined : entryOf(last);
+  if (last !== undefined && compaction !== undefined && isCompaction(compaction)) {
+    const kept = await db
+      .selectFrom("messages")
+      .select("seq")
+      .where("id", "=", compaction.firstKeptId)
+      .where("session_id", "=", sessionId)
+      .executeTakeFirst();
+    query = query.where("seq", ">=", kept?.seq ?? last.seq).where("role", "!=", "compaction");
+  }
+  const rows = await query.orderBy("seq").execute();
+  const entries = rows.map(entryOf);
+  return compaction === undefined ? entries : [compaction, ...entries];
+}
+
+/** What one run wrote, its input included, in order. */
+export async function readRun(db: Db, runId: string): Promise<Message[]> {
+  const rows = await db
+    .selectFrom("messages")
+    .select("entry_json")
+    .where("run_id", "=", runId)
+    .where("role", "!=", "compaction")
+    .orderBy("seq", "desc")
+    .execute();
+  return messagesOf(rows);
+}
+
+/** The text that opened a transcript, for a title. */
+export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("messages")
+    .select("entry_json")
+    .where("session_id", "=", sessionId)
+    .where("role", "=", "user")
+    .orderBy("seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? undefined : textOf(JSON.parse(row.entry_json) as Message);
+}

@@ -1,0 +1,115 @@
+// Owns the wait table: which run waits for which, until when, and how that wait ended.
+// WS1: open rows are the edges of the wait graph (I7). They survive a crash, and so does the deadline.
+// WS2: `answered` is written in the transaction that ends the target, `ended` when the waiter gave up first:
+//      exactly one of the two happens, so that an outcome is told once.
+
+import type { Selectable } from "kysely";
+import type { Db, Tx } from "./sql.ts";
+import type { WaitTable } from "./tables.ts";
+
+export interface Wait {
+  readonly callId: string;
+  /** `""` for a caller that is no run: it adds no edge. */
+  readonly waiterRunId: string;
+  readonly waiterSessionKey: string;
+  readonly targetRunId: string;
+  readonly targetSessionKey: string;
+  readonly state: "open" | "answered" | "ended";
+  readonly deadlineAt: number;
+}
+
+function toWait(row: Selectable<WaitTable>): Wait {
+  return {
+    callId: row.call_id,
+    waiterRunId: row.waiter_run_id,
+    waiterSessionKey: row.waiter_session_key,
+    targetRunId: row.target_run_id,
+    targetSessionKey: row.target_session_key,
+    state: row.state as Wait["state"],
+    deadlineAt: row.deadline_at,
+  };
+}
+
+export async function insertWait(tx: Tx, wait: Wait): Promise<void> {
+  await tx
+    .insertInto("waits")
+    .values({
+      call_id: wait.callId,
+      waiter_run_id: wait.waiterRunId,
+      waiter_session_key: wait.waiterSessionKey,
+      target_run_id: wait.targetRunId,
+      target_session_key: wait.targetSessionKey,
+      state: wait.state,
+      deadline_at: wait.deadlineAt,
+    })
+    .execute();
+}
+
+export async function getWait(db: Db, callId: string): Promise<Wait | undefined> {
+  const row = await db.selectFrom("waits").selectAll().where("call_id", "=", callId).executeTakeFirst();
+  return row && toWait(row);
+}
+
+/** The sessions for which runs of `sessionKeys` wait now. */
+export async function openEdges(
+  db: Db,
+  sessionKeys: readonly string[],
+): Promise<{ from: string; to: string }[]> {
+  const rows = await db
+    .selectFrom("waits")
+    .select(["waiter_session_key", "target_session_key"])
+    .where("state", "=", "open")
+    .where("waiter_session_key", "in", sessionKeys)
+    .where("waiter_run_id", "!=", "")
+    .execute();
+  return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
+}
+
+/** Marks the open waits for an ended run: in time, or too late. True when somebody got the outcome. */
+export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
+  const answered = await tx
+    .updateTable("waits")
+    .set({ state: "answered" })
+    .where("target_run_id", "=", targetRunId)
+    .where("state", "=", "open")
+    .where("deadline_at", ">=", endedAt)
+    .executeTakeFirst();
+  await tx
+    .updateTable("waits")
+    .set({ state: "ended" })
+    .where("target_run_id", "=", targetRunId)
+    .where("state", "=", "open")
+    .execute();
+  return answered.numUpdatedRows > 0n;
+}
+
+/** The waiter gave up. False: the target had ended first, and its outcome counts. */
+export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
+  const done = await tx
+    .updateTable("waits")
+    .set({ state: "ended" })
+    .where("call_id", "=", callId)
+    .where("state", "=", "open")
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** A run that ended waits for nothing any more. */
+export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> {
+  await tx
+    .updateTable("waits")
+    .set({ state: "ended" })
+    .where("waiter_run_id", "=", waiterRunId)
+    .where("state", "=", "open")
+    .execute();
+}
+
+/** After a restart: callers that were no runs wait no longer. */
+export async function giveUpCallerWaits(tx: Tx): Promise<void> {
+  await tx
+    .updateTable("waits")
+    .set({ state: "ended" })
+    .where("waiter_run_id", "=", "")
+    .where("state", "=", "open")
+    .execute();
+}

@@ -1,0 +1,331 @@
+import { expect, test } from "vitest";
+import type { Run } from "../../src/core/run.ts";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import type { EndFacts } from "../../src/engine/finish.ts";
+import { activeRuns } from "../../src/store/runs.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { readHistory } from "../../src/store/transcripts.ts";
+import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+
+const ok = (reply: string): EndFacts => ({ state: "ok", reply });
+
+/** Answers with the input in capitals, as one stored message. */
+async function shout(handle: LaneHandle): Promise<EndFacts> {
+  const reply = handle.run.input.text.toUpperCase();
+  await handle.append(assistantText(`m-${handle.run.runId}`, reply));
+  return ok(reply);
+}
+
+/** An executor whose runs end when the test says so. */
+function gated() {
+  const gates = new Map<string, PromiseWithResolvers<EndFacts>>();
+  const started: string[] = [];
+  const waiting = new Map<string, () => void>();
+  return {
+    started,
+    async execute(handle: LaneHandle): Promise<EndFacts> {
+      const name = handle.run.input.text;
+      const gate = Promise.withResolvers<EndFacts>();
+      gates.set(name, gate);
+      started.push(name);
+      waiting.get(name)?.();
+      handle.signal.addEventListener("abort", () => gate.resolve({ state: "aborted" }), { once: true });
+      return gate.promise;
+    },
+    async hasStarted(name: string): Promise<void> {
+      if (started.includes(name)) return;
+      await new Promise<void>((resolve) => waiting.set(name, resolve));
+    },
+    end(name: string, facts: EndFacts = ok(name)): void {
+      gates.get(name)?.resolve(facts);
+    },
+  };
+}
+
+async function texts(store: Store, key: string): Promise<string[]> {
+  const session = await getSession(store.db, key);
+  const page = await readHistory(store.db, {
+    sessionId: session?.sessionId ?? "",
+    limit: 100,
+    includeTools: true,
+  });
+  if (!page.ok) throw new Error(page.error);
+  return page.value.messages.map(
+    (m) => `${m.role}: ${m.content.map((b) => (b.type === "text" ? b.text : b.type)).join()}`,
+  );
+}
+
+async function accept(
+  engine: Awaited<ReturnType<typeof openTestEngine>>["engine"],
+  sessionKey: string,
+  text: string,
+): Promise<Run> {
+  const accepted = await engine.accept({ sessionKey, input: { text } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  return accepted.value.run;
+}
+
+test("I2: an accepted message is on disk before the caller is told, and its run ends ok", async () => {
+  const { engine, store } = await openTestEngine({ execute: shout });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "hello");
+  expect((await runRow(store, run.runId)).input.text).toBe("hello");
+  const ended = await endOf(engine, run.runId);
+  expect(ended).toMatchObject({ state: "ok", reply: "HELLO", attempt: 1 });
+  expect(await texts(store, "a")).toEqual(["user: hello", "assistant: HELLO"]);
+});
+
+test("I3: messages to one session run in the order in which they were accepted, one at a time", async () => {
+  let inside = 0;
+  let most = 0;
+  const seen: string[] = [];
+  const { engine, store } = await openTestEngine({
+    async execute(handle) {
+      inside += 1;
+      most = Math.max(most, inside);
+      seen.push(handle.run.input.text);
+      await handle.append(assistantText(`m-${handle.run.runId}`, "x"));
+      inside -= 1;
+      return ok("x");
+    },
+  });
+  await makeSessions(store, "a");
+  const names = Array.from({ length: 40 }, (_, at) => `n${at}`);
+  const runs = await Promise.all(names.map((name) => accept(engine, "a", name)));
+  await Promise.all(runs.map((run) => endOf(engine, run.runId)));
+  expect(most).toBe(1);
+  const byLane = [...runs].sort((x, y) => x.laneSeq - y.laneSeq).map((run) => run.input.text);
+  expect(seen).toEqual(byLane);
+});
+
+test("I1: the database itself refuses a second holder of a lane", async () => {
+  const gate = gated();
+  const { engine, store } = await openTestEngine({ execute: gate.execute });
+  await makeSessions(store, "a");
+  await accept(engine, "a", "one");
+  const second = await accept(engine, "a", "two");
+  await gate.hasStarted("one");
+  const steal = store.transaction((tx) =>
+    tx.updateTable("runs").set({ state: "running" }).where("run_id", "=", second.runId).execute(),
+  );
+  await expect(steal).rejects.toThrow(/UNIQUE/i);
+  gate.end("one");
+  await gate.hasStarted("two");
+  gate.end("two");
+  await endOf(engine, second.runId);
+});
+
+test("runs of different sessions execute side by side, up to the number of slots", async () => {
+  const gate = gated();
+  const { engine, store } = await openTestEngine({ execute: gate.execute, settings: { maxConcurrent: 2 } });
+  await makeSessions(store, "a", "b", "c");
+  for (const key of ["a", "b", "c"]) await accept(engine, key, key);
+  await Promise.all([gate.hasStarted("a"), gate.hasStarted("b")]);
+  expect((await engine.load()).slots).toEqual({ max: 2, taken: 2 });
+  expect(gate.started).not.toContain("c");
+  gate.end("b");
+  await gate.hasStarted("c");
+  gate.end("a");
+  gate.end("c");
+});
+
+test("the same run id is accepted once, and another request under it is a conflict", async () => {
+  const { engine, store } = await openTestEngine({ execute: shout });
+  await makeSessions(store, "a");
+  const first = await engine.accept({ runId: "r1", sessionKey: "a", input: { text: "hello" } });
+  const again = await engine.accept({ runId: "r1", sessionKey: "a", input: { text: "hello" } });
+  const other = await engine.accept({ runId: "r1", sessionKey: "a", input: { text: "different" } });
+  expect(first).toMatchObject({ ok: true, value: { fresh: true } });
+  expect(again).toMatchObject({ ok: true, value: { fresh: false, run: { runId: "r1" } } });
+  expect(other).toMatchObject({ ok: false, code: "idempotency_conflict" });
+});
+
+test("a full queue refuses with queue_full and keeps what it has", async () => {
+  const gate = gated();
+  const { engine, store } = await openTestEngine({ execute: gate.execute, settings: { queueMax: 2 } });
+  await makeSessions(store, "a");
+  await accept(engine, "a", "running");
+  await gate.hasStarted("running");
+  await accept(engine, "a", "q1");
+  await accept(engine, "a", "q2");
+  const refused = await engine.accept({ sessionKey: "a", input: { text: "q3" } });
+  expect(refused).toMatchObject({ ok: false, code: "queue_full" });
+  expect((await activeRuns(store.db, "a")).map((run) => run.input.text)).toEqual(["running", "q1", "q2"]);
+});
+
+test("I8: a chain ends at its hop limit and at its run limit", async () => {
+  const { engine, store } = await openTestEngine({
+    execute: shout,
+    settings: { maxHops: 2, maxChainRuns: 3 },
+  });
+  await makeSessions(store, "a");
+  const send = (hop: number) =>
+    engine.accept({ sessionKey: "a", input: { text: "x" }, chain: { chainId: "c", hop } });
+  expect(await send(3)).toMatchObject({ ok: false, code: "chain_limit" });
+  for (let at = 0; at < 3; at += 1) expect(await send(2)).toMatchObject({ ok: true });
+  expect(await send(1)).toMatchObject({ ok: false, code: "chain_limit" });
+});
+
+test("an abort ends queued and running runs; the lane goes on with what is accepted later", async () => {
+  const gate = gated();
+  const { engine, store } = await openTestEngine({ execute: gate.execute });
+  await makeSessions(store, "a");
+  const running = await accept(engine, "a", "one");
+  const queued = await accept(engine, "a", "two");
+  await gate.hasStarted("one");
+  const aborted = await engine.abort({ sessionKey: "a" });
+  expect(aborted).toEqual({ aborted: true, runIds: [running.runId, queued.runId] });
+  expect((await runRow(store, running.runId)).state).toBe("aborted");
+  expect((await runRow(store, queued.runId)).state).toBe("aborted");
+  const later = await accept(engine, "a", "three");
+  await gate.hasStarted("three");
+  gate.end("three");
+  expect((await endOf(engine, later.runId)).state).toBe("ok");
+  expect(gate.started).toEqual(["one", "three"]);
+  expect((await getSession(store.db, "a"))?.abortedLastRun).toBe(false);
+});
+
+test("the first committed end wins: an abort after the end changes nothing", async () => {
+  const { engine, store } = await openTestEngine({ execute: shout });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "hi");
+  await endOf(engine, run.runId);
+  expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toEqual({ aborted: false, runIds: [] });
+  expect((await runRow(store, run.runId)).state).toBe("ok");
+});
+
+test("an aborted run keeps what it had written and leaves no tool call without a result", async () => {
+  const writing = Promise.withResolvers<void>();
+  const { engine, store } = await openTestEngine({
+    async execute(handle) {
+      const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
+      await handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
+      handle.text("half a sen");
+      writing.resolve();
+      await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
+      return { state: "aborted" };
+    },
+  });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "go");
+  await writing.promise;
+  await engine.abort({ sessionKey: "a", runId: run.runId });
+  const lines = await texts(store, "a");
+  expect(lines).toEqual([
+    "user: go",
+    "assistant: toolCall",
+    "toolResult: The run ended (aborted) before this call was answered.",
+    "assistant: half a sen",
+  ]);
+});
+
+test("I1: a run that lost its lane can commit nothing more", async () => {
+  const started = Promise.withResolvers<LaneHandle>();
+  const go = Promise.withResolvers<void>();
+  let outcome: unknown;
+  const { engine, store } = await openTestEngine({
+    async execute(handle) {
+      if (handle.run.input.text !== "one") return ok("later");
+      started.resolve(handle);
+      await go.promise;
+      outcome = await handle.append(assistantText("late", "too late")).then(
+        () => "written",
+        (error: unknown) => (error as Error).constructor.name,
+      );
+      return ok("too late");
+    },
+  });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "one");
+  await started.promise;
+  await engine.abort({ sessionKey: "a" });
+  const next = await accept(engine, "a", "two");
+  go.resolve();
+  await endOf(engine, next.runId);
+  expect(outcome).toBe("LostLane");
+  expect((await runRow(store, run.runId)).state).toBe("aborted");
+  expect(await texts(store, "a")).toEqual(["user: one", "user: two"]);
+});
+
+test("a run over its time limit ends as timeout with what it had written", async () => {
+  const { engine, store } = await openTestEngine({
+    async execute(handle) {
+      handle.text("thinking about");
+      await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
+      return { state: "aborted" };
+    },
+  });
+  await makeSessions(store, "a");
+  const accepted = await engine.accept({ sessionKey: "a", input: { text: "slow" }, timeoutMs: 20 });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const ended = await endOf(engine, accepted.value.run.runId);
+  expect(ended).toMatchObject({ state: "timeout", code: "run_timeout" });
+  expect(await texts(store, "a")).toEqual(["user: slow", "assistant: thinking about"]);
+});
+
+test("a wait for a run works before, during and after it, and unknown runs are undefined", async () => {
+  const gate = gated();
+  const { engine, store } = await openTestEngine({ execute: gate.execute });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "one");
+  await gate.hasStarted("one");
+  const early = await engine.waitForRun(run.runId, engine.now() + 5);
+  expect(early?.state).toBe("running");
+  const during = engine.waitForRun(run.runId, engine.now() + 10_000);
+  gate.end("one");
+  expect((await during)?.state).toBe("ok");
+  expect((await engine.waitForRun(run.runId, engine.now() + 10_000))?.state).toBe("ok");
+  expect(await engine.waitForRun("nobody", engine.now() + 10_000)).toBeUndefined();
+});
+
+test("a planned stop parks what it cannot finish, and the next start takes it up again", async () => {
+  const gate = gated();
+  const first = await openTestEngine({ execute: gate.execute });
+  await makeSessions(first.store, "a");
+  const run = await accept(first.engine, "a", "one");
+  const next = await accept(first.engine, "a", "two");
+  await gate.hasStarted("one");
+  await first.engine.stop(5);
+  expect((await runRow(first.store, run.runId)).state).toBe("queued");
+  expect(await first.engine.accept({ sessionKey: "a", input: { text: "late" } })).toMatchObject({
+    code: "shutting_down",
+  });
+  await first.store.close();
+  const second = await openTestEngine({ dir: first.dir, execute: shout });
+  const ended = await endOf(second.engine, run.runId);
+  expect(ended).toMatchObject({ state: "ok", reply: "ONE", crashes: 0, attempt: 2 });
+  await endOf(second.engine, next.runId);
+  expect(await texts(second.store, "a")).toEqual([
+    "user: one",
+    "assistant: ONE",
+    "user: two",
+    "assistant: TWO",
+  ]);
+});
+
+test("I2: three crashed attempts end a run as error, and say so", async () => {
+  const first = await openTestEngine({ execute: shout, start: false });
+  await makeSessions(first.store, "a");
+  let { engine, store } = first;
+  let runId = "";
+  for (let crash = 0; crash < 3; crash += 1) {
+    const started = Promise.withResolvers<void>();
+    await store.close();
+    ({ engine, store } = await openTestEngine({
+      dir: first.dir,
+      execute: async (handle) => {
+        started.resolve();
+        await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
+        return { state: "aborted" };
+      },
+    }));
+    if (runId === "") runId = (await accept(engine, "a", "poison")).runId;
+    await started.promise;
+  }
+  await store.close();
+  const last = await openTestEngine({ dir: first.dir, execute: shout });
+  const ended = await endOf(last.engine, runId);
+  expect(ended).toMatchObject({ state: "error", code: "run_failed", crashes: 3 });
+  expect(ended.error).toContain("stopped 3 times");
+});

@@ -1,0 +1,186 @@
+// The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach } from "vitest";
+import type { AssistantMessage } from "../../src/core/message.ts";
+import { ZERO_USAGE } from "../../src/core/message.ts";
+import { isEnded, type Run } from "../../src/core/run.ts";
+import type { Session } from "../../src/core/session.ts";
+import { Engine, type EngineSettings } from "../../src/engine/engine.ts";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import type { EndFacts, Successors } from "../../src/engine/finish.ts";
+import { getRun } from "../../src/store/runs.ts";
+import { getSession, insertSession } from "../../src/store/sessions.ts";
+import type { Store, Tx } from "../../src/store/sql.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { realWorld, type World } from "../../src/world.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** Something to undo after the test. */
+export function cleanup(action: () => Promise<void> | void): void {
+  cleanups.push(action);
+}
+
+/** An empty folder that is gone after the test. */
+export function temporaryFolder(): string {
+  const dir = mkdtempSync(join(tmpdir(), "parley-test-"));
+  cleanup(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** The real clock and ids, and no log lines but errors. */
+export function quietWorld(): World {
+  return realWorld({ level: "silent", sync: true });
+}
+
+export class Crash extends Error {}
+
+/** How a crash falls: before a commit (nothing written), or after it (written, but nobody was told). */
+export interface CrashPoint {
+  readonly commit: number;
+  readonly when: "before" | "after";
+}
+
+export interface CrashingStore {
+  readonly store: Store;
+  readonly crashed: Promise<void>;
+  commits(): number;
+}
+
+/** A store whose process "dies" at a commit: from then on nothing is written any more. */
+export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
+  let commits = 0;
+  let dead = false;
+  const crashed = Promise.withResolvers<void>();
+  const die = (): never => {
+    dead = true;
+    crashed.resolve();
+    throw new Crash(`crash ${point.when} commit ${point.commit}`);
+  };
+  return {
+    crashed: crashed.promise,
+    commits: () => commits,
+    store: {
+      ...store,
+      async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+        if (dead) throw new Crash("the process is dead");
+        let number = 0;
+        const value = await store.transaction(async (tx) => {
+          // Counted inside: transactions run one after the other, so the number is the commit's.
+          if (dead) throw new Crash("the process is dead");
+          number = commits + 1;
+          if (number === point.commit && point.when === "before") die();
+          const result = await work(tx);
+          commits = number;
+          return result;
+        });
+        if (number === point.commit && point.when === "after") die();
+        return value;
+      },
+    },
+  };
+}
+
+export const LIMITS: EngineSettings = { queueMax: 200, maxHops: 16, maxChainRuns: 200, maxConcurrent: 8 };
+
+export const NO_SUCCESSORS: Successors = { runEnded: async () => {} };
+
+export interface TestEngineOptions {
+  readonly dir?: string;
+  readonly execute: (handle: LaneHandle) => Promise<EndFacts>;
+  readonly successors?: Successors;
+  readonly settings?: Partial<EngineSettings>;
+  readonly world?: World;
+  readonly start?: boolean;
+}
+
+export interface TestEngine {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly dir: string;
+}
+
+export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
+  const store = await openSqlite({ dir, durability: "normal", log: world.log });
+  cleanup(() => store.close());
+  return store;
+}
+
+export async function openTestEngine(options: TestEngineOptions): Promise<TestEngine> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const store = await openStore(dir, world);
+  const engine = new Engine({
+    store,
+    world,
+    settings: { ...LIMITS, ...options.settings },
+    successors: options.successors ?? NO_SUCCESSORS,
+    executor: { execute: options.execute },
+  });
+  if (options.start !== false) await engine.start();
+  cleanup(() => engine.stop(0));
+  return { engine, store, dir };
+}
+
+export function sessionRow(key: string, more: Partial<Session> = {}): Session {
+  return {
+    key,
+    sessionId: `id-of-${key}`,
+    agentId: "main",
+    kind: "other",
+    createdAt: 1,
+    updatedAt: 1,
+    spawnDepth: 0,
+    external: false,
+    systemSent: false,
+    abortedLastRun: false,
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    contextTokens: 0,
+    ...more,
+  };
+}
+
+/** Makes sessions that are not there yet. */
+export async function makeSessions(store: Store, ...keys: string[]): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const key of keys)
+      if ((await getSession(tx, key)) === undefined) await insertSession(tx, sessionRow(key));
+  });
+}
+
+/** An assistant message as a model would write it. */
+export function assistantText(id: string, text: string): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp: 1,
+    api: "test",
+    provider: "test",
+    model: "scripted",
+    usage: { ...ZERO_USAGE, input: 3, output: 2, totalTokens: 5 },
+    stopReason: "stop",
+  };
+}
+
+/** The run once it has ended; fails the test if it has not within `withinMs`. */
+export async function endOf(engine: Engine, runId: string, withinMs = 10_000): Promise<Run> {
+  const run = await engine.waitForRun(runId, engine.now() + withinMs);
+  if (run === undefined || !isEnded(run.state)) throw new Error(`run ${runId} is ${run?.state ?? "unknown"}`);
+  return run;
+}
+
+export async function runRow(store: Store, runId: string): Promise<Run> {
+  const run = await getRun(store.db, runId);
+  if (run === undefined) throw new Error(`no run ${runId}`);
+  return run;
+}

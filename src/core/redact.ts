@@ -32,9 +32,8 @@ const PLAIN = "(?![$<{(%])";
 /** One character of a value without quotation marks. */
 const VALUE = "[^\\s\"'`,;&|<>()[\\]{}]";
 
-/** A token starts where no letter or digit stands before it: `task-…` is not `sk-…`. */
-const START = "(?<![A-Za-z0-9])";
-const token = (shape: string): Mask => whole(new RegExp(START + shape, "g"));
+/** A token starts behind no letter or digit (`task-…` is not `sk-…`) and goes on to its word's end. */
+const token = (shape: string): Mask => whole(new RegExp(`(?<![A-Za-z0-9])${shape}[A-Za-z0-9_-]*`, "g"));
 
 const KEY_BEGIN = "-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 
@@ -64,13 +63,14 @@ const MASKS: readonly Mask[] = [
   token("xapp-[A-Za-z0-9-]{10,}"),
   token("SG\\.[A-Za-z0-9_-]{16,64}\\.[A-Za-z0-9_-]{16,}"),
   // Telegram and Discord bots. The first is met inside URLs, right behind the word "bot".
-  whole(/(?<![0-9])[0-9]{8,10}:(?![0-9a-f]{8}-)[A-Za-z0-9_-]{30,50}(?![A-Za-z0-9_-])/g),
+  whole(/(?<![0-9])[0-9]{8,10}:(?![0-9a-f]{8}-)[A-Za-z0-9_-]{30,}/g),
   token("[MNO][A-Za-z0-9_-]{22,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,}"),
   // Headers. The scheme may be followed by prose ("bearer instruments"): a credential is no plain word.
   {
     find: new RegExp(
-      "((?:[Aa]uthorization|AUTHORIZATION)[\"']?[ \\t]{0,3}[:=][ \\t]{0,3}[\"']?[A-Za-z]{3,10}[ \\t]{1,3})" +
-        "(?=[^\\sA-Z0-9=]{0,100}[A-Z0-9=])[^\\s\"',;[]{6,}",
+      "((?:[Aa]uthorization|AUTHORIZATION)[\"']?[ \\t]{0,3}[:=][ \\t]{0,3}[\"']?" +
+        "(?:[Bb]asic|[Bb]earer|[Tt]oken|[Bb]ot)[ \\t]{1,3})" +
+        "(?=[^\\sA-Z0-9=]{0,100}[A-Z0-9=])[^\\s\"',;[]{8,}",
       "g",
     ),
     put: `$1${MASK}`,

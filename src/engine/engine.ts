@@ -137,8 +137,9 @@ export class Engine {
   /** Whether messages are accepted. */
   accepting(): Result<void> {
     if (this.#state === "running") return ok(undefined);
-    return fail("shutting_down", "the gateway is stopping; what was accepted is kept", {
-      hint: "Send again once it is back.",
+    const doing = this.#state === "new" ? "starting" : "stopping";
+    return fail("shutting_down", `the gateway is ${doing}; what was accepted is kept`, {
+      hint: "Send again in a moment.",
     });
   }
 

@@ -126,7 +126,7 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
 
 /** Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. */
 export async function dueDeliveries(db: Db, now: number, limit: number): Promise<Delivery[]> {
-  const query = withHeads(sql`select d.* from head join deliveries d on d.seq = head.seq
+  const query = withHeads(sql`select d.* from head cross join deliveries d on d.seq = head.seq
     where d.attempt_open = 0 and d.next_attempt_at <= ${now} order by d.seq limit ${limit}`);
   const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
   return rows.map(toDelivery);
@@ -135,7 +135,7 @@ export async function dueDeliveries(db: Db, now: number, limit: number): Promise
 /** When the next row falls due, among those that nothing holds back; undefined: nothing waits. */
 export async function nextDueAt(db: Db): Promise<number | undefined> {
   const query =
-    withHeads(sql`select min(d.next_attempt_at) as at from head join deliveries d on d.seq = head.seq
+    withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d on d.seq = head.seq
     where d.attempt_open = 0`);
   const { rows } = await (query as RawBuilder<{ at: number | null }>).execute(db);
   return rows[0]?.at ?? undefined;

@@ -56,7 +56,7 @@ create table session_ids (
 create index session_ids_by_key on session_ids (session_key);
 
 create virtual table session_names
-  using fts5 (name, content = '', contentless_delete = 1, tokenize = 'trigram', detail = none);
+  using fts5 (name, content = '', contentless_delete = 1, tokenize = 'trigram');
 create trigger session_named after insert on sessions begin
   insert into session_names (rowid, name)
     values (new.row_id, new.key || char(10) || ifnull(new.label, '') || char(10) || ifnull(new.display_name, ''));
@@ -145,10 +145,9 @@ create table waits (
   state text not null,
   deadline_at integer not null
 ) strict;
-create index waits_of_waiter on waits (waiter_run_id);
-create index waits_for_target on waits (target_run_id);
-create index waits_open on waits (waiter_session_key, target_session_key) where state = 'open';
-create index waits_due on waits (deadline_at) where state = 'open';
+create index waits_of_waiter on waits (waiter_run_id, state);
+create index waits_for_target on waits (target_run_id, state);
+create index waits_of_session on waits (waiter_session_key, state);
 
 create table flows (
   flow_id text primary key,
@@ -166,8 +165,9 @@ create table flows (
   ended_at integer,
   end_reason text
 ) strict;
-create index flows_of_requester on flows (requester_key, target_key) where state = 'open';
-create index flows_of_target on flows (target_key, requester_key) where state = 'open';
+create index flows_of_requester on flows (requester_key, state);
+create index flows_of_target on flows (target_key, state);
+create index flows_of_run on flows (requester_run_id) where requester_run_id is not null;
 create index flows_of_chain on flows (chain_id);
 
 create table chains (chain_id text primary key, runs integer not null) strict, without rowid;
@@ -194,7 +194,6 @@ create table deliveries (
   dismissed_at integer
 ) strict;
 create index deliveries_by_state on deliveries (state, seq);
-create index deliveries_due on deliveries (state, next_attempt_at) where state = 'pending';
 create index deliveries_in_route on deliveries (route_key, seq) where state = 'pending';
 create index deliveries_open on deliveries (seq) where attempt_open = 1;
 create index deliveries_of_session on deliveries (session_key, seq);

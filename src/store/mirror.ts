@@ -56,6 +56,7 @@ export function openMirror(parts: Parts): Mirror {
       await writer.bringUpToDate(sessionId);
       behind.delete(sessionId);
     } catch (error) {
+      behind.delete(sessionId);
       behind.add(sessionId);
       writer.forget(sessionId);
       log.warn({ err: error, sessionId, file: writer.fileOf(sessionId) }, "transcript copy not written");
@@ -105,7 +106,8 @@ export function openMirror(parts: Parts): Mirror {
   return {
     note: (sessionId) => {
       noted.add(sessionId);
-      for (const late of behind) noted.add(late);
+      const [late] = behind;
+      if (late !== undefined) noted.add(late);
       if (working === undefined) start();
     },
     flush,

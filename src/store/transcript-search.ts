@@ -4,6 +4,7 @@
 
 import { type RawBuilder, sql } from "kysely";
 import { type Message, textOf } from "../core/message.ts";
+import { redactSecrets } from "../core/redact.ts";
 import type { Scope } from "../core/visibility.ts";
 import { agentToken, excerptOf, matchText, sessionToken, wordsOf } from "./search-text.ts";
 import { fewInScope, fewInTree, scopeConditions } from "./session-scope.ts";
@@ -123,6 +124,7 @@ function hitOf(row: HitRow, words: readonly string[]): SearchHit {
     messageId: row.id,
     role: row.role,
     timestamp: row.created_at,
-    excerpt: excerptOf(textOf(JSON.parse(row.entry_json) as Message), words),
+    // Masked before it is cut: a piece of a credential does not look like one any more (I14).
+    excerpt: excerptOf(redactSecrets(textOf(JSON.parse(row.entry_json) as Message)), words),
   };
 }

@@ -1,0 +1,30 @@
+// Owns waiting that an abort ends at once, whatever the awaited work does.
+// A1: after the signal fired, the wait settles in the same tick; a late outcome of the work is dropped.
+
+import type { Clock } from "../world.ts";
+
+/** What a wait gives when the signal came first. */
+export const ABORTED: unique symbol = Symbol("aborted");
+
+/** Waits for `work` or for the abort, whichever is first. A rejection of `work` after the abort is dropped. */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | typeof ABORTED> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(ABORTED);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/** Sleeps on the world's clock; false when the abort came first. */
+export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return false;
+  let cancel = (): void => {};
+  const slept = new Promise<true>((resolve) => {
+    const timer = clock.at(clock.now() + ms, () => resolve(true));
+    cancel = () => timer.cancel();
+  });
+  const outcome = await untilAborted(slept, signal);
+  cancel();
+  return outcome !== ABORTED;
+}

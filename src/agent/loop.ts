@@ -1,0 +1,304 @@
+// Owns one agent turn: model call, tool calls, and again, until a final text. Ignorant of sessions and sockets.
+// L1: every message is appended before anything follows from it, so a crash loses at most the step under way.
+// L2: the same turn over the same entries goes on where it stopped: what was appended is never made again.
+// L3: how the turn ended is read off what was appended, live and after a crash alike.
+// L4: after an abort nothing more is appended, and the turn settles at once.
+// A throw of `append` or `callTool` (the run was taken away, or a bug) is not caught here.
+
+import {
+  type AssistantMessage,
+  addUsage,
+  type Entry,
+  isCompaction,
+  type Message,
+  textOf,
+  toolCallsOf,
+  type Usage,
+  ZERO_USAGE,
+} from "../core/message.ts";
+import type { ThinkingLevel } from "../core/settings.ts";
+import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
+import type { World } from "../world.ts";
+import { compact } from "./compaction.ts";
+import type { ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "./model.ts";
+import { answerCalls, type ToolEvent } from "./tool-calls.ts";
+import { estimateTextTokens, estimateTokens, liveTranscript, matchResults, modelView } from "./view.ts";
+
+export interface TurnArgs {
+  readonly runId: string;
+  /** Finds the provider's prompt cache again; default: the run's id. */
+  readonly sessionId?: string;
+  readonly system: string;
+  readonly model: ResolvedModel;
+  readonly thinking: ThinkingLevel;
+  /** The transcript, this run's input included and, after a crash, what the run already wrote. */
+  readonly entries: readonly Entry[];
+  readonly tools: readonly ToolSpec[];
+  /** Durable before it returns. Throws if the run was taken away. */
+  append(entry: Entry): Promise<void>;
+  callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  /** The whole text so far of the assistant message being written. */
+  onText(text: string): void;
+  onTool(event: ToolEvent): void;
+  readonly signal: AbortSignal;
+  /** From 1; counts claims of the run. */
+  readonly attempt: number;
+  readonly port: ModelPort;
+  readonly world: World;
+  /** Model calls of one run, those of earlier attempts included. Default 100. */
+  readonly maxSteps?: number;
+}
+
+export type TurnEnd =
+  | { readonly kind: "ok"; readonly text: string; readonly usage: Usage; readonly contextTokens: number }
+  | {
+      readonly kind: "error";
+      readonly code: "run_failed";
+      readonly error: string;
+      /** What the run had written last. */
+      readonly text?: string;
+      readonly usage: Usage;
+      readonly contextTokens: number;
+    }
+  /** `partial`: what was being written when the abort came; the caller decides whether to keep it. */
+  | { readonly kind: "aborted"; readonly usage: Usage; readonly partial?: WrittenMessage };
+
+const STEPS_MAX = 100;
+/** Room is made once the context fills this share of the window. */
+const FULL_SHARE = 0.85;
+
+/** What a turn knows beside its arguments; grows as entries are appended. */
+interface Progress {
+  readonly entries: Entry[];
+  usage: Usage;
+  contextTokens: number;
+  steps: number;
+  /** A compaction since the last message of the model: another one would gain nothing. */
+  compacted: boolean;
+}
+
+/** Runs the turn to its end, or from where an earlier attempt left it. */
+export async function runTurn(args: TurnArgs): Promise<TurnEnd> {
+  const progress = startOf(args);
+  const append = async (entry: Entry): Promise<void> => {
+    await args.append(entry);
+    progress.entries.push(entry);
+  };
+  const port = { ...toolPort(args), append };
+  let last = lastWritten(ownMessages(progress.entries));
+  let resumed = last !== undefined;
+  for (;;) {
+    if (last !== undefined) {
+      const end = endOf(last, args.model, progress);
+      if (end !== undefined) return end;
+      const answered = answeredPlaces(progress.entries, last);
+      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return aborted(progress);
+    }
+    resumed = false;
+    if (args.signal.aborted) return aborted(progress);
+    const stepsMax = args.maxSteps ?? STEPS_MAX;
+    if (progress.steps >= stepsMax) {
+      return failed(progress, `stopped after ${stepsMax} model calls without a final answer`);
+    }
+    const outcome = await callModel(args, progress, append);
+    if (args.signal.aborted || outcome.kind === "aborted") {
+      return aborted(progress, outcome.kind === "aborted" ? outcome.partial : undefined);
+    }
+    if (outcome.kind === "overflow") return failed(progress, outcome.error);
+    const message = outcome.kind === "message" ? outcome.message : outcome.partial;
+    if (message === undefined) return failed(progress, outcome.kind === "failed" ? outcome.error : "");
+    last = adopted(args.world, message);
+    count(progress, last);
+    await append(last);
+  }
+}
+
+function toolPort(args: TurnArgs) {
+  const { runId, attempt, tools, world } = args;
+  return {
+    runId,
+    attempt,
+    tools,
+    world,
+    callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal),
+    onTool: (event: ToolEvent) => args.onTool(event),
+  };
+}
+
+function startOf(args: TurnArgs): Progress {
+  const progress: Progress = {
+    entries: [...args.entries],
+    usage: ZERO_USAGE,
+    contextTokens: 0,
+    steps: 0,
+    compacted: false,
+  };
+  const messages = progress.entries.filter((entry): entry is Message => !isCompaction(entry));
+  const before = messages.findLast((message) => message.role === "assistant" && contextOf(message) > 0);
+  progress.contextTokens = before === undefined ? 0 : contextOf(before);
+  for (const message of ownMessages(progress.entries)) {
+    if (isWritten(message)) count(progress, message);
+  }
+  return progress;
+}
+
+function count(progress: Progress, message: AssistantMessage): void {
+  progress.steps += 1;
+  progress.usage = addUsage(progress.usage, message.usage);
+  if (contextOf(message) > 0) progress.contextTokens = contextOf(message);
+  if (message.stopReason !== "error") progress.compacted = false;
+}
+
+function contextOf(message: Message): number {
+  return message.role === "assistant" ? message.usage.totalTokens : 0;
+}
+
+/** What this run wrote: a run begins with its input, and nothing of another run is appended while it lives. */
+function ownMessages(entries: readonly Entry[]): Message[] {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  return messages.slice(messages.findLastIndex((message) => message.role === "user") + 1);
+}
+
+function isWritten(message: Message): message is AssistantMessage {
+  return message.role === "assistant" && message.stopReason !== "injected";
+}
+
+/** The model's last message; an aborted one doesn't count, because the turn that wrote it begins afresh. */
+function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
+  const last = own.findLast(isWritten);
+  return last?.stopReason === "aborted" ? undefined : last;
+}
+
+function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): Set<number> {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  return new Set(matchResults(messages).get(message)?.keys() ?? []);
+}
+
+/** How the turn ended with this message; undefined: it goes on. */
+function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
+  if (message.stopReason === "error") {
+    return failed(progress, message.errorMessage ?? `${model.ref} failed without saying why`);
+  }
+  if (toolCallsOf(message).length > 0) return undefined;
+  const text = textOf(message);
+  if (message.stopReason === "length" && text.trim() === "") {
+    const limit = model.settings.maxOutputTokens;
+    return failed(
+      progress,
+      `${model.ref} used up its output limit (${limit} tokens) before it wrote an answer`,
+    );
+  }
+  return { kind: "ok", text, usage: progress.usage, contextTokens: progress.contextTokens };
+}
+
+function failed(progress: Progress, error: string): TurnEnd {
+  const texts = ownMessages(progress.entries).filter(isWritten).map(textOf);
+  const text = texts.findLast((one) => one.trim() !== "");
+  const { usage, contextTokens } = progress;
+  return {
+    kind: "error",
+    code: "run_failed",
+    error,
+    ...(text === undefined ? {} : { text }),
+    usage,
+    contextTokens,
+  };
+}
+
+function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
+  return { kind: "aborted", usage: progress.usage, ...(partial === undefined ? {} : { partial }) };
+}
+
+/** Gives the message its id, and every tool call an id that no other call of the message has. */
+function adopted(world: World, message: WrittenMessage): AssistantMessage {
+  const used = new Set<string>();
+  let place = 0;
+  const content = message.content.map((block) => {
+    if (block.type !== "toolCall") return block;
+    const wanted = block.id === "" ? `call_${place}` : block.id;
+    const id = used.has(wanted) ? `${wanted}_${place}` : wanted;
+    used.add(id);
+    place += 1;
+    return { ...block, id };
+  });
+  return { ...message, id: world.ids.uuid(), content };
+}
+
+/** One model call, with room made before it when the window is nearly full, and after it when it was too full. */
+async function callModel(
+  args: TurnArgs,
+  progress: Progress,
+  append: (entry: Entry) => Promise<void>,
+): Promise<ModelOutcome> {
+  const { model } = args;
+  if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
+    const made = await makeRoom(args, progress, append);
+    if (made === "aborted") return { kind: "aborted" };
+    // Failing to make room early is no failure yet: the provider may still accept the request.
+    if (made !== "done")
+      args.world.log.warn({ runId: args.runId, model: model.ref, reason: made }, "no compaction");
+  }
+  const first = await ask(args, progress);
+  if (first.kind !== "overflow") return first;
+  const made = progress.compacted
+    ? "older messages were already summarised"
+    : await makeRoom(args, progress, append);
+  if (made === "aborted") return { kind: "aborted" };
+  if (made !== "done") return tooLarge(model, made, first.error);
+  const second = await ask(args, progress);
+  return second.kind === "overflow"
+    ? tooLarge(model, "older messages were summarised, and it is still too long", second.error)
+    : second;
+}
+
+function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
+  const { port, model, system, tools, thinking, runId } = args;
+  const sessionId = args.sessionId ?? runId;
+  return port.call(
+    { model, system, entries: progress.entries, tools, thinking, sessionId },
+    (text) => {
+      if (!args.signal.aborted) args.onText(text);
+    },
+    args.signal,
+  );
+}
+
+function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcome {
+  const window = model.settings.contextWindow;
+  return {
+    kind: "overflow",
+    error: `the conversation no longer fits the context window of ${model.ref} (${window} tokens): ${why}. ${error}`,
+  };
+}
+
+/** "done", "aborted", or why no room could be made. */
+async function makeRoom(
+  args: TurnArgs,
+  progress: Progress,
+  append: (entry: Entry) => Promise<void>,
+): Promise<string> {
+  const { model, port, world, signal } = args;
+  const sessionId = args.sessionId ?? args.runId;
+  const made = await compact({ entries: progress.entries, model, sessionId, port, world, signal });
+  if (signal.aborted || made.kind === "aborted") return "aborted";
+  if (made.kind === "nothing_older") return "there is nothing older to summarise";
+  if (made.kind === "failed") return `summarising older messages failed (${made.error})`;
+  progress.usage = addUsage(progress.usage, made.usage);
+  progress.compacted = true;
+  await append(made.entry);
+  return "done";
+}
+
+/** Tokens of the next request: what the provider counted last, plus a guess for what came since. */
+function estimate(args: TurnArgs, entries: readonly Entry[]): number {
+  const compactedAtMs = entries.findLast(isCompaction)?.timestamp ?? Number.NEGATIVE_INFINITY;
+  const { messages } = liveTranscript(entries);
+  const counted = messages.findLastIndex(
+    (message) => contextOf(message) > 0 && message.timestamp > compactedAtMs,
+  );
+  const since = messages.slice(counted + 1).reduce((sum, message) => sum + estimateTokens(message), 0);
+  const before = messages[counted];
+  if (before !== undefined) return contextOf(before) + since;
+  const fixed = estimateTextTokens(args.system + JSON.stringify(args.tools));
+  return fixed + modelView(entries, args.model).reduce((sum, message) => sum + estimateTokens(message), 0);
+}

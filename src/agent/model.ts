@@ -1,0 +1,101 @@
+// Owns what the agent loop asks of a model, and which models there are.
+// M1: a failure of the model is a value (`ModelOutcome`); a port throws only on a bug.
+// M2: this file imports no provider code, so that naming a model costs nothing at start.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { AssistantMessage, Entry } from "../core/message.ts";
+import type { ModelSettings, ProviderSettings, ThinkingLevel } from "../core/settings.ts";
+import type { ToolSpec } from "../core/tool.ts";
+
+/** A model that can be called: one of a configured provider, or the built-in offline one. */
+export type ResolvedModel = {
+  /** `<provider>/<model>`, as settings and people write it. */
+  readonly ref: string;
+  readonly settings: ModelSettings;
+} & ({ readonly kind: "offline" } | { readonly kind: "provider"; readonly provider: ProviderSettings });
+
+export interface ModelRequest {
+  readonly model: ResolvedModel;
+  readonly system: string;
+  /** The transcript as it is stored; the port makes of it what its provider accepts. */
+  readonly entries: readonly Entry[];
+  readonly tools: readonly ToolSpec[];
+  readonly thinking: ThinkingLevel;
+  /** Lets a provider find its prompt cache again. */
+  readonly sessionId: string;
+}
+
+/** Marks a tool call whose arguments weren't a JSON object; its value is what the model wrote. */
+export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
+
+/** What a model wrote, before the loop gives it an id. */
+export type WrittenMessage = Omit<AssistantMessage, "id">;
+
+export type ModelOutcome =
+  | { readonly kind: "message"; readonly message: WrittenMessage }
+  /** The request is larger than the model's context window. */
+  | { readonly kind: "overflow"; readonly error: string }
+  /** Retries are used up or senseless. `partial`: text that was already handed to `onText`. */
+  | { readonly kind: "failed"; readonly error: string; readonly partial?: WrittenMessage }
+  | { readonly kind: "aborted"; readonly partial?: WrittenMessage };
+
+export interface ModelPort {
+  /**
+   * Calls the model once and waits for its whole message. `onText` gets the whole text so far, again
+   * and again. Settles within 100 ms of an abort, whatever the provider's client does.
+   */
+  call(
+    request: ModelRequest,
+    onText: (textSoFar: string) => void,
+    signal: AbortSignal,
+  ): Promise<ModelOutcome>;
+}
+
+export const OFFLINE_PROVIDER = "offline";
+export const OFFLINE_MODEL_ID = "rehearsal";
+
+const OFFLINE: ResolvedModel = {
+  kind: "offline",
+  ref: `${OFFLINE_PROVIDER}/${OFFLINE_MODEL_ID}`,
+  settings: {
+    id: OFFLINE_MODEL_ID,
+    name: "Offline rehearsal",
+    contextWindow: 200_000,
+    maxOutputTokens: 8_000,
+    reasoning: false,
+    images: false,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  },
+};
+
+/** Every model that a session may be set to: the configured ones, then the offline one. */
+export function listModels(providers: readonly ProviderSettings[]): ResolvedModel[] {
+  const configured = providers.flatMap((provider) =>
+    provider.models.map(
+      (settings): ResolvedModel => ({
+        kind: "provider",
+        ref: `${provider.id}/${settings.id}`,
+        settings,
+        provider,
+      }),
+    ),
+  );
+  return [...configured, OFFLINE];
+}
+
+/** At most this many names stand in the error for an unknown model. */
+const NAMES_MAX = 30;
+
+/** Finds the model that `<provider>/<model>` names; the model part may itself contain slashes. */
+export function resolveModel(providers: readonly ProviderSettings[], ref: string): Result<ResolvedModel> {
+  const models = listModels(providers);
+  const found = models.find((model) => model.ref === ref);
+  if (found !== undefined) return ok(found);
+  const names = models.map((model) => model.ref);
+  const shown = names.slice(0, NAMES_MAX).join(", ");
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return fail("invalid_model", `unknown model "${ref}"; valid models: ${shown}${more}`, {
+    hint: "Write it as <provider>/<model>.",
+    details: { validModels: names.slice(0, NAMES_MAX) },
+  });
+}

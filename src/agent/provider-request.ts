@@ -1,0 +1,293 @@
+// Owns one request to a provider: our shapes in, one try, our shapes out. pi-ai speaks the four APIs.
+// P1: provider code is loaded at the first request, never when this file is imported.
+// P2: an abort settles the request at once, also where the provider's client ignores its signal.
+// P3: a tool call whose arguments aren't a JSON object is kept as it was written, marked, and never run on a guess.
+
+import { anthropicMessagesApi } from "@earendil-works/pi-ai/api/anthropic-messages.lazy";
+import { googleGenerativeAIApi } from "@earendil-works/pi-ai/api/google-generative-ai.lazy";
+import { openAICompletionsApi } from "@earendil-works/pi-ai/api/openai-completions.lazy";
+import { openAIResponsesApi } from "@earendil-works/pi-ai/api/openai-responses.lazy";
+import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
+import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
+import type { AssistantMessage, Usage } from "../core/message.ts";
+import type { ProviderApi } from "../core/settings.ts";
+import type { World } from "../world.ts";
+import { ABORTED, untilAborted } from "./abort.ts";
+import { type ModelRequest, type ResolvedModel, UNREADABLE_ARGUMENTS, type WrittenMessage } from "./model.ts";
+import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
+import type { RequestFailure } from "./retry.ts";
+import { modelView } from "./view.ts";
+
+/** No event for this long: the connection is taken for dead. Models may think silently for minutes. */
+const SILENCE_MAX_MS = 10 * 60_000;
+/** Longer provider errors are cut. */
+const ERROR_CHARS_MAX = 2_000;
+
+export type RequestOutcome =
+  | { readonly kind: "message"; readonly message: WrittenMessage }
+  | { readonly kind: "aborted"; readonly partial?: WrittenMessage }
+  | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
+
+export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
+
+const STREAMS: Record<ProviderApi, () => PiStreams> = {
+  "openai-completions": openAICompletionsApi,
+  "openai-responses": openAIResponsesApi,
+  "anthropic-messages": anthropicMessagesApi,
+  "google-generative-ai": googleGenerativeAIApi,
+};
+
+/** What came back over HTTP, seen beside the provider's client, which keeps it to itself. */
+interface Seen {
+  status?: number;
+  headers?: Headers;
+}
+
+/** Makes one try. `onText` gets the whole text so far; nothing is retried here. */
+export async function requestOnce(
+  world: World,
+  model: ProviderModel,
+  request: ModelRequest,
+  onText: (textSoFar: string) => void,
+  signal: AbortSignal,
+): Promise<RequestOutcome> {
+  const seen: Seen = {};
+  const stop = new AbortController();
+  const watch = AbortSignal.any([signal, stop.signal]);
+  const silence = watchSilence(world, () => stop.abort());
+  const progress = new Progress(onText);
+  try {
+    const piStream = await open(model, request, seen, watch);
+    const events = piStream[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await untilAborted(events.next(), watch);
+      if (next === ABORTED || next.done === true) break;
+      silence.heard();
+      const event = next.value;
+      if (event.type === "done") {
+        // Some servers cut an input that is too large in silence, and then write nothing.
+        const cut = !progress.begun && isContextOverflow(event.message, model.settings.contextWindow);
+        if (cut) return failed(model, seen, progress, event.message, undefined);
+        return { kind: "message", message: written(world, model, event.message, progress) };
+      }
+      if (event.type === "error") {
+        if (signal.aborted) break;
+        return failed(model, seen, progress, event.error, partialOf(world, model, event.error, progress));
+      }
+      progress.take(event);
+    }
+    const last = progress.last;
+    const partial = last === undefined ? undefined : partialOf(world, model, last, progress);
+    if (signal.aborted) return { kind: "aborted", ...(partial === undefined ? {} : { partial }) };
+    const error = `no data for ${SILENCE_MAX_MS / 60_000} minutes: connection closed`;
+    return failed(model, seen, progress, { errorMessage: error }, partial);
+  } finally {
+    silence.end();
+    stop.abort();
+  }
+}
+
+async function open(model: ProviderModel, request: ModelRequest, seen: Seen, signal: AbortSignal) {
+  const { provider } = model;
+  const known = await piModel(model);
+  const messages = piMessages(modelView(request.entries, model), request.system, piTools(request.tools));
+  const observed: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    seen.status = response.status;
+    seen.headers = response.headers;
+    return response;
+  };
+  return STREAMS[provider.api]().streamSimple(known, messages, {
+    ...apiKeyFor(model),
+    signal,
+    maxRetries: 0,
+    cacheRetention: "short",
+    sessionId: request.sessionId,
+    ...(request.thinking === "off" ? {} : { reasoning: request.thinking }),
+    // Google's client takes no fetch of ours; what it reports is read from its error text instead.
+    ...(provider.api === "google-generative-ai" ? {} : { fetch: observed }),
+  });
+}
+
+/** Local servers need no key, but the clients insist on one; headers of one's own may carry it instead. */
+function apiKeyFor({ provider }: ProviderModel): { apiKey?: string } {
+  if (provider.apiKey !== undefined && provider.apiKey !== "") return { apiKey: provider.apiKey };
+  const names = Object.keys(provider.headers).map((name) => name.toLowerCase());
+  const brings = names.includes("authorization") || names.includes("x-api-key");
+  return brings && provider.api !== "google-generative-ai" ? {} : { apiKey: "none" };
+}
+
+function watchSilence(world: World, onSilence: () => void): { heard(): void; end(): void } {
+  let heardAt = world.clock.now();
+  const arm = () =>
+    world.clock.at(heardAt + SILENCE_MAX_MS, () => {
+      if (world.clock.now() - heardAt >= SILENCE_MAX_MS) onSilence();
+      else timer = arm();
+    });
+  let timer = arm();
+  return {
+    heard: () => {
+      heardAt = world.clock.now();
+    },
+    end: () => timer.cancel(),
+  };
+}
+
+type StreamEvent = { type: string; contentIndex?: number; delta?: string; partial?: PiMessage };
+
+/** What the stream has brought so far: text for the listener, and tool arguments as they were written. */
+class Progress {
+  begun = false;
+  last: PiMessage | undefined;
+  readonly rawArguments = new Map<number, string>();
+  private readonly texts = new Map<number, string>();
+  private readonly onText: (textSoFar: string) => void;
+
+  constructor(onText: (textSoFar: string) => void) {
+    this.onText = onText;
+  }
+
+  take(event: StreamEvent): void {
+    if (event.partial !== undefined) this.last = event.partial;
+    if (event.type === "text_delta" && event.contentIndex !== undefined && event.delta !== undefined) {
+      if (event.delta === "") return;
+      // `partial` runs ahead of the events in the queue, so the text is put together from the deltas.
+      this.texts.set(event.contentIndex, (this.texts.get(event.contentIndex) ?? "") + event.delta);
+      this.begun = true;
+      this.onText([...this.texts.values()].join("\n"));
+    }
+    if (event.type.startsWith("toolcall_")) this.begun = true;
+    if (event.type === "toolcall_delta" && event.contentIndex !== undefined) {
+      const before = this.rawArguments.get(event.contentIndex) ?? "";
+      this.rawArguments.set(event.contentIndex, before + (event.delta ?? ""));
+    }
+  }
+}
+
+function textSoFar(message: PiMessage | undefined): string {
+  const texts = message?.content.flatMap((block) => (block.type === "text" ? [block.text] : [])) ?? [];
+  return texts.join("\n");
+}
+
+function written(world: World, model: ProviderModel, message: PiMessage, progress: Progress): WrittenMessage {
+  return {
+    role: "assistant",
+    content: message.content.flatMap((block, at) => {
+      const isEmpty = block.type === "text" && block.text === "" && block.textSignature === undefined;
+      return isEmpty ? [] : [contentBlock(block, progress.rawArguments.get(at))];
+    }),
+    timestamp: world.clock.now(),
+    api: model.provider.api,
+    provider: model.provider.id,
+    model: model.settings.id,
+    usage: plainUsage(message.usage),
+    stopReason: message.stopReason,
+  };
+}
+
+type PiBlock = PiMessage["content"][number];
+
+function contentBlock(block: PiBlock, raw: string | undefined): AssistantMessage["content"][number] {
+  if (block.type === "text") {
+    const { text, textSignature } = block;
+    return { type: "text", text, ...(textSignature === undefined ? {} : { textSignature }) };
+  }
+  if (block.type === "thinking") {
+    const { thinking, thinkingSignature, redacted } = block;
+    return {
+      type: "thinking",
+      thinking,
+      ...(thinkingSignature === undefined ? {} : { thinkingSignature }),
+      ...(redacted === undefined ? {} : { redacted }),
+    };
+  }
+  const { id, name, thoughtSignature } = block;
+  return {
+    type: "toolCall",
+    id,
+    name,
+    arguments: readArguments(raw) ?? block.arguments,
+    ...(thoughtSignature === undefined ? {} : { thoughtSignature }),
+  };
+}
+
+/** Undefined: they read as a JSON object, or nothing was streamed and the client's own value holds. */
+function readArguments(raw: string | undefined): Record<string, unknown> | undefined {
+  if (raw === undefined || raw.trim() === "") return undefined;
+  try {
+    const value: unknown = JSON.parse(raw);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return undefined;
+  } catch {
+    // Falls through: what can't be parsed is marked like what isn't an object.
+  }
+  return { [UNREADABLE_ARGUMENTS]: raw };
+}
+
+function plainUsage(usage: Usage): Usage {
+  const { input, output, cacheRead, cacheWrite, totalTokens, cost } = usage;
+  const sum = input + output + cacheRead + cacheWrite;
+  return {
+    input,
+    output,
+    cacheRead,
+    cacheWrite,
+    totalTokens: totalTokens > 0 ? totalTokens : sum,
+    cost: {
+      input: cost.input,
+      output: cost.output,
+      cacheRead: cost.cacheRead,
+      cacheWrite: cost.cacheWrite,
+      total: cost.total,
+    },
+  };
+}
+
+/** What a person may have seen of a message that was never finished: its text, without the calls. */
+function partialOf(
+  world: World,
+  model: ProviderModel,
+  message: PiMessage,
+  progress: Progress,
+): WrittenMessage | undefined {
+  if (textSoFar(message).trim() === "") return undefined;
+  const whole = written(world, model, message, progress);
+  const content = whole.content.filter((block) => block.type === "text");
+  const errorMessage = message.errorMessage;
+  const stopReason = message.stopReason === "error" ? "error" : "aborted";
+  return { ...whole, content, stopReason, ...(errorMessage === undefined ? {} : { errorMessage }) };
+}
+
+function failed(
+  model: ProviderModel,
+  seen: Seen,
+  progress: Progress,
+  end: Partial<PiMessage> & { errorMessage?: string },
+  partial: WrittenMessage | undefined,
+): RequestOutcome {
+  const text = end.errorMessage ?? `stopped with ${end.stopReason ?? "no reason"}`;
+  const { provider } = model;
+  const status = seen.status ?? statusInText(text);
+  const where = status === undefined ? `no answer from ${provider.baseUrl}: ` : "";
+  const error = `${model.ref}: ${where}${withoutKey(text, provider.apiKey)}`.slice(0, ERROR_CHARS_MAX);
+  const judged = { role: "assistant", stopReason: "error", ...end, errorMessage: text } as PiMessage;
+  const failure: RequestFailure = {
+    error,
+    ...(status === undefined ? {} : { status }),
+    ...(seen.headers === undefined ? {} : { headers: seen.headers }),
+    begun: progress.begun,
+    overflow: isContextOverflow(judged, model.settings.contextWindow),
+    passing: isRetryableAssistantError({ ...judged, stopReason: "error" }),
+  };
+  const named = partial === undefined ? undefined : { ...partial, stopReason: "error", errorMessage: error };
+  return { kind: "failed", failure, ...(named === undefined ? {} : { partial: named }) };
+}
+
+/** Google's client reports a refusal as the JSON body only. */
+function statusInText(text: string): number | undefined {
+  const found = /^\s*\{\s*"error"\s*:\s*\{[\s\S]*?"code"\s*:\s*(\d{3})\b/.exec(text);
+  return found?.[1] === undefined ? undefined : Number(found[1]);
+}
+
+function withoutKey(text: string, apiKey: string | undefined): string {
+  return apiKey === undefined || apiKey.length < 8 ? text : text.replaceAll(apiKey, "***");
+}

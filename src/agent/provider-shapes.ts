@@ -1,0 +1,101 @@
+// Owns the translation of our models, messages and tools into those of pi-ai.
+// The shapes are nearly the same by design: a transcript is pi's message format plus ids and provenance.
+
+import type {
+  Api,
+  Message as PiAnyMessage,
+  AssistantMessage as PiAssistant,
+  Model as PiModel,
+  Tool as PiTool,
+  ProviderStreams,
+  TranscriptContext,
+} from "@earendil-works/pi-ai";
+import { normalizeContext } from "@earendil-works/pi-ai/utils/transcript";
+import type { Message } from "../core/message.ts";
+import type { ProviderApi } from "../core/settings.ts";
+import type { ToolSpec } from "../core/tool.ts";
+import type { ResolvedModel } from "./model.ts";
+
+export type PiMessage = PiAssistant;
+export type PiStreams = ProviderStreams;
+
+type Known = Pick<PiModel<Api>, "compat" | "thinkingLevelMap">;
+type Catalogue = readonly PiModel<Api>[];
+
+const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
+  "openai-completions": openAiModels,
+  "openai-responses": openAiModels,
+  "anthropic-messages": async () =>
+    Object.values((await import("@earendil-works/pi-ai/providers/anthropic.models")).ANTHROPIC_MODELS),
+  "google-generative-ai": async () =>
+    Object.values((await import("@earendil-works/pi-ai/providers/google.models")).GOOGLE_MODELS),
+};
+
+async function openAiModels(): Promise<Catalogue> {
+  return Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS);
+}
+
+/** What is known of a model by its name beyond its settings: how it is told to think. */
+async function known(api: ProviderApi, id: string): Promise<Known> {
+  const found = (await CATALOGUES[api]()).find((model) => model.id === id && model.api === api);
+  if (found === undefined) return {};
+  const { compat, thinkingLevelMap } = found;
+  return {
+    ...(compat === undefined ? {} : { compat }),
+    ...(thinkingLevelMap === undefined ? {} : { thinkingLevelMap }),
+  };
+}
+
+export async function piModel(model: Extract<ResolvedModel, { kind: "provider" }>): Promise<PiModel<Api>> {
+  const { provider, settings } = model;
+  return {
+    ...(await known(provider.api, settings.id)),
+    id: settings.id,
+    name: settings.name ?? settings.id,
+    api: provider.api,
+    provider: provider.id,
+    baseUrl: provider.baseUrl,
+    reasoning: settings.reasoning,
+    input: settings.images ? ["text", "image"] : ["text"],
+    cost: settings.cost,
+    contextWindow: settings.contextWindow,
+    maxTokens: settings.maxOutputTokens,
+    headers: provider.headers,
+  };
+}
+
+export function piTools(tools: readonly ToolSpec[]): PiTool[] {
+  return tools.map((tool) => ({
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters as PiTool["parameters"],
+  }));
+}
+
+export function piMessages(view: readonly Message[], system: string, tools: PiTool[]): TranscriptContext {
+  return normalizeContext({ systemPrompt: system, messages: view.map(piMessage), tools });
+}
+
+function piMessage(message: Message): PiAnyMessage {
+  switch (message.role) {
+    case "user":
+      return { role: "user", content: [...message.content], timestamp: message.timestamp };
+    case "assistant": {
+      const { id: _, ...rest } = message;
+      return {
+        ...rest,
+        content: [...message.content] as PiAssistant["content"],
+        // A message that an operator injected was finished, as far as a provider is concerned.
+        stopReason: isPiStop(message.stopReason) ? message.stopReason : "stop",
+      };
+    }
+    case "toolResult": {
+      const { toolCallId, toolName, isError, timestamp } = message;
+      return { role: "toolResult", toolCallId, toolName, isError, timestamp, content: [...message.content] };
+    }
+  }
+}
+
+function isPiStop(reason: string): reason is "stop" | "length" | "toolUse" {
+  return reason === "stop" || reason === "length" || reason === "toolUse";
+}

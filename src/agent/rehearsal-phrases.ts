@@ -1,0 +1,215 @@
+// Owns how the offline model puts things: tool results, answers, announcements. Pure text in, text out.
+
+import type { NamedSession } from "./rehearsal-sentences.ts";
+
+export type ToolJson = Readonly<Record<string, unknown>>;
+
+const SHORT_CHARS_MAX = 160;
+const RAW_CHARS_MAX = 1_500;
+const ROWS_MAX = 20;
+
+/** The first line of a text, cut to one that can stand inside a sentence. */
+export function short(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length > SHORT_CHARS_MAX ? `${line.slice(0, SHORT_CHARS_MAX - 1).toWellFormed()}…` : line;
+}
+
+function str(json: ToolJson, name: string): string | undefined {
+  const value = json[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function rows(json: ToolJson, name: string): ToolJson[] {
+  const value = json[name];
+  return Array.isArray(value)
+    ? value.filter((one): one is ToolJson => typeof one === "object" && one !== null)
+    : [];
+}
+
+export function isFailure(json: ToolJson): boolean {
+  return json.status === "error" || json.status === "forbidden";
+}
+
+/** The result of a tool as a JSON object; a result in other words stands under `text`. */
+export function readResult(text: string): ToolJson {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as ToolJson;
+  } catch {
+    // Not JSON: the words of the runtime itself.
+  }
+  return { text };
+}
+
+/** The key of the session in a `sessions_list` result that is labelled or called `name`. */
+export function keyLabelled(json: ToolJson, name: string): string | undefined {
+  const wanted = name.toLowerCase();
+  const row = rows(json, "sessions").find((one) =>
+    [str(one, "label"), str(one, "displayName")].some((label) => label?.toLowerCase() === wanted),
+  );
+  return row === undefined ? undefined : str(row, "key");
+}
+
+/** Says what a tool answered. `about`: the session that the sentence named. */
+export function phrase(tool: string, json: ToolJson, about?: NamedSession): string {
+  const name = about?.name ?? "it";
+  if (tool === "sessions_send") return phraseSend(json, name);
+  if (isFailure(json)) return phraseFailure(`I could not use ${tool}`, json);
+  switch (tool) {
+    case "sessions_list":
+      return phraseSessions(json);
+    case "agents_list":
+      return listed(
+        "agent",
+        rows(json, "agents"),
+        (row) => `${str(row, "id")}${row.self === true ? " (myself)" : ""}${suffix(str(row, "model"))}`,
+      );
+    case "sessions_history":
+      return phraseHistory(json, name);
+    case "sessions_search":
+      return listed(
+        "hit",
+        rows(json, "hits"),
+        (row) => `${str(row, "sessionKey")}: ${short(str(row, "excerpt") ?? "")}`,
+      );
+    case "sessions_spawn":
+      return `Started a sub-agent: ${str(json, "childSessionKey") ?? "accepted"}.`;
+    default:
+      return raw(json);
+  }
+}
+
+function phraseFailure(what: string, json: ToolJson): string {
+  const hint = str(json, "hint");
+  const code = str(json, "code");
+  const error = str(json, "error") ?? "no reason given";
+  return `${what}${code === undefined ? "" : ` (${code})`}: ${error}${hint === undefined ? "" : `\n${hint}`}`;
+}
+
+function phraseSend(json: ToolJson, name: string): string {
+  const runId = str(json, "runId");
+  switch (json.status) {
+    case "ok":
+      return str(json, "reply") === undefined
+        ? `${name} finished and had nothing to say.`
+        : `${name} answered: ${str(json, "reply")}`;
+    case "accepted":
+      return `Sent to ${name}; I am not waiting for an answer (run ${runId}).`;
+    case "timeout":
+      return `${name} has not answered yet: ${str(json, "error") ?? "waiting ended"} (run ${runId}, ${str(json, "state") ?? "running"}).`;
+    case "forbidden":
+      return phraseFailure(`I could not send to ${name}, it was refused`, json);
+    case "error":
+      return phraseFailure(`I could not get an answer from ${name}`, json);
+    default:
+      return raw(json);
+  }
+}
+
+function phraseSessions(json: ToolJson): string {
+  return listed("session", rows(json, "sessions"), (row) => {
+    const label = str(row, "label") ?? str(row, "displayName");
+    const facts = [label, str(row, "kind"), str(row, "state")].filter((fact) => fact !== undefined);
+    return `${str(row, "key")}${suffix(facts.join(", "))}`;
+  });
+}
+
+function phraseHistory(json: ToolJson, name: string): string {
+  const lines = rows(json, "messages").map((message) => {
+    const texts = rows(message, "content").flatMap((block) => str(block, "text") ?? []);
+    return `${str(message, "role")}: ${short(texts.join(" "))}`;
+  });
+  if (lines.length === 0) return `${name} has no messages yet.`;
+  return [`The last ${count(lines.length, "message")} of ${name}:`, ...lines].join("\n");
+}
+
+function listed(what: string, all: readonly ToolJson[], line: (row: ToolJson) => string): string {
+  if (all.length === 0) return `I see no ${what}.`;
+  const shown = all.slice(0, ROWS_MAX).map((row) => `- ${line(row)}`);
+  const rest = all.length > ROWS_MAX ? [`and ${all.length - ROWS_MAX} more`] : [];
+  return [`I see ${count(all.length, what)}:`, ...shown, ...rest].join("\n");
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}
+
+function suffix(text: string | undefined): string {
+  return text === undefined || text === "" ? "" : ` (${text})`;
+}
+
+function raw(json: ToolJson): string {
+  const words = str(json, "text") ?? str(json, "content") ?? JSON.stringify(json, undefined, 1);
+  return words.length > RAW_CHARS_MAX ? `${words.slice(0, RAW_CHARS_MAX).toWellFormed()}…` : words;
+}
+
+const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;
+
+/** Small talk: nothing that another step should go on about. */
+export function isSmallTalk(text: string): boolean {
+  return GREETING.test(text.trim()) && text.trim().length < 40;
+}
+
+/** Text in which this model reports a result or a failure: there is nothing in it to discuss. */
+export function isReport(text: string): boolean {
+  return (
+    text.trim().length < 40 ||
+    /^(?:I could not|I see|I have no|Sent to|\S+ (?:answered|has not answered|finished))/.test(text.trim())
+  );
+}
+
+/** A sum of two numbers in a question, worked out. */
+export function calculated(question: string): string | undefined {
+  const found = /(-?\d+(?:\.\d+)?)\s*([+\-*/x×])\s*(-?\d+(?:\.\d+)?)/.exec(question);
+  if (found === null) return undefined;
+  const [left, right] = [Number(found[1]), Number(found[3])];
+  const sign = found[2] ?? "+";
+  const value =
+    sign === "+" ? left + right : sign === "-" ? left - right : sign === "/" ? left / right : left * right;
+  return `${left} ${sign} ${right} = ${Number.isFinite(value) ? Number(value.toFixed(6)) : "undefined"}`;
+}
+
+const RECIPES = [
+  "say first what a good outcome looks like, then test the assumption that would hurt most if it were wrong, then take the smallest step that proves something.",
+  "collect what is already known, write down the two or three options, and pick by what is hardest to undo later.",
+  "look at the last time something like it went wrong, fix that cause first, and agree on one number that shows it got better.",
+];
+
+/** A short answer to a question, by recipe: this model knows no facts, and says so. */
+export function opinion(question: string): string {
+  const topic = short(question.replace(/[?!.\s]+$/, ""));
+  return `On "${topic}" I would ${RECIPES[topic.length % RECIPES.length]} (I am the offline model: I go by rules of thumb, not by knowledge.)`;
+}
+
+export function followUp(reply: string): string {
+  const topic = short(reply).split(/[.:;]/)[0] ?? "";
+  return `Thanks, that helps. One more thing about "${topic.slice(0, 80).trim()}": what would you check first, and how would you notice that it went wrong?`;
+}
+
+export function announcement(request: string, latestReply: string): string {
+  return `Another session asked: "${short(request)}". The outcome: ${short(latestReply)}`;
+}
+
+/** What the offline model can do, given its tools. */
+export function helpText(toolNames: readonly string[]): string {
+  const can = (tool: string, sentence: string): string[] =>
+    toolNames.includes(tool) ? [`- ${sentence}`] : [];
+  return [
+    "I am the offline rehearsal model: I need no key and no network, and I understand plain sentences. Try:",
+    ...can("sessions_list", "list sessions"),
+    ...can("agents_list", "list agents"),
+    ...can("sessions_send", "ask research: what should we check before a release?"),
+    ...can("sessions_send", "ask research within 5 seconds: wait 10 seconds, then say done"),
+    ...can("sessions_send", "tell research the build is green"),
+    ...can("sessions_history", "read research"),
+    ...can("sessions_search", "search release"),
+    ...can("session_status", "status"),
+    ...can("read", "read file notes.txt"),
+    ...can("write", "write file notes.txt: some text"),
+    ...can("exec", "run: ls"),
+    ...can("sessions_spawn", "spawn: count the files here"),
+    "- who are you",
+    "- wait 3 seconds, then say done",
+    "For real answers, configure a model provider or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.",
+  ].join("\n");
+}

@@ -1,0 +1,143 @@
+// Owns the plain sentences that the offline model understands, and what each one asks for.
+// H1: the same sentence always reads the same; what isn't understood is undefined, never a guess.
+
+/** A session as a sentence names it. `guessed`: a bare word, read as an agent until that turns out wrong. */
+export interface NamedSession {
+  readonly name: string;
+  /** Absent for a quoted name: that is a label. */
+  readonly key?: string;
+  readonly guessed: boolean;
+}
+
+export type Intent =
+  /** One tool call that names no session. */
+  | { readonly kind: "tool"; readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
+  /** One tool call about each of the named sessions. */
+  | {
+      readonly kind: "session";
+      readonly tool: "sessions_send" | "sessions_history" | "session_status";
+      readonly targets: readonly NamedSession[];
+      readonly args: Readonly<Record<string, unknown>>;
+    }
+  | { readonly kind: "wait"; readonly seconds: number; readonly next?: Intent }
+  | { readonly kind: "say"; readonly text: string }
+  | { readonly kind: "who" }
+  | { readonly kind: "help" };
+
+/** A wait longer than this is cut, so that a typo doesn't hold a lane for days. */
+const WAIT_SECONDS_MAX = 3_600;
+const ASK_SECONDS_DEFAULT = 30;
+const HISTORY_LIMIT = 10;
+
+const NAME = `"[^"]+"|[^\\s",]+`;
+const NAMES = new RegExp(`^(?:${NAME})(?:(?:\\s*,\\s*|\\s+and\\s+)(?:${NAME}))*$`, "i");
+const ONE_NAME = new RegExp(NAME, "g");
+
+type Reader = (found: RegExpExecArray, ownAgentId: string) => Intent | undefined;
+
+const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
+  [/^(?:help|what can you do)\W*$/i, () => ({ kind: "help" })],
+  [/^who are you\W*$/i, () => ({ kind: "who" })],
+  [/^say\s+([\s\S]+)$/i, (found) => ({ kind: "say", text: part(found, 1) })],
+  [/^wait\s+([\d.]+)\s*(?:s|sec|seconds?)\b[\s,.;]*(?:(?:and\s+)?then\s+([\s\S]+))?$/i, readWait],
+  [/^(?:list|show)\s+(?:the\s+|my\s+|all\s+)?sessions\W*$/i, () => tool("sessions_list", {})],
+  [/^(?:list|show)\s+(?:the\s+|all\s+)?agents\W*$/i, () => tool("agents_list", {})],
+  [/^search\s+(?:for\s+)?([\s\S]+)$/i, (found) => tool("sessions_search", { query: part(found, 1) })],
+  [/^(?:status|how are you)\W*$/i, () => tool("session_status", {})],
+  [/^status\s+(?:of\s+)?([\s\S]+)$/i, (found, own) => about("session_status", part(found, 1), {}, own)],
+  [/^read\s+file\s+(\S+)$/i, (found) => tool("read", { path: part(found, 1) })],
+  [
+    /^write\s+file\s+(\S+?):\s+([\s\S]+)$/i,
+    (found) => tool("write", { path: part(found, 1), content: part(found, 2) }),
+  ],
+  [/^run:?\s+([\s\S]+)$/i, (found) => tool("exec", { command: part(found, 1) })],
+  [/^spawn:?\s+([\s\S]+)$/i, (found) => tool("sessions_spawn", { task: part(found, 1) })],
+  [
+    /^(?:read|history\s+of)\s+([\s\S]+)$/i,
+    (found, own) => about("sessions_history", part(found, 1), { limit: HISTORY_LIMIT }, own),
+  ],
+  [
+    /^(ask|tell|relay\s+to|send\s+to)\s+([\s\S]+?)(?:\s+within\s+([\d.]+)\s*(?:s|sec|seconds?))?\s*:\s+([\s\S]+)$/i,
+    (found, own) => readSend(part(found, 1), part(found, 2), part(found, 4), own, found[3]),
+  ],
+  [
+    new RegExp(`^(ask|tell)\\s+(${NAME})\\s+([\\s\\S]+)$`, "i"),
+    (found, own) => readSend(part(found, 1), part(found, 2), part(found, 3), own, undefined),
+  ],
+];
+
+/** Reads one sentence of somebody who talks to agent `ownAgentId`. */
+export function readSentence(text: string, ownAgentId: string): Intent | undefined {
+  const sentence = text
+    .trim()
+    .replace(/^please\s+/i, "")
+    .trim();
+  for (const [pattern, read] of SENTENCES) {
+    const found = pattern.exec(sentence);
+    const intent = found === null ? undefined : read(found, ownAgentId);
+    if (intent !== undefined) return intent;
+  }
+  return undefined;
+}
+
+function part(found: RegExpExecArray, at: number): string {
+  return (found[at] ?? "").trim();
+}
+
+function tool(name: string, args: Record<string, unknown>): Intent {
+  return { kind: "tool", tool: name, args };
+}
+
+function readWait(found: RegExpExecArray, ownAgentId: string): Intent | undefined {
+  const seconds = Math.min(Number(found[1]), WAIT_SECONDS_MAX);
+  if (!Number.isFinite(seconds)) return undefined;
+  const rest = part(found, 2);
+  if (rest === "") return { kind: "wait", seconds };
+  const next = readSentence(rest, ownAgentId) ?? { kind: "say", text: rest };
+  return { kind: "wait", seconds, next };
+}
+
+function readSend(
+  verb: string,
+  names: string,
+  message: string,
+  ownAgentId: string,
+  within: string | undefined,
+): Intent | undefined {
+  const targets = readNames(names, ownAgentId);
+  const seconds = within === undefined ? ASK_SECONDS_DEFAULT : Number(within);
+  if (targets === undefined || !Number.isFinite(seconds)) return undefined;
+  const timeoutSeconds = /^tell$/i.test(verb) ? 0 : seconds;
+  return { kind: "session", tool: "sessions_send", targets, args: { message, timeoutSeconds } };
+}
+
+function about(
+  name: "sessions_history" | "session_status",
+  names: string,
+  args: Record<string, unknown>,
+  ownAgentId: string,
+): Intent | undefined {
+  const targets = readNames(names, ownAgentId);
+  return targets?.length === 1 ? { kind: "session", tool: name, targets, args } : undefined;
+}
+
+function readNames(text: string, ownAgentId: string): NamedSession[] | undefined {
+  const names = text.replace(/[?!.:]+$/, "");
+  if (!NAMES.test(names)) return undefined;
+  const found = (names.match(ONE_NAME) ?? []).filter((name) => !/^and$/i.test(name));
+  return found.map((name) => readName(name, ownAgentId));
+}
+
+function readName(name: string, ownAgentId: string): NamedSession {
+  const quoted = /^"(.*)"$/.exec(name);
+  if (quoted !== null) return { name: quoted[1] ?? "", guessed: false };
+  if (name.includes(":") || isUuid(name)) return { name, key: name, guessed: false };
+  if (name.toLowerCase() === ownAgentId) return { name, key: "main", guessed: false };
+  return /^[a-z0-9_-]{1,64}$/i.test(name)
+    ? { name, key: `agent:${name.toLowerCase()}:main`, guessed: true }
+    : { name, guessed: false };
+}
+
+function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}

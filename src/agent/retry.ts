@@ -1,0 +1,78 @@
+// Owns the verdict on a failed model request: too large, worth another try (and when), or final.
+// R1: a request whose text was shown, or whose tool call had begun, is never tried again.
+// R2: a wait that the provider asks for is honoured, up to RETRY_AFTER_MAX_MS; beyond that the failure is final.
+
+export const TRIES_MAX = 5;
+const BACKOFF_MIN_MS = 500;
+const BACKOFF_MAX_MS = 30_000;
+const RETRY_AFTER_MAX_MS = 5 * 60_000;
+
+/** What is known about a request that failed. */
+export interface RequestFailure {
+  readonly error: string;
+  /** HTTP status; absent when no response came. */
+  readonly status?: number;
+  readonly headers?: Headers;
+  /** Text was handed out or a tool call had begun. */
+  readonly begun: boolean;
+  /** The provider's message says that the input is larger than the window. */
+  readonly overflow: boolean;
+  /** The provider's message reads like trouble that passes. */
+  readonly passing: boolean;
+}
+
+export type Verdict =
+  | { readonly kind: "overflow" }
+  | { readonly kind: "final"; readonly error: string }
+  | { readonly kind: "retry"; readonly afterMs: number };
+
+/** An account without money answers 429 as well; waiting doesn't help it. */
+const SPENT = /insufficient_quota|credit balance|billing|out of budget|usage limit reached/i;
+const BROKEN_STREAM = /json|parse|malformed/i;
+const BROKEN_LINE = /ECONN|EPIPE|EAI_AGAIN|ENOTFOUND|socket|network|fetch|terminated|closed|reset|connect/i;
+
+/** Decides after the `tries`-th try. `random` is uniform in [0, 1), `nowMs` the wall clock. */
+export function judge(failure: RequestFailure, tries: number, random: number, nowMs: number): Verdict {
+  if (failure.begun) return { kind: "final", error: failure.error };
+  if (failure.overflow) return { kind: "overflow" };
+  const askedMs = askedDelayMs(failure, nowMs);
+  if (!isPassing(failure, askedMs !== undefined)) return { kind: "final", error: failure.error };
+  if (askedMs !== undefined && askedMs > RETRY_AFTER_MAX_MS) {
+    const seconds = Math.ceil(askedMs / 1000);
+    return {
+      kind: "final",
+      error: `the provider asks to wait ${seconds} s before the next try: ${failure.error}`,
+    };
+  }
+  if (tries >= TRIES_MAX) {
+    return { kind: "final", error: `${failure.error} (given up after ${tries} tries)` };
+  }
+  const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (tries - 1));
+  const backoffMs = Math.round(ceilingMs * (0.5 + random / 2));
+  return { kind: "retry", afterMs: askedMs ?? backoffMs };
+}
+
+function isPassing(failure: RequestFailure, hasAskedDelay: boolean): boolean {
+  const shouldRetry = failure.headers?.get("x-should-retry");
+  if (shouldRetry === "false") return false;
+  if (SPENT.test(failure.error) && !hasAskedDelay) return false;
+  if (shouldRetry === "true") return true;
+  const { status } = failure;
+  if (status === undefined || (status >= 200 && status < 300)) {
+    return failure.passing || BROKEN_STREAM.test(failure.error) || BROKEN_LINE.test(failure.error);
+  }
+  return status === 408 || status === 409 || status === 429 || status >= 500;
+}
+
+/** `retry-after-ms`, `retry-after` in seconds or as a date, or the `retryDelay` in a Google error body. */
+function askedDelayMs(failure: RequestFailure, nowMs: number): number | undefined {
+  const millis = Number.parseFloat(failure.headers?.get("retry-after-ms") ?? "");
+  if (millis >= 0) return millis;
+  const text = failure.headers?.get("retry-after") ?? "";
+  const seconds = Number.parseFloat(text);
+  if (/^\s*[\d.]+\s*$/.test(text) && seconds >= 0) return seconds * 1000;
+  const dateMs = Date.parse(text);
+  if (text !== "" && !Number.isNaN(dateMs)) return Math.max(0, dateMs - nowMs);
+  const inBody = /"retryDelay"\s*:\s*"([\d.]+)s"/.exec(failure.error.replaceAll('\\"', '"'));
+  return inBody?.[1] === undefined ? undefined : Number.parseFloat(inBody[1]) * 1000;
+}

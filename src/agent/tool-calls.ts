@@ -1,0 +1,154 @@
+// Owns answering the tool calls of one assistant message, in a live turn and after a crash.
+// K1: every call gets exactly one result; each result is appended as soon as it is made.
+// K2: neighbouring calls of `parallel` tools run side by side; any other call waits for all before it, and holds up all after it.
+// K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its result says
+//     that the outcome is unknown. By K2 a call behind an unanswered group can't have begun, so it is simply run.
+// K4: a call that can't be trusted (cut off by the output limit, unreadable arguments, unknown tool) is answered, not run.
+
+import type { AssistantMessage, Entry, ToolCallBlock, ToolResultMessage } from "../core/message.ts";
+import { toolCallsOf } from "../core/message.ts";
+import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
+import type { World } from "../world.ts";
+import { ABORTED, untilAborted } from "./abort.ts";
+import { UNREADABLE_ARGUMENTS } from "./model.ts";
+
+/** Calls of one message beyond this number are answered with an error. */
+const CALLS_MAX = 128;
+const RAW_CHARS_SHOWN = 300;
+
+/** What the loop tells live listeners about a tool call. */
+export interface ToolEvent {
+  readonly phase: "start" | "end";
+  readonly callId: string;
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  readonly isError?: boolean;
+  readonly result?: string;
+  readonly atMs: number;
+}
+
+export interface ToolPort {
+  readonly runId: string;
+  readonly attempt: number;
+  readonly tools: readonly ToolSpec[];
+  readonly world: World;
+  append(entry: Entry): Promise<void>;
+  callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  onTool(event: ToolEvent): void;
+}
+
+interface PlannedCall {
+  readonly index: number;
+  readonly call: ToolCallBlock;
+  readonly spec: ToolSpec | undefined;
+}
+
+/**
+ * Answers the calls of `message` that have no result in `answered` (by the call's place). `resumed`: an
+ * earlier attempt may have begun some of them. False when the abort came first.
+ */
+export async function answerCalls(
+  port: ToolPort,
+  message: AssistantMessage,
+  answered: ReadonlySet<number>,
+  resumed: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  let mayHaveBegun = resumed;
+  for (const group of groupsOf(message, port.tools)) {
+    const open = group.filter((planned) => !answered.has(planned.index));
+    if (open.length === 0) continue;
+    // One call that throws (the lane is lost) stops its neighbours before the throw leaves this function.
+    const failing = new AbortController();
+    const watch = AbortSignal.any([signal, failing.signal]);
+    try {
+      await Promise.all(open.map((planned) => answer(port, message, planned, mayHaveBegun, watch)));
+    } finally {
+      failing.abort();
+    }
+    if (signal.aborted) return false;
+    mayHaveBegun = false;
+  }
+  return true;
+}
+
+function groupsOf(message: AssistantMessage, tools: readonly ToolSpec[]): PlannedCall[][] {
+  const groups: PlannedCall[][] = [];
+  toolCallsOf(message).forEach((call, index) => {
+    const spec = tools.find((tool) => tool.name === call.name);
+    const last = groups.at(-1);
+    const joins = spec?.parallel === true && last?.every((planned) => planned.spec?.parallel === true);
+    if (joins && last !== undefined) last.push({ index, call, spec });
+    else groups.push([{ index, call, spec }]);
+  });
+  return groups;
+}
+
+async function answer(
+  port: ToolPort,
+  message: AssistantMessage,
+  planned: PlannedCall,
+  mayHaveBegun: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  if (signal.aborted) return;
+  const { call, index, spec } = planned;
+  const callId = `${port.runId}:${message.id}:${index}`;
+  const now = (): number => port.world.clock.now();
+  port.onTool({ phase: "start", callId, name: call.name, arguments: call.arguments, atMs: now() });
+  const refusal = refusalOf(message, planned, port.tools, mayHaveBegun);
+  const request: ToolCallRequest = {
+    callId,
+    attempt: port.attempt,
+    name: call.name,
+    arguments: call.arguments,
+  };
+  const outcome =
+    refusal !== undefined || spec === undefined
+      ? { text: refusal ?? "", isError: true }
+      : await untilAborted(port.callTool(request, signal), signal);
+  if (outcome === ABORTED || signal.aborted) return;
+  await port.append(resultMessage(port.world, call, outcome));
+  const { text: result, isError } = outcome;
+  port.onTool({ phase: "end", callId, name: call.name, isError, result, atMs: now() });
+}
+
+/** Why a call is answered without being run; undefined: it runs. */
+function refusalOf(
+  message: AssistantMessage,
+  planned: PlannedCall,
+  tools: readonly ToolSpec[],
+  mayHaveBegun: boolean,
+): string | undefined {
+  const { call, spec, index } = planned;
+  const unreadable = call.arguments[UNREADABLE_ARGUMENTS];
+  if (message.stopReason === "length") {
+    return "Not run: your message reached the output limit, so this call may be cut off. Make it again, with less text.";
+  }
+  if (index >= CALLS_MAX) return `Not run: one message may make at most ${CALLS_MAX} calls.`;
+  if (spec === undefined) {
+    const names = tools.map((tool) => tool.name).join(", ");
+    return `Not run: there is no tool "${call.name}". Your tools: ${names === "" ? "none" : names}.`;
+  }
+  if (unreadable !== undefined) {
+    const raw = String(unreadable).slice(0, RAW_CHARS_SHOWN);
+    return `Not run: the arguments must be one JSON object, and these can't be read as one: ${raw}`;
+  }
+  if (mayHaveBegun && !spec.idempotent) {
+    return "Outcome unknown: the gateway stopped while this call was under way, so it may or may not have taken effect. It was not run again; check before you repeat it.";
+  }
+  return undefined;
+}
+
+function resultMessage(world: World, call: ToolCallBlock, outcome: ToolOutcome): ToolResultMessage {
+  return {
+    id: world.ids.uuid(),
+    role: "toolResult",
+    toolCallId: call.id,
+    toolName: call.name,
+    content: [{ type: "text", text: outcome.text }, ...(outcome.images ?? [])],
+    isError: outcome.isError,
+    ...(outcome.details === undefined ? {} : { details: outcome.details }),
+    timestamp: world.clock.now(),
+  };
+}

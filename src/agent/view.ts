@@ -1,0 +1,251 @@
+// Owns what a model is shown of a transcript.
+// V1: every tool call is followed at once by its results, in call order; no call is without one, no result without a call.
+// V2: neighbouring messages of one speaker are merged; the first and the last word are never the assistant's.
+// V3: what belongs to another model (thinking, signatures) and what failed is left out; stored text is never changed.
+// V4: of a compacted transcript, the summary and what follows from `firstKeptId` on.
+
+import {
+  type AssistantMessage,
+  type Entry,
+  isCompaction,
+  type Message,
+  type TextBlock,
+  type ToolCallBlock,
+  type ToolResultMessage,
+  textOf,
+  toolCallsOf,
+  type UserMessage,
+} from "../core/message.ts";
+import type { ResolvedModel } from "./model.ts";
+
+/** The part of a transcript that is still in force, and the summary of what came before it. */
+export interface LiveTranscript {
+  readonly summary?: string;
+  readonly messages: readonly Message[];
+}
+
+export function liveTranscript(entries: readonly Entry[]): LiveTranscript {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  const compactedAt = entries.findLastIndex(isCompaction);
+  const compaction = entries[compactedAt];
+  if (compaction === undefined || !isCompaction(compaction)) return { messages };
+  const keptFrom = messages.findIndex((message) => message.id === compaction.firstKeptId);
+  const kept =
+    keptFrom >= 0
+      ? messages.slice(keptFrom)
+      : entries.slice(compactedAt + 1).filter((entry): entry is Message => !isCompaction(entry));
+  return { summary: compaction.summary, messages: kept };
+}
+
+const NO_RESULT = "No result was recorded: the run ended before this call did. Its outcome is unknown.";
+
+/** The messages that `model` is sent for `entries`. */
+export function modelView(entries: readonly Entry[], model: ResolvedModel): Message[] {
+  const { summary, messages } = liveTranscript(entries);
+  const answers = matchResults(messages);
+  const lastUserAt = messages.findLastIndex((message) => message.role === "user");
+  const view: Message[] = [];
+  const usedIds = new Set<string>();
+  if (summary !== undefined) view.push(note("summary", summaryText(summary)));
+  messages.forEach((message, at) => {
+    if (message.role === "user") view.push(labelled(message));
+    if (message.role === "assistant") {
+      const isOver = at < lastUserAt;
+      view.push(...assistantTurn(message, answers.get(message) ?? new Map(), model, usedIds, isOver));
+    }
+  });
+  const merged = mergeNeighbours(view);
+  if (merged[0]?.role === "assistant") {
+    merged.unshift(note("opening", "(The conversation begins with a message of yours.)"));
+  }
+  if (merged.length === 0 || merged.at(-1)?.role === "assistant") {
+    merged.push(note("continue", "(Please go on.)"));
+  }
+  return merged;
+}
+
+function summaryText(summary: string): string {
+  return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
+}
+
+function note(id: string, text: string): UserMessage {
+  return { id: `view-${id}`, role: "user", content: [{ type: "text", text }], timestamp: 0 };
+}
+
+/** Says in its own text block who wrote a message, where that wasn't the person at the other end. */
+function labelled(message: UserMessage): UserMessage {
+  const label = labelOf(message);
+  const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
+  const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];
+  return label === undefined
+    ? { ...message, content }
+    : { ...message, content: [{ type: "text", text: label }, ...content] };
+}
+
+function labelOf(message: UserMessage): string | undefined {
+  const from = message.provenance;
+  if (from === undefined)
+    return message.senderName === undefined ? undefined : `[from ${message.senderName}]`;
+  switch (from.kind) {
+    case "inter_session":
+      return `[from session ${from.sourceSessionKey}, not from a person]`;
+    case "notice":
+      return "[notice of the runtime, not from a person]";
+    case "cron":
+    case "hook":
+    case "node":
+      return `[from ${from.kind}${from.source === undefined ? "" : ` ${from.source}`}, not from a person]`;
+  }
+}
+
+/** For every assistant message, its results by the place of the call among its calls. */
+export function matchResults(messages: readonly Message[]): Map<Message, Map<number, ToolResultMessage>> {
+  const matched = new Map<Message, Map<number, ToolResultMessage>>();
+  const open: { message: Message; at: number; id: string }[] = [];
+  for (const message of messages) {
+    if (message.role === "toolResult") {
+      // A provider may use an id again in a later message: the latest open call is the one that is meant.
+      const latest = open.findLast((call) => call.id === message.toolCallId)?.message;
+      const index = open.findIndex((call) => call.message === latest && call.id === message.toolCallId);
+      const [call] = index < 0 ? [] : open.splice(index, 1);
+      if (call !== undefined) matched.get(call.message)?.set(call.at, message);
+    } else if (message.role === "assistant") {
+      matched.set(message, new Map());
+      toolCallsOf(message).forEach((call, at) => {
+        open.push({ message, at, id: call.id });
+      });
+    }
+  }
+  return matched;
+}
+
+function isFailed(message: AssistantMessage): boolean {
+  return message.stopReason === "error" || message.stopReason === "aborted";
+}
+
+function assistantTurn(
+  message: AssistantMessage,
+  answers: ReadonlyMap<number, ToolResultMessage>,
+  model: ResolvedModel,
+  usedIds: Set<string>,
+  isOver: boolean,
+): Message[] {
+  if (isFailed(message)) {
+    // What a failed call had written was seen by a person, so later turns know it; the turn that
+    // failed itself starts afresh.
+    return isOver && textOf(message).trim() !== "" ? [textOnly(message)] : [];
+  }
+  const own = isOfModel(message, model) ? message : withoutForeignParts(message);
+  const calls = toolCallsOf(own);
+  if (calls.length === 0) return textOf(own).trim() === "" ? [] : [own];
+  const ids = calls.map((call) => freshId(call.id, usedIds));
+  let at = -1;
+  const content = own.content.map((block) => {
+    if (block.type !== "toolCall") return block;
+    at += 1;
+    return { ...block, id: ids[at] ?? block.id };
+  });
+  const results = calls.map((call, index) =>
+    resultFor(call, ids[index] ?? call.id, answers.get(index), model),
+  );
+  return [{ ...own, content }, ...results];
+}
+
+function freshId(id: string, used: Set<string>): string {
+  let fresh = id;
+  for (let count = 2; used.has(fresh); count++) fresh = `${id}_${count}`;
+  used.add(fresh);
+  return fresh;
+}
+
+function resultFor(
+  call: ToolCallBlock,
+  id: string,
+  result: ToolResultMessage | undefined,
+  model: ResolvedModel,
+): ToolResultMessage {
+  if (result === undefined) {
+    const content = [{ type: "text" as const, text: NO_RESULT }];
+    const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: 0 };
+    return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
+  }
+  // One result may fill a quarter of the window: at four characters a token, as many characters as it has tokens.
+  const charsMax = Math.max(1_000, model.settings.contextWindow);
+  const content = result.content.map((block) =>
+    block.type === "text" && block.text.length > charsMax
+      ? {
+          ...block,
+          text: `${block.text.slice(0, charsMax)}\n[cut: ${charsMax} of ${block.text.length} characters]`,
+        }
+      : block,
+  );
+  const isEmpty = content.every((block) => block.type === "text" && block.text === "");
+  return {
+    ...result,
+    toolCallId: id,
+    toolName: call.name,
+    content: isEmpty ? [{ type: "text", text: "(no output)" }] : content,
+  };
+}
+
+function isOfModel(message: AssistantMessage, model: ResolvedModel): boolean {
+  return (
+    model.kind === "provider" &&
+    message.provider === model.provider.id &&
+    message.api === model.provider.api &&
+    message.model === model.settings.id
+  );
+}
+
+function withoutForeignParts(message: AssistantMessage): AssistantMessage {
+  const content = message.content.flatMap((block): (TextBlock | ToolCallBlock)[] => {
+    if (block.type === "thinking") return [];
+    if (block.type === "text") return [{ type: "text", text: block.text }];
+    return [{ type: "toolCall", id: block.id, name: block.name, arguments: block.arguments }];
+  });
+  return { ...message, content };
+}
+
+function textOnly(message: AssistantMessage): AssistantMessage {
+  const { errorMessage: _, ...rest } = message;
+  return { ...rest, content: [{ type: "text", text: textOf(message) }], stopReason: "stop" };
+}
+
+function mergeNeighbours(view: readonly Message[]): Message[] {
+  const merged: Message[] = [];
+  for (const message of view) {
+    const last = merged.at(-1);
+    if (last?.role === "user" && message.role === "user") {
+      merged[merged.length - 1] = { ...message, content: [...last.content, ...message.content] };
+    } else if (
+      last?.role === "assistant" &&
+      message.role === "assistant" &&
+      toolCallsOf(last).length + toolCallsOf(message).length === 0
+    ) {
+      const content = [last, message].map((one) => ({ type: "text" as const, text: textOf(one) }));
+      merged[merged.length - 1] = { ...message, content };
+    } else {
+      merged.push(message);
+    }
+  }
+  return merged;
+}
+
+/** Rough: four characters a token, an image as much as a provider charges for a large one. */
+const CHARS_PER_TOKEN = 4;
+const IMAGE_TOKENS = 1_500;
+
+export function estimateTextTokens(text: string): number {
+  return Math.ceil(text.length / CHARS_PER_TOKEN);
+}
+
+export function estimateTokens(message: Message): number {
+  let tokens = 4;
+  for (const block of message.content) {
+    if (block.type === "image") tokens += IMAGE_TOKENS;
+    else if (block.type === "text") tokens += estimateTextTokens(block.text);
+    else if (block.type === "thinking") tokens += estimateTextTokens(block.thinking);
+    else tokens += estimateTextTokens(block.name + JSON.stringify(block.arguments));
+  }
+  return tokens;
+}

@@ -1,0 +1,171 @@
+// Owns how the parts of a gateway are put together: builds each once, starts them in order, stops them in reverse.
+// APP1: nothing listens before the store is open and the recovery is done; a wrong configuration starts nothing.
+// APP2: what was opened before a failure is closed again.
+
+import { hostname } from "node:os";
+import { listModels, resolveModel } from "./agent/model.ts";
+import { openModelPort } from "./agent/port.ts";
+import type { Channel } from "./channels/channel.ts";
+import { OutboxWorker } from "./channels/outbound.ts";
+import { createWebchat } from "./channels/webchat.ts";
+import { fail, ok, type Result } from "./core/errors.ts";
+import type { LiveEvent } from "./core/event.ts";
+import type { Settings } from "./core/settings.ts";
+import { Engine } from "./engine/engine.ts";
+import { createExecutor } from "./execute.ts";
+import { ensureMainSessions } from "./flows/lifecycle.ts";
+import { createSuccessors } from "./flows/reply-back.ts";
+import { ensureToken } from "./gateway/auth.ts";
+import { startGateway } from "./gateway/server.ts";
+import { type Mirror, openMirror } from "./store/mirror.ts";
+import { StoreProblem } from "./store/problems.ts";
+import { getSession } from "./store/sessions.ts";
+import type { Store } from "./store/sql.ts";
+import { openSqlite } from "./store/sqlite.ts";
+import type { World } from "./world.ts";
+
+export interface AppOptions {
+  readonly settings: Settings;
+  readonly world: World;
+  readonly version: string;
+  readonly configPath?: string;
+}
+
+export interface App {
+  readonly port: number;
+  readonly token: string;
+  readonly tokenIsGenerated: boolean;
+  readonly engine: Engine;
+  readonly store: Store;
+  /** Finishes or parks running work within `graceMs`, then closes everything. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Keeps the readable copies of transcripts in step with what is committed. */
+function followTranscripts(engine: Engine, store: Store, mirror: Mirror): void {
+  const noteSession = async (key: string): Promise<void> => {
+    const session = await getSession(store.db, key);
+    if (session !== undefined) mirror.note(session.sessionId);
+  };
+  engine.bus.subscribe((event: LiveEvent) => {
+    if (event.kind === "message") mirror.note(event.sessionId);
+    if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
+      void noteSession(event.sessionKey);
+    }
+  });
+}
+
+/** The engine with everything that it executes and delivers with. */
+function buildEngine(options: AppOptions, store: Store): { engine: Engine; outbox: OutboxWorker } {
+  const { settings, world } = options;
+  const { queueMax, agentToAgent } = settings.session;
+  const channels = new Map<string, Channel>();
+  const successors = createSuccessors({
+    settings,
+    outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+  });
+  const executor = createExecutor({
+    settings,
+    store,
+    world,
+    port: openModelPort(world),
+    engine: () => engine,
+  });
+  const engine: Engine = new Engine({
+    store,
+    world,
+    successors,
+    executor,
+    settings: {
+      queueMax,
+      maxHops: agentToAgent.maxHops,
+      maxChainRuns: agentToAgent.maxChainRuns,
+      maxConcurrent: settings.maxConcurrent,
+    },
+  });
+  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  const webchat = createWebchat(engine.bus, world.clock);
+  channels.set(webchat.id, webchat);
+  return { engine, outbox };
+}
+
+async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
+  const { settings, world, version } = options;
+  const store = await openSqlite({ ...settings.store, log: world.log });
+  undo.push(() => store.close());
+  const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
+  const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
+  undo.push(() => mirror.close());
+  const { engine, outbox } = buildEngine(options, store);
+  followTranscripts(engine, store, mirror);
+  await ensureMainSessions({ engine, settings });
+  await outbox.start();
+  undo.push(() => outbox.stop());
+  const gateway = await startGateway({
+    settings,
+    world,
+    engine,
+    outbound: outbox,
+    version,
+    token,
+    hostName: hostname(),
+    models: () =>
+      listModels(settings.providers).map(({ ref, settings: model }) => ({
+        id: model.id,
+        name: model.name ?? model.id,
+        provider: ref.slice(0, ref.indexOf("/")),
+        contextWindow: model.contextWindow,
+        reasoning: model.reasoning,
+      })),
+    checkModel: (name) => resolveModel(settings.providers, name),
+    dropTranscript: (sessionId) => mirror.remove(sessionId),
+    ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
+  });
+  undo.push(() => gateway.close());
+  // Last: a port that is taken must not have let runs begin.
+  await engine.start();
+  return {
+    port: gateway.port,
+    token,
+    tokenIsGenerated: settings.gateway.token === undefined,
+    engine,
+    store,
+    close: async (graceMs) => {
+      await engine.stop(graceMs);
+      await unwind(undo);
+    },
+  };
+}
+
+/** Last opened, first closed. */
+async function unwind(undo: (() => Promise<void>)[]): Promise<void> {
+  for (const step of undo.splice(0).reverse()) await step();
+}
+
+function describe(error: unknown, settings: Settings): Result<App> {
+  if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
+  const code = (error as NodeJS.ErrnoException).code;
+  const { host, port } = settings.gateway;
+  if (code === "EADDRINUSE") {
+    return fail("store_unavailable", `port ${port} on ${host} is taken by another program`, {
+      hint: "Stop it, or choose another port with --port or gateway.port.",
+    });
+  }
+  if (code === "EACCES" || code === "EADDRNOTAVAIL") {
+    return fail("store_unavailable", `this program may not listen on ${host}:${port} (${code})`, {
+      hint: "Choose another host or port with --host and --port.",
+    });
+  }
+  throw error;
+}
+
+/** Opens a whole gateway. What a person has to put right is a failure; only bugs throw. */
+export async function openApp(options: AppOptions): Promise<Result<App>> {
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    return ok(await openParts(options, undo));
+  } catch (error) {
+    await unwind(undo);
+    return describe(error, options.settings);
+  }
+}

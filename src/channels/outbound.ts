@@ -1,0 +1,153 @@
+// Owns the way out: takes rows from the outbox, gives them to their channel, and writes down what came of it.
+// OB1: an attempt is on disk before it is made; what a crash left open is settled at start (I5).
+// OB2: one route goes in order; different routes go side by side. One channel's trouble holds up no other.
+// OB3: retries back off from 1 s to 5 min for 24 h, then the row is `failed`, where an operator sees it.
+
+import type { Commit } from "../engine/unit.ts";
+import {
+  beginAttempt,
+  type Delivery,
+  dueDeliveries,
+  endAttempt,
+  nextDueAt,
+  recoverOpenAttempts,
+} from "../store/deliveries.ts";
+import type { Db } from "../store/sql.ts";
+import type { Timer, World } from "../world.ts";
+import type { Channel, DeliveryOutcome } from "./channel.ts";
+
+const RETRY_MIN_MS = 1_000;
+const RETRY_MAX_MS = 5 * 60_000;
+const GIVE_UP_MS = 24 * 3_600_000;
+/** Deliveries under way at once. */
+const AT_ONCE_MAX = 16;
+
+export interface Outbox {
+  /** Settles what a crash left open and begins to deliver. */
+  start(): Promise<void>;
+  deliveryQueued(): void;
+  /** Waits for attempts under way and starts no further ones. */
+  stop(): Promise<void>;
+}
+
+interface OutboxParts {
+  readonly db: Db;
+  readonly commit: Commit;
+  readonly channels: ReadonlyMap<string, Channel>;
+  readonly world: World;
+}
+
+export class OutboxWorker implements Outbox {
+  readonly #parts: OutboxParts;
+  readonly #underWay = new Map<string, Promise<void>>();
+  #state: "new" | "open" | "stopped" = "new";
+  #looking = false;
+  #lookAgain = false;
+  #timer: Timer | undefined;
+
+  constructor(parts: OutboxParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const { commit, channels, world } = this.#parts;
+    const failed = await commit((unit) =>
+      recoverOpenAttempts(unit.tx, unit.now, (route) => channels.get(route.channel)?.deduplicates === true),
+    );
+    for (const { id, route } of failed) {
+      world.log.warn({ deliveryId: id, channel: route.channel }, "a delivery's outcome is unknown; see parley deliveries");
+    }
+    this.#state = "open";
+    this.deliveryQueued();
+  }
+
+  deliveryQueued(): void {
+    if (this.#state !== "open") return;
+    if (this.#looking) {
+      this.#lookAgain = true;
+      return;
+    }
+    this.#looking = true;
+    void this.#look();
+  }
+
+  async stop(): Promise<void> {
+    this.#state = "stopped";
+    this.#timer?.cancel();
+    await Promise.all(this.#underWay.values());
+  }
+
+  /** Starts what is due, and sets the clock for what is due next. */
+  async #look(): Promise<void> {
+    const { db, world } = this.#parts;
+    try {
+      do {
+        this.#lookAgain = false;
+        const room = AT_ONCE_MAX - this.#underWay.size;
+        const due = room > 0 ? await dueDeliveries(db, world.clock.now(), room) : [];
+        for (const delivery of due) this.#begin(delivery);
+      } while (this.#lookAgain && this.#state === "open");
+      const nextAt = await nextDueAt(db);
+      this.#wakeAt(nextAt);
+    } catch (error) {
+      world.log.error({ err: error }, "the outbox could not be read");
+      this.#wakeAt(world.clock.now() + RETRY_MIN_MS);
+    }
+    this.#looking = false;
+    if (this.#lookAgain) this.deliveryQueued();
+  }
+
+  #wakeAt(atMs: number | undefined): void {
+    this.#timer?.cancel();
+    // What is due already is under way, or waits for one that is: its end looks again.
+    if (atMs === undefined || this.#state !== "open" || this.#underWay.size > 0) return;
+    this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
+  }
+
+  #begin(delivery: Delivery): void {
+    if (this.#underWay.has(delivery.id)) return;
+    const work = this.#attempt(delivery).finally(() => {
+      this.#underWay.delete(delivery.id);
+      this.deliveryQueued();
+    });
+    this.#underWay.set(delivery.id, work);
+  }
+
+  async #attempt(delivery: Delivery): Promise<void> {
+    const { commit, world } = this.#parts;
+    try {
+      if (!(await commit((unit) => beginAttempt(unit.tx, delivery.id)))) return;
+      const outcome = await this.#hand(delivery);
+      await commit((unit) => endAttempt(unit.tx, delivery.id, this.#settle(delivery, outcome), unit.now));
+    } catch (error) {
+      world.log.error({ err: error, deliveryId: delivery.id }, "a delivery attempt could not be recorded");
+    }
+  }
+
+  async #hand(delivery: Delivery): Promise<DeliveryOutcome> {
+    const { id, sessionKey, route, text, runId } = delivery;
+    const channel = this.#parts.channels.get(route.channel);
+    if (channel === undefined) return { kind: "refused", error: `no channel "${route.channel}" is connected` };
+    const named = runId === undefined ? {} : { runId };
+    return channel.deliver({ deliveryId: id, sessionKey, route, text, ...named });
+  }
+
+  #settle(delivery: Delivery, outcome: DeliveryOutcome) {
+    const { world } = this.#parts;
+    const now = world.clock.now();
+    switch (outcome.kind) {
+      case "sent":
+        return { kind: "sent" as const };
+      case "refused":
+        return { kind: "failed" as const, code: "refused", error: outcome.error };
+      case "retry": {
+        if (now - delivery.createdAt >= GIVE_UP_MS) {
+          return { kind: "failed" as const, code: "gave_up", error: outcome.error };
+        }
+        const backoffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(delivery.attempts, 20));
+        const jittered = backoffMs * (0.75 + world.random() / 2);
+        return { kind: "retry" as const, error: outcome.error, nextAttemptAt: now + (outcome.afterMs ?? jittered) };
+      }
+    }
+  }
+}

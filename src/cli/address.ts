@@ -1,0 +1,66 @@
+// Owns where the gateway is and which token opens it.
+// AD1: the configuration is read only where options and environment leave something open.
+// AD2: a token is looked for where the gateway itself has it from: option, configuration (with PARLEY_TOKEN in it), then
+//      the file that the gateway made.
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Settings } from "../core/settings.ts";
+import { TOKEN_FILE } from "../gateway/protocol.ts";
+import type { Cli } from "./cli.ts";
+
+export interface Address {
+  readonly url: string;
+  /** Empty: none was found anywhere. */
+  readonly token: string;
+}
+
+/** An address that can be called: where a gateway listens everywhere, it is called on loopback. */
+export function callable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::" || host === "[::]") return "[::1]";
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+}
+
+/** `ws://…` from what people write: a link to the gateway, or host and port alone. */
+export function socketUrl(text: string): Result<string> {
+  const wanted = /^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`;
+  try {
+    const url = new URL(wanted.replace(/^http/i, "ws"));
+    if (url.protocol === "ws:" || url.protocol === "wss:") return ok(`${url.protocol}//${url.host}${url.pathname}`);
+  } catch {
+    // Said below.
+  }
+  return fail("invalid_argument", `--url must be like ws://127.0.0.1:7275, got "${text}"`);
+}
+
+/** The token that the gateway generated; undefined when it has not, or when this user may not read it. */
+export async function generatedToken(storeDir: string): Promise<string | undefined> {
+  const text = await readFile(join(storeDir, TOKEN_FILE), "utf8").catch(() => undefined);
+  return text?.trim() || undefined;
+}
+
+export async function addressOf(settings: Settings): Promise<Address> {
+  const { host, port, token } = settings.gateway;
+  return {
+    url: `ws://${callable(host)}:${port}`,
+    token: token ?? (await generatedToken(settings.store.dir)) ?? "",
+  };
+}
+
+/** From options, environment and configuration, the last read only if needed. */
+export async function findAddress(cli: Cli): Promise<Result<Address>> {
+  const { parts, options } = cli;
+  const named = options.url === undefined ? undefined : socketUrl(options.url);
+  if (named !== undefined && !named.ok) return named;
+  const given = options.token ?? (named === undefined ? undefined : parts.env.PARLEY_TOKEN || undefined);
+  if (named !== undefined && given !== undefined) return ok({ url: named.value, token: given });
+  const { loadSettings } = await import("../config.ts");
+  const { config } = options;
+  const { env, home } = parts;
+  const loaded = loadSettings({ env, home, ...(config === undefined ? {} : { configPath: config }) });
+  if (!loaded.ok) return loaded;
+  const address = await addressOf(loaded.value.settings);
+  return ok({ url: named?.value ?? address.url, token: given ?? address.token });
+}

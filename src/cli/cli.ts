@@ -1,0 +1,71 @@
+// Owns what every command has in hand: the options that go before all commands, output, exit codes.
+// CL1: standard output has the answer and nothing else; with --json exactly one JSON document, failures included.
+// CL2: an exit code means one thing: 0 done, 1 failed, 2 wrong usage, 3 no gateway there.
+
+import { styleText } from "node:util";
+import type { CliParts } from "./parts.ts";
+import { safeJson, safeText } from "./safe-text.ts";
+
+export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+
+export interface GlobalOptions {
+  readonly json: boolean;
+  readonly config?: string;
+  readonly url?: string;
+  readonly token?: string;
+}
+
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "blue";
+
+/** What went wrong, for a person: `code` is the gateway's or the command line's own. */
+export interface Trouble {
+  readonly code: string;
+  readonly error: string;
+  readonly hint?: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+export interface Cli {
+  readonly parts: CliParts;
+  readonly options: GlobalOptions;
+  /** A line of the answer; nothing with --json. The text must be safe already. */
+  line(text?: string): void;
+  /** Part of a line of the answer; nothing with --json. */
+  write(text: string): void;
+  /** The answer, with --json. */
+  document(value: unknown): void;
+  /** Something to know beside the answer, on standard error. */
+  note(text: string): void;
+  style(style: Style, text: string): string;
+  /** Says what went wrong and returns the exit code: 1 unless told otherwise. */
+  fail(trouble: Trouble, exit?: number): number;
+}
+
+export function createCli(parts: CliParts, options: GlobalOptions): Cli {
+  const { stdout, stderr, isTTY, env } = parts;
+  const colours = isTTY && !env.NO_COLOR;
+  const cli: Cli = {
+    parts,
+    options,
+    line: (text = "") => cli.write(`${text}\n`),
+    write(text) {
+      if (!options.json) stdout.write(text);
+    },
+    document(value) {
+      if (options.json) stdout.write(`${safeJson(value)}\n`);
+    },
+    note: (text) => void stderr.write(`${text}\n`),
+    style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),
+    fail(trouble, exit = EXIT.failed) {
+      const { code, error, hint, details } = trouble;
+      const more = { ...(hint === undefined ? {} : { hint }), ...(details === undefined ? {} : { details }) };
+      cli.document({ ok: false, error: { code, message: error, ...more } });
+      if (!options.json) {
+        cli.note(safeText(error));
+        if (hint !== undefined && !error.includes(hint)) cli.note(safeText(hint));
+      }
+      return exit;
+    },
+  };
+  return cli;
+}

@@ -1,0 +1,95 @@
+// Owns `parley` and `parley gateway`: starts the gateway in this terminal, says so in three lines, stops it in order.
+// GW1: the first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT ends the process at once. Neither
+//      loses anything: what was accepted is on disk.
+
+import { join } from "node:path";
+import { TOKEN_FILE } from "../../gateway/protocol.ts";
+import { callable } from "../address.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { count } from "../layout.ts";
+import type { RunningGateway } from "../parts.ts";
+import { safeLine } from "../safe-text.ts";
+
+/** Running work has this long to finish or to be parked. */
+const STOP_GRACE_MS = 10_000;
+const INTERRUPTED = 130;
+const OFFLINE_PROVIDER = "offline/";
+
+interface StartOptions {
+  readonly port?: number;
+  readonly host?: string;
+}
+
+/** Resolves at the first signal that asks the process to stop. From then on a second SIGINT ends it at once. */
+function stopAsked(cli: Cli): { asked: Promise<void>; release: () => void } {
+  const { parts } = cli;
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  let interrupts = 0;
+  const onTerm = parts.onSignal("SIGTERM", resolve);
+  const onInt = parts.onSignal("SIGINT", () => {
+    interrupts++;
+    if (interrupts > 1) return parts.exitNow(INTERRUPTED);
+    cli.note("Stopping; running work is finished or parked within 10 s. Ctrl-C again stops at once.");
+    resolve();
+  });
+  const release = (): void => {
+    onTerm();
+    onInt();
+  };
+  return { asked, release };
+}
+
+/** The options that a command needs to find this gateway: none, if it runs where the usual configuration says. */
+function wayBack(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
+  const { config } = cli.options;
+  const { host, port } = gateway.settings.gateway;
+  const overridden = options.host !== undefined || options.port !== undefined;
+  const moved = overridden || gateway.url !== `ws://${callable(host)}:${port}`;
+  return [...(config === undefined ? [] : [`--config ${config}`]), ...(moved ? [`--url ${gateway.url}`] : [])];
+}
+
+/** What is running, where, and what to type next. */
+export function startLines(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
+  const { settings } = gateway;
+  const agents = settings.agents.map((agent) => agent.id).join(", ");
+  const models = [...new Set(settings.agents.map((agent) => agent.model))];
+  const offline = models.every((model) => model.startsWith(OFFLINE_PROVIDER));
+  const model = offline
+    ? "on the offline model, which needs no key (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY for a real one)"
+    : `on ${models.join(", ")}`;
+  const token = gateway.tokenIsGenerated ? `token in ${join(settings.store.dir, TOKEN_FILE)}` : "token as configured";
+  const chat = ["npx parley", ...wayBack(cli, gateway, options), "chat"].join(" ");
+  return [
+    `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
+    `Where: ${gateway.httpUrl}, store ${settings.store.dir}, ${token}.`,
+    `Next, in another terminal: ${chat}`,
+  ].map(safeLine);
+}
+
+export async function runGateway(
+  cli: Cli,
+  _args: readonly string[],
+  options: StartOptions,
+): Promise<number> {
+  const { config } = cli.options;
+  const stop = stopAsked(cli);
+  try {
+    const opened = await cli.parts.openGateway({
+      ...(config === undefined ? {} : { configPath: config }),
+      ...(options.port === undefined ? {} : { port: options.port }),
+      ...(options.host === undefined ? {} : { host: options.host }),
+    });
+    if (!opened.ok) return cli.fail(opened);
+    const gateway = opened.value;
+    for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
+    for (const line of startLines(cli, gateway, options)) cli.line(line);
+    const { url, httpUrl, settings, configPath } = gateway;
+    const agents = settings.agents.map(({ id, model }) => ({ id, model }));
+    cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });
+    await stop.asked;
+    await gateway.close(STOP_GRACE_MS);
+    return EXIT.done;
+  } finally {
+    stop.release();
+  }
+}

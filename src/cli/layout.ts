@@ -1,0 +1,51 @@
+// Owns how lists and figures are laid out for people. Pure: values in, lines out.
+
+import { safeLine } from "./safe-text.ts";
+
+const CELL_CHARS_MAX = 100;
+
+/** Cut to `max` characters, saying so; never inside a character. */
+export function clip(text: string, max: number): string {
+  const chars = [...text];
+  return chars.length > max ? `${chars.slice(0, max - 1).join("")}…` : text;
+}
+
+/** The beginning of a text on one line. */
+export function excerpt(text: string, max: number): string {
+  return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
+}
+
+/** Columns under their names, aligned; a column in which nothing stands is left out. */
+export function table(names: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const cells = rows.map((row) => row.map((cell) => clip(safeLine(cell), CELL_CHARS_MAX)));
+  const used = names.map((_, at) => at).filter((at) => cells.some((row) => (row[at] ?? "") !== ""));
+  const widths = used.map((at) => Math.max(...[names, ...cells].map((row) => [...(row[at] ?? "")].length)));
+  return [names, ...cells].map((row) =>
+    used
+      .map((at, place) => {
+        const cell = row[at] ?? "";
+        return cell + " ".repeat(Math.max(0, (widths[place] ?? 0) - [...cell].length));
+      })
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+const AGES: readonly (readonly [unit: string, ms: number])[] = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+];
+
+/** How long ago, in one unit: `3 min`. */
+export function age(atMs: number, nowMs: number): string {
+  const pastMs = Math.max(0, nowMs - atMs);
+  const [unit, ms] = AGES.find(([, size]) => pastMs >= size) ?? ["s", 1_000];
+  return `${Math.floor(pastMs / ms)} ${unit}`;
+}
+
+/** `1 agent`, `3 agents`. */
+export function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}

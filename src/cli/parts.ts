@@ -1,0 +1,60 @@
+// Owns what the command line is given by `main.ts`: streams, environment, signals and the means to start a gateway.
+// PT1: a command reaches the process, the store and the rest of the program only through these parts, so that a test
+//      can hold every one of them.
+
+import type { Result } from "../core/errors.ts";
+import type { Settings } from "../core/settings.ts";
+import type { World } from "../world.ts";
+
+export interface GatewayOptions {
+  /** Default: `PARLEY_CONFIG`, else `~/.parley/parley.json5`. */
+  readonly configPath?: string;
+  /** Goes before the configuration's. 0: any free port. */
+  readonly port?: number;
+  /** Goes before the configuration's. */
+  readonly host?: string;
+}
+
+/** A gateway in this process that takes connections. */
+export interface RunningGateway {
+  /** `ws://host:port` */
+  readonly url: string;
+  /** `http://host:port` */
+  readonly httpUrl: string;
+  readonly token: string;
+  /** The token is the one from the store directory, not from configuration or environment. */
+  readonly tokenIsGenerated: boolean;
+  readonly settings: Settings;
+  readonly configPath: string;
+  readonly warnings: readonly string[];
+  /** Finishes or parks running work within `graceMs`, then closes everything. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** What is the matter with a store directory, found out without changing it. */
+export interface StoreReport {
+  /** `absent`: there is none yet, it is made at the first start. `in_use`: a gateway holds it. */
+  readonly state: "absent" | "free" | "in_use" | "problem";
+  /** For people: who holds it, or what is wrong and the way out. */
+  readonly text: string;
+}
+
+export interface CliParts {
+  readonly world: World;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The user's home directory. */
+  readonly home: string;
+  /** As in `process.versions.node`. */
+  readonly nodeVersion: string;
+  readonly stdin: NodeJS.ReadableStream;
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+  /** Both standard input and standard output are a terminal. */
+  readonly isTTY: boolean;
+  /** Calls `fire` at every such signal until the returned function is called. */
+  onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;
+  /** Ends the process at once. */
+  exitNow(code: number): void;
+  openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
+  inspectStore(dir: string): Promise<StoreReport>;
+}

@@ -1,0 +1,181 @@
+// Owns the command line: which commands there are, their options, and that each is loaded only when it is called.
+// RN1: a command's module, and the configuration, are loaded only by a command that needs them.
+// RN2: wrong usage is exit code 2, in words that name the option or the command.
+
+import { Command, CommanderError, Option } from "commander";
+import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
+import { closestKeys } from "../core/session-key.ts";
+import type { CliParts } from "./parts.ts";
+
+type Action = (cli: Cli, args: readonly string[], options: Record<string, unknown>) => Promise<number>;
+type Load = () => Promise<Action>;
+
+const HELP_AFTER = `
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no gateway reachable.
+Without a command: start the gateway. "parley demo" shows everything in half a minute.`;
+
+const gateway: Load = async () => (await import("./commands/gateway.ts")).runGateway;
+const sessions = async () => await import("./commands/sessions.ts");
+const deliveries = async () => await import("./commands/deliveries.ts");
+const invoke = async () => await import("./commands/invoke.ts");
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new CommanderError(EXIT.usage, "usage", `--port must be a number from 0 to 65535, got "${text}"`);
+}
+
+function amount(name: string, least: number) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (text.trim() !== "" && Number.isFinite(value) && value >= least) return value;
+    throw new CommanderError(EXIT.usage, "usage", `${name} must be a number of at least ${least}, got "${text}"`);
+  };
+}
+
+/** Hangs the session commands below `sessions`. */
+function addSessions(parent: Command, on: (command: Command, load: Load) => void): void {
+  const group = parent.command("sessions").description("what sessions there are, and what was said in them");
+  const list = group.command("list", { isDefault: true }).description("sessions, newest first");
+  list.option("--limit <n>", "most rows", amount("--limit", 1), 50).option("--agent <id>", "only this agent's");
+  list.option("--search <text>", "part of a label, name or key").option("--archived", "archived ones too");
+  on(list, async () => (await sessions()).listSessions);
+  const history = group.command("history").argument("<key>").description("the last messages of a session");
+  history.option("--limit <n>", "most messages", amount("--limit", 1), 50);
+  history.option("--before <id>", "only what was said before this message");
+  on(history, async () => (await sessions()).showHistory);
+  on(group.command("show").argument("<key>").description("one session's settings, state and usage"), async () =>
+    (await sessions()).showSession,
+  );
+  on(group.command("reset").argument("<key>").description("begin a new transcript; settings are kept"), async () =>
+    (await sessions()).resetSession,
+  );
+}
+
+function addDeliveries(parent: Command, on: (command: Command, load: Load) => void): void {
+  const group = parent.command("deliveries").description("the outbox: what left, what waits, what failed");
+  const list = group.command("list", { isDefault: true }).description("deliveries, newest first");
+  list.addOption(new Option("--state <state>").choices(["pending", "sent", "failed", "skipped"]));
+  list.option("--limit <n>", "most rows", amount("--limit", 1), 50);
+  on(list, async () => (await deliveries()).listDeliveries);
+  on(group.command("retry").argument("<id>").description("try a failed delivery again"), async () =>
+    (await deliveries()).retryDelivery,
+  );
+  on(group.command("dismiss").argument("<id>").description("give a delivery up"), async () =>
+    (await deliveries()).dismissDelivery,
+  );
+}
+
+/** The commands that talk to a running gateway. */
+function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
+  const chat = parent.command("chat").description("talk to an agent in the terminal");
+  chat.addOption(new Option("--session <key>", "which session (default: the default agent's main one)").conflicts("new"));
+  chat.option("--new", "a new session");
+  on(chat, async () => (await import("./commands/chat.ts")).runChat);
+  const send = parent.command("send").argument("<message>").description("say one thing to a session");
+  send.requiredOption("--session <key>", "to which session");
+  send.option("--wait <seconds>", "wait this long for the reply and print it", amount("--wait", 0));
+  on(send, async () => (await import("./commands/send.ts")).runSend);
+  addSessions(parent, on);
+  const tool = parent.command("tool").argument("<name>").argument("[json]", "arguments as JSON", "{}");
+  tool.description("call a tool as a session would").option("--as <key>", "with this session's rights");
+  on(tool, async () => (await invoke()).runTool);
+  const call = parent.command("call").argument("<method>").argument("[json]", "params as JSON", "{}");
+  on(call.description("call a method of the gateway's protocol"), async () => (await invoke()).runCall);
+  on(parent.command("agents").description("the configured agents"), async () =>
+    (await import("./commands/agents.ts")).listAgents,
+  );
+  addDeliveries(parent, on);
+}
+
+function addHouse(parent: Command, on: (command: Command, load: Load) => void): void {
+  const start = parent.command("gateway").description("start the gateway in this terminal");
+  start.option("--port <n>", "instead of the configured port; 0: any free one", portNumber);
+  start.option("--host <address>", "instead of the configured address");
+  on(start, gateway);
+  const config = parent.command("config").description("the configuration file");
+  on(config.command("check").description("say what is wrong with it, or what it amounts to"), async () =>
+    (await import("./commands/config-check.ts")).checkConfig,
+  );
+  on(parent.command("doctor").description("find out what does not work, and how to mend it"), async () =>
+    (await import("./commands/doctor.ts")).runDoctor,
+  );
+  on(parent.command("demo").description("three agents, one after another of the main ideas, in a temporary directory"), async () =>
+    (await import("./commands/demo.ts")).runDemo,
+  );
+}
+
+function globalOptions(program: Command): GlobalOptions {
+  const { json, config, url, token } = program.opts<Partial<GlobalOptions>>();
+  return {
+    json: json === true,
+    ...(config === undefined ? {} : { config }),
+    ...(url === undefined ? {} : { url }),
+    ...(token === undefined ? {} : { token }),
+  };
+}
+
+/** Without a command the gateway starts; a word that is no command is a mistake. */
+function onlyKnown(program: Command, action: Action): Action {
+  return async (cli, args, options) => {
+    const [word] = args;
+    if (word === undefined) return action(cli, args, options);
+    const [nearest] = closestKeys(word, program.commands.map((command) => command.name()), 1);
+    const guess = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
+    throw new CommanderError(EXIT.usage, "usage", `there is no command "${word}".${guess}`);
+  };
+}
+
+/** The program; `finish` gets the exit code of the command that was called. */
+export function buildProgram(parts: CliParts, finish: (code: number) => void): Command {
+  const program = new Command("parley");
+  program.description("A small gateway in which AI agents hold sessions and work across them.");
+  program.option("--json", "one JSON document on standard output");
+  program.option("--config <file>", "configuration file (default: PARLEY_CONFIG, else ~/.parley/parley.json5)");
+  program.option("--url <url>", "another gateway than the configured one, like ws://127.0.0.1:7275");
+  program.option("--token <token>", "its token (default: PARLEY_TOKEN, the configuration, the store directory)");
+  program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
+  program.configureOutput({
+    writeOut: (text) => void parts.stdout.write(text),
+    // Told by runCli, which knows whether it has to be JSON.
+    writeErr: () => {},
+  });
+  const on = (command: Command, load: Load): void => {
+    command.action(async () => {
+      const cli = createCli(parts, globalOptions(program));
+      const action = await load();
+      finish(await action(cli, command.args, command.opts()));
+    });
+  };
+  on(program.allowExcessArguments(), async () => onlyKnown(program, await gateway()));
+  addTalking(program, on);
+  addHouse(program, on);
+  return program;
+}
+
+/** Runs one command and says how the process should end. `argv` is what stands behind the program's name. */
+export async function runCli(argv: readonly string[], parts: CliParts): Promise<number> {
+  let code: number = EXIT.done;
+  const program = buildProgram(parts, (finished) => {
+    code = finished;
+  });
+  // The world's timers don't keep a process alive, and a command that waits for one must not end in the middle.
+  const hold = new MessageChannel();
+  hold.port1.ref();
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return code;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return EXIT.done;
+    const cli = createCli(parts, { json: argv.includes("--json") });
+    if (error.code === "commander.help") {
+      cli.note(program.helpInformation());
+      return EXIT.usage;
+    }
+    const message = error.message.replace(/^error: /, "");
+    return cli.fail({ code: "usage", error: message, hint: 'See "parley --help".' }, EXIT.usage);
+  } finally {
+    hold.port1.close();
+  }
+}

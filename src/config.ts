@@ -1,0 +1,283 @@
+// Owns the configuration: finds the file, reads it and the environment once, checks everything, freezes the result.
+// G3: a wrong configuration never starts half: every problem is reported, at once, with its path and the way out.
+// G4: nobody else reads the environment. G5: a secret is never shown.
+// The shape of the file is in config/schema.ts; what a part of Parley sees is core/settings.ts.
+
+import { readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve, sep } from "node:path";
+import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { checkNotYet, notUsedWarnings } from "./config/not-yet.ts";
+import { isSecretPath, problemsOf, tell } from "./config/problems.ts";
+import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
+import { type ConfigFile, configSchema } from "./config/schema.ts";
+import {
+  isTree,
+  type Path,
+  type Problem,
+  parseText,
+  readEarlierSpellings,
+  type Substituted,
+  showPath,
+  substitute,
+  type Tree,
+  valueAt,
+} from "./config/source.ts";
+import { type Failure, fail, ok, type Result } from "./core/errors.ts";
+import type { Settings } from "./core/settings.ts";
+
+const FILE_MAX_BYTES = 1024 * 1024;
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export interface LoadOptions {
+  /** From `--config`; goes before PARLEY_CONFIG. */
+  readonly configPath?: string;
+  readonly env: Env;
+  /** What `~` stands for. */
+  readonly home: string;
+  /** From the command line; they go before the file. */
+  readonly overrides?: { readonly host?: string; readonly port?: number; readonly storeDir?: string };
+}
+
+export interface Loaded {
+  readonly settings: Settings;
+  /** Things to know that do not stop the start. */
+  readonly warnings: readonly string[];
+  /** The configuration file, whether it exists or not. */
+  readonly path: string;
+  readonly exists: boolean;
+}
+
+/** The environment and home folder of this process, for `loadSettings`. */
+export function processEnvironment(): { env: Env; home: string } {
+  return { env: { ...process.env }, home: homedir() };
+}
+
+/** Everything that Parley is told from outside, checked and complete, or all that is wrong with it. */
+export function loadSettings(options: LoadOptions): Result<Loaded> {
+  const { env, home } = options;
+  const named = options.configPath ?? (env.PARLEY_CONFIG || undefined);
+  const path = named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
+  const file = readFile(path, named !== undefined);
+  if (!file.ok) return file;
+  const parsed = parseText(file.value ?? "", path);
+  if (!parsed.ok) return parsed;
+  const problems: Problem[] = [];
+  const warnings = readEarlierSpellings(parsed.value, problems);
+  const literals = parsed.value;
+  const source = substitute(literals, env, problems);
+  applyOverrides(source.tree, options.overrides ?? {});
+  const checked = checkShape(source, problems);
+  const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
+  if (settings === undefined || problems.length > 0) return refuse(problems, path);
+  warnings.push(
+    ...notUsedWarnings(source.tree),
+    ...keyWarnings(settings.providers),
+    ...placeWarnings(settings, path),
+  );
+  if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
+  return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
+}
+
+function refuse(problems: readonly Problem[], path: string): Failure {
+  const lines = tell(problems);
+  const error = `${path} has ${lines.length === 1 ? "a problem" : `${lines.length} problems`}:\n  ${lines.join("\n  ")}`;
+  return fail("invalid_config", error, { details: { path, problems: lines } });
+}
+
+/** The file's text; undefined when it is missing and nobody named it. */
+function readFile(path: string, named: boolean): Result<string | undefined> {
+  try {
+    const { size } = statSync(path);
+    if (size <= FILE_MAX_BYTES) return ok(readFileSync(path, "utf8"));
+    return fail(
+      "invalid_config",
+      `${path} is ${size} bytes; a configuration file has at most ${FILE_MAX_BYTES}`,
+    );
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT" && !named) return ok(undefined);
+    if (code === "ENOENT") return fail("invalid_config", `${path} does not exist`);
+    return fail("invalid_config", `${path} could not be read: ${(error as Error).message}`);
+  }
+}
+
+const expand = (path: string, home: string, folder: string): string =>
+  path === "~" || path.startsWith("~/") ? join(home, path.slice(1)) : resolve(folder, path);
+
+function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOptions["overrides"]>): void {
+  const put = (section: string, key: string, value: unknown) => {
+    if (value === undefined) return;
+    if (tree[section] === undefined) tree[section] = {};
+    const there = tree[section];
+    if (isTree(there)) there[key] = value;
+  };
+  put("gateway", "host", host);
+  put("gateway", "port", port);
+  put("store", "dir", storeDir);
+}
+
+/** The typed file. After a problem, what is left without it, so that later checks can report theirs too. */
+function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFile | undefined {
+  let result = configSchema.safeParse(tree);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    if (issue.code === "invalid_type") readAsType(tree, issue.path as Path, issue.expected, paths);
+  }
+  result = configSchema.safeParse(tree);
+  if (result.success) return result.data;
+  const told = new Set(problems.map(({ path }) => showPath(path)));
+  for (const issue of result.error.issues) {
+    problems.push(...problemsOf(issue, tree, paths).filter(({ path }) => !told.has(showPath(path))));
+  }
+  const rest = structuredClone(tree);
+  for (const problem of problems) {
+    const parent = valueAt(rest, problem.path.slice(0, -1));
+    if (isTree(parent)) delete parent[String(problem.path.at(-1))];
+  }
+  return configSchema.safeParse(rest).data;
+}
+
+/** `port: "${PORT}"` means a number: a text that came from a variable is read as the type that is wanted. */
+function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet<string>): void {
+  const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
+  const key = path.at(-1);
+  if (parent === undefined || key === undefined || !fromEnv.has(showPath(path))) return;
+  const text = String(parent[key]).trim();
+  if ((wanted === "number" || wanted === "int") && text !== "" && Number.isFinite(Number(text))) {
+    parent[key] = Number(text);
+  } else if (wanted === "boolean" && (text === "true" || text === "false")) {
+    parent[key] = text === "true";
+  }
+}
+
+interface Around {
+  readonly env: Env;
+  readonly home: string;
+  /** Relative paths of the file start here. */
+  readonly folder: string;
+}
+
+function complete(file: ConfigFile, around: Around, problems: Problem[]): Settings {
+  const providersWrong = problems.some(({ path }) => path[0] === "models");
+  const providers = providersOf(file.models.providers, around.env, providersWrong ? [] : problems);
+  const { session, tools, store } = file;
+  checkNotYet(file, problems);
+  checkAgents(file, problems);
+  if (!providersWrong) checkAgentModels(file, providers, problems);
+  const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
+  const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
+  const searchPath = around.env.PATH;
+  return {
+    gateway: {
+      host,
+      port,
+      ...(token === undefined ? {} : { token }),
+      tokens: tokensOf(file, token, problems),
+      allowedOrigins,
+      allowedHosts,
+      maxBufferedBytes,
+      tickIntervalMs,
+    },
+    store: { dir: expand(store.dir, around.home, around.folder), durability: store.durability },
+    providers,
+    agents: agentsOf(file, firstModel(providers), (path) => expand(path, around.home, around.folder)),
+    maxConcurrent: file.agents.defaults.maxConcurrent,
+    session: {
+      scope: session.scope,
+      mainKey: session.mainKey,
+      dmScope: session.dmScope,
+      queueMax: session.queueMax,
+      sendPolicy: {
+        // An optional key that is unset is absent, not undefined.
+        rules: session.sendPolicy.rules.map(({ match: { channel, chatType }, action }) => ({
+          match: {
+            ...(channel === undefined ? {} : { channel }),
+            ...(chatType === undefined ? {} : { chatType }),
+          },
+          action,
+        })),
+        default: session.sendPolicy.default,
+      },
+      agentToAgent: session.agentToAgent,
+    },
+    tools: {
+      filter: { allow: tools.allow, deny: tools.deny },
+      visibility: tools.sessions.visibility,
+      agentToAgent: tools.agentToAgent,
+      history: tools.history,
+      exec: { ...tools.exec, ...(searchPath ? { searchPath } : {}) },
+    },
+    owners: file.commands.owners,
+  };
+}
+
+function tokensOf(
+  file: ConfigFile,
+  main: string | undefined,
+  problems: Problem[],
+): Settings["gateway"]["tokens"] {
+  const seen = new Set(main === undefined ? [] : [main]);
+  return file.gateway.auth.tokens.map(({ token, role, scopes, sessions }, index) => {
+    const path: Path = ["gateway", "auth", "tokens", index];
+    if (seen.has(token)) problems.push({ path: [...path, "token"], text: "is the same as another token" });
+    seen.add(token);
+    if (role === "operator" && scopes.length === 0) {
+      const text = "must name at least one of operator.read, operator.write, operator.admin";
+      problems.push({ path: [...path, "scopes"], text });
+    }
+    return { token, role, scopes, ...(sessions === undefined ? {} : { sessions }) };
+  });
+}
+
+/** An agent whose workspace holds the store or the configuration can read and change them with its file tools. */
+function placeWarnings(settings: Settings, path: string): string[] {
+  const inside = (file: string, folder: string) => file === folder || file.startsWith(folder + sep);
+  return settings.agents.flatMap(({ id, workspace }) => {
+    const held = [settings.store.dir, path].filter((file) => inside(file, workspace));
+    return held.map(
+      (file) => `the workspace of agent ${id} (${workspace}) holds ${file}: the agent can change it`,
+    );
+  });
+}
+
+function modeWarnings(path: string, literals: Tree): string[] {
+  const mode = statSync(path).mode & 0o777;
+  if (process.platform === "win32" || (mode & 0o077) === 0 || !holdsSecret(literals)) return [];
+  return [`${path} holds secrets, and others can read it (mode ${mode.toString(8)}): chmod 600 it`];
+}
+
+/** Whether a secret stands in the file itself, not only the name of a variable. */
+function holdsSecret(value: unknown, path: Path = []): boolean {
+  if (typeof value === "string") {
+    return isSecretPath(path) && value.replaceAll(/\$\{[^}]*\}/g, "") !== "";
+  }
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => holdsSecret(inner, [...path, key]));
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
+}
+
+/** The settings as `config check` shows them: whole, but for secrets, of which only the presence is told. */
+export function describeSettings(settings: Settings): Record<string, unknown> {
+  const SET = "(set)";
+  const { token, tokens, ...gateway } = settings.gateway;
+  return {
+    ...settings,
+    gateway: {
+      ...gateway,
+      token: token === undefined ? "(generated at first start)" : SET,
+      tokens: tokens.map((one) => ({ ...one, token: SET })),
+    },
+    providers: settings.providers.map(({ apiKey, headers, ...provider }) => ({
+      ...provider,
+      apiKey: apiKey === undefined ? "(none)" : SET,
+      headers: Object.fromEntries(Object.keys(headers).map((name) => [name, SET])),
+    })),
+  };
+}

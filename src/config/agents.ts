@@ -1,0 +1,96 @@
+// Owns what the agents of a configuration are: the list or the one default agent, with the defaults filled in.
+
+import { closestKeys } from "../core/session-key.ts";
+import type { AgentSettings, ProviderSettings } from "../core/settings.ts";
+import { checkModel } from "./providers.ts";
+import type { AgentInFile, ConfigFile } from "./schema.ts";
+import { type Path, type Problem, showPath } from "./source.ts";
+
+const ONE_AGENT: readonly AgentInFile[] = [{ id: "main", default: true, tools: { allow: [], deny: [] } }];
+
+const listOf = (file: ConfigFile): readonly AgentInFile[] =>
+  file.agents.list.length > 0 ? file.agents.list : ONE_AGENT;
+
+/** The index of the default agent: the one that says so, else the first. */
+const defaultIndex = (list: readonly AgentInFile[]): number =>
+  Math.max(
+    0,
+    list.findIndex((agent) => agent.default),
+  );
+
+/** All agents, complete. `expand` makes a path absolute. */
+export function agentsOf(
+  file: ConfigFile,
+  firstModel: string,
+  expand: (path: string) => string,
+): AgentSettings[] {
+  const { defaults } = file.agents;
+  const list = listOf(file);
+  return list.map((agent, index) => {
+    const id = agent.id.toLowerCase();
+    const isDefault = index === defaultIndex(list);
+    const allowAgents = agent.subagents?.allowAgents ?? defaults.subagents?.allowAgents ?? [];
+    return {
+      id,
+      ...(agent.name === undefined ? {} : { name: agent.name }),
+      default: isDefault,
+      model: agent.model || defaults.model || firstModel,
+      thinking: agent.thinking ?? defaults.thinking,
+      workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
+      ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
+      tools: agent.tools,
+      subagents: { allowAgents: allowAgents.map((name) => name.toLowerCase()) },
+    };
+  });
+}
+
+/** Reports ids that are there twice, a second default, and names of agents that don't exist. */
+export function checkAgents(file: ConfigFile, problems: Problem[]): void {
+  const list = listOf(file);
+  const ids = list.map(({ id }) => id.toLowerCase());
+  const chosen = defaultIndex(list);
+  for (const [index, agent] of list.entries()) {
+    const path: Path = ["agents", "list", index];
+    const id = ids[index] ?? "";
+    if (ids.indexOf(id) !== index) problems.push({ path: [...path, "id"], text: `"${id}" is there twice` });
+    if (agent.default && index !== chosen) {
+      const text = `only one agent can be the default, and ${showPath(["agents", "list", chosen])} is`;
+      problems.push({ path: [...path, "default"], text });
+    }
+  }
+  for (const [names, path] of allowLists(file)) {
+    for (const [index, name] of names.entries()) {
+      if (name === "*" || ids.includes(name.toLowerCase())) continue;
+      const [nearest] = closestKeys(name, ids, 1);
+      const text = `there is no agent "${name}"; the nearest is ${nearest}`;
+      problems.push({ path: [...path, "subagents", "allowAgents", index], text });
+    }
+  }
+}
+
+/** Every allow list of the file with the path of what it belongs to. */
+function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
+  return [
+    [file.agents.defaults.subagents?.allowAgents ?? [], ["agents", "defaults"]],
+    ...file.agents.list.map(
+      ({ subagents }, index) => [subagents?.allowAgents ?? [], ["agents", "list", index]] as const,
+    ),
+  ];
+}
+
+/** Reports every named model that does not exist. */
+export function checkAgentModels(
+  file: ConfigFile,
+  providers: readonly ProviderSettings[],
+  problems: Problem[],
+): void {
+  const named: (readonly [string | null | undefined, Path])[] = [
+    [file.agents.defaults.model, ["agents", "defaults", "model"]],
+    [file.agents.defaults.subagents?.model, ["agents", "defaults", "subagents", "model"]],
+    ...file.agents.list.flatMap(({ model, subagents }, index) => [
+      [model, ["agents", "list", index, "model"]] as const,
+      [subagents?.model, ["agents", "list", index, "subagents", "model"]] as const,
+    ]),
+  ];
+  for (const [model, path] of named) if (model) checkModel(model, path, providers, problems);
+}

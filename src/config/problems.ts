@@ -1,0 +1,120 @@
+// Owns how a problem in the configuration is told: where, what was wrong, what would be right.
+// No secret and nothing that came from the environment is ever shown (I14).
+
+import type { z } from "zod";
+import { closestKeys } from "../core/session-key.ts";
+import { configJsonSchema } from "./schema.ts";
+import { isTree, type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
+
+type Issue = z.core.$ZodIssue;
+
+const SECRET_KEYS = new Set(["token", "apiKey", "botToken", "password", "postgresUrl"]);
+
+/** Whether the value at this path is a secret, or may be one. */
+export function isSecretPath(path: Path): boolean {
+  return path.includes("headers") || SECRET_KEYS.has(String(path.at(-1)));
+}
+
+/** What the JSON Schema says about the place at `path`. */
+function schemaAt(path: Path): Tree {
+  let schema: unknown = configJsonSchema();
+  for (const part of path) {
+    const next = valueAt(schema, ["properties", String(part)]) ?? valueAt(schema, ["additionalProperties"]);
+    schema = typeof part === "number" ? valueAt(schema, ["items"]) : next;
+  }
+  return isTree(schema) ? schema : {};
+}
+
+/** Where else in the configuration a key of this name stands. */
+function placesOf(name: string, schema: unknown = configJsonSchema(), above = ""): string[] {
+  const places: string[] = [];
+  const properties = valueAt(schema, ["properties"]);
+  for (const [key, inner] of Object.entries(isTree(properties) ? properties : {})) {
+    const here = above === "" ? key : `${above}.${key}`;
+    if (key === name) places.push(here);
+    places.push(...placesOf(name, inner, here));
+  }
+  const items = valueAt(schema, ["items"]);
+  if (isTree(items)) places.push(...placesOf(name, items, `${above}[]`));
+  const others = valueAt(schema, ["additionalProperties"]);
+  if (isTree(others)) places.push(...placesOf(name, others, `${above}.*`));
+  return places;
+}
+
+function unknownKey(path: Path, key: string): Problem {
+  const properties = schemaAt(path).properties;
+  const valid = isTree(properties) ? Object.keys(properties) : [];
+  const elsewhere = placesOf(key).slice(0, 3);
+  if (elsewhere.length > 0) {
+    return { path: [...path, key], text: `unknown key here; ${key} belongs at ${elsewhere.join(" or ")}` };
+  }
+  const [nearest] = closestKeys(key, valid, 1);
+  const hint =
+    nearest === undefined ? "none is valid here" : `the nearest valid key is ${showPath([...path, nearest])}`;
+  return { path: [...path, key], text: `unknown key; ${hint}` };
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list, [ … ]",
+  object: "an object, { … }",
+  record: "an object, { … }",
+};
+
+/** Describes a wrong value; secrets and variables only by their type. */
+export function showValue(value: unknown, hidden: boolean): string {
+  if (value === undefined || value === null) return String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "an object";
+  const shown = JSON.stringify(value) ?? String(value);
+  if (hidden || shown.length > 60) return typeof value === "string" ? "a text" : `a ${typeof value}`;
+  return Number.isNaN(value) ? "NaN" : shown;
+}
+
+const list = (values: readonly unknown[]): string => values.map(String).join(", ");
+
+/** The problems that one issue of the shape check stands for. `fromEnv`: paths whose text held a variable. */
+export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string>): Problem[] {
+  const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
+  const value = valueAt(tree, path);
+  const got = `got ${showValue(value, isSecretPath(path) || fromEnv.has(showPath(path)))}`;
+  const problem = (text: string): Problem[] => [{ path, text }];
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => unknownKey(path, key));
+    case "invalid_type": {
+      const wanted = WORDS[issue.expected] ?? issue.expected;
+      return problem(value === undefined ? `is missing; must be ${wanted}` : `must be ${wanted}, ${got}`);
+    }
+    case "invalid_value": {
+      const wanted = `must be one of ${list(issue.values)}`;
+      return problem(value === undefined ? `is missing; ${wanted}` : `${wanted}, ${got}`);
+    }
+    case "too_small":
+      if (issue.origin === "string" && issue.minimum === 1) return problem("must not be empty");
+      return problem(sizeText(issue.message, `at least ${issue.minimum}`, got));
+    case "too_big":
+      return problem(sizeText(issue.message, `at most ${issue.maximum}`, got));
+    case "invalid_format":
+      if (issue.format === "url") return problem(`must be an http or https address, ${got}`);
+      return problem(`${issue.message}, ${got}`);
+    case "invalid_key":
+      return problem(`is not a valid name: it ${issue.issues.map((inner) => inner.message).join(", ")}`);
+    default:
+      return problem(`${issue.message}, ${got}`);
+  }
+}
+
+/** The schema's own sentence where it has one. */
+function sizeText(message: string, bound: string, got: string): string {
+  return message.startsWith("must ") ? message : `must be ${bound}, ${got}`;
+}
+
+/** One line per problem, in the order of the file's sections as far as they are known. */
+export function tell(problems: readonly Problem[]): string[] {
+  const lines = problems.map(({ path, text }) => (path.length === 0 ? text : `${showPath(path)}: ${text}`));
+  return [...new Set(lines)];
+}

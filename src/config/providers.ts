@@ -1,0 +1,193 @@
+// Owns which model providers there are: those of the file, else those whose key is in the environment, and in any
+// case the built-in offline one. Knows a few models, so that a key is all that is needed to begin.
+
+import { closestKeys } from "../core/session-key.ts";
+import {
+  type ModelSettings,
+  PROVIDER_APIS,
+  type ProviderApi,
+  type ProviderSettings,
+} from "../core/settings.ts";
+import type { ProviderInFile } from "./schema.ts";
+import { type Path, type Problem, showPath } from "./source.ts";
+
+export const OFFLINE_MODEL = "offline/rehearsal";
+const CONTEXT_WINDOW_DEFAULT = 128_000;
+const MAX_OUTPUT_DEFAULT = 8_192;
+const LISTED_MAX = 12;
+const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+interface KnownProvider {
+  readonly api: ProviderApi;
+  readonly baseUrl: string;
+  readonly keyVariable: string;
+  /** The first one is the default. */
+  readonly models: readonly ModelSettings[];
+}
+
+/** Prices: USD a million tokens for input, output, cache reads, cache writes. All of them think and see pictures. */
+function known(
+  id: string,
+  name: string,
+  contextWindow: number,
+  maxOutputTokens: number,
+  [input, output, cacheRead, cacheWrite]: readonly [number, number, number, number],
+): ModelSettings {
+  const cost = { input, output, cacheRead, cacheWrite };
+  return { id, name, contextWindow, maxOutputTokens, reasoning: true, images: true, cost };
+}
+
+const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
+  [
+    "anthropic",
+    {
+      api: "anthropic-messages",
+      baseUrl: "https://api.anthropic.com",
+      keyVariable: "ANTHROPIC_API_KEY",
+      models: [
+        known("claude-sonnet-5", "Claude Sonnet 5", 1_000_000, 128_000, [2, 10, 0.2, 2.5]),
+        known("claude-opus-5-5", "Claude Opus 5.5", 1_000_000, 128_000, [4, 20, 0.2, 5]),
+        known("claude-fable-5-1", "Claude Fable 5.1", 1_000_000, 128_000, [10, 50, 0.25, 12.5]),
+        known("claude-haiku-4-5", "Claude Haiku 4.5", 200_000, 64_000, [1, 5, 0.1, 1.25]),
+      ],
+    },
+  ],
+  [
+    "openai",
+    {
+      api: "openai-responses",
+      baseUrl: "https://api.openai.com/v1",
+      keyVariable: "OPENAI_API_KEY",
+      models: [
+        known("gpt-6-sol", "GPT-6 Sol", 272_000, 128_000, [2, 10, 0.2, 2.5]),
+        known("gpt-6-astra", "GPT-6 Astra", 272_000, 128_000, [10, 50, 1, 12.5]),
+        known("gpt-6-luna", "GPT-6 Luna", 272_000, 128_000, [0.1, 0.5, 0.01, 0.125]),
+        known("gpt-5.5", "GPT-5.5", 272_000, 128_000, [5, 30, 0.5, 0]),
+      ],
+    },
+  ],
+  [
+    "google",
+    {
+      api: "google-generative-ai",
+      baseUrl: "https://generativelanguage.googleapis.com/v1beta",
+      keyVariable: "GEMINI_API_KEY",
+      models: [
+        known("gemini-3.8-flash", "Gemini 3.8 Flash", 1_048_576, 65_536, [0.75, 3.75, 0.075, 0]),
+        known("gemini-3.1-pro-preview", "Gemini 3.1 Pro Preview", 1_048_576, 65_536, [2, 12, 0.2, 0]),
+        known("gemini-3.5-flash-lite", "Gemini 3.5 Flash Lite", 1_048_576, 65_536, [0.3, 2.5, 0.03, 0]),
+      ],
+    },
+  ],
+]);
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+function fromEnvironment(env: Env): ProviderSettings[] {
+  return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
+    const apiKey = env[keyVariable];
+    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, models }] : [];
+  });
+}
+
+function completeModel(
+  model: ProviderInFile["models"][number],
+  like: ModelSettings | undefined,
+): ModelSettings {
+  const contextWindow = model.contextWindow ?? like?.contextWindow ?? CONTEXT_WINDOW_DEFAULT;
+  const maxOutputTokens = model.maxOutputTokens ?? like?.maxOutputTokens ?? MAX_OUTPUT_DEFAULT;
+  const name = model.name ?? like?.name;
+  return {
+    id: model.id,
+    ...(name === undefined ? {} : { name }),
+    contextWindow,
+    maxOutputTokens: Math.min(maxOutputTokens, contextWindow),
+    reasoning: model.reasoning ?? like?.reasoning ?? false,
+    images: model.images ?? like?.images ?? false,
+    cost: model.cost ?? like?.cost ?? FREE,
+  };
+}
+
+function completeProvider(
+  id: string,
+  file: ProviderInFile,
+  env: Env,
+  problems: Problem[],
+): ProviderSettings | undefined {
+  const path: Path = ["models", "providers", id];
+  const like = KNOWN.get(id);
+  const api = file.api ?? like?.api;
+  const baseUrl = file.baseUrl ?? like?.baseUrl;
+  const report = (key: string, text: string) => problems.push({ path: [...path, key], text });
+  if (id === "offline") problems.push({ path, text: "is the name of the built-in provider; choose another" });
+  if (api === undefined) report("api", `is missing; must be one of ${PROVIDER_APIS.join(", ")}`);
+  if (baseUrl === undefined)
+    report("baseUrl", "is missing; must be the address of the API, up to its version");
+  const models =
+    file.models.length === 0
+      ? (like?.models ?? [])
+      : file.models.map((model) =>
+          completeModel(
+            model,
+            like?.models.find(({ id }) => id === model.id),
+          ),
+        );
+  if (models.length === 0) report("models", 'must list at least one model, like [{ id: "qwen3" }]');
+  for (const [index, model] of models.entries()) {
+    if (models.findIndex(({ id }) => id === model.id) === index) continue;
+    problems.push({ path: [...path, "models", index, "id"], text: `"${model.id}" is there twice` });
+  }
+  if (api === undefined || baseUrl === undefined) return undefined;
+  const apiKey = file.apiKey || (like === undefined ? undefined : env[like.keyVariable]);
+  return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers: file.headers, models };
+}
+
+/** All configured providers; with none in the file, one for each key that the environment holds. */
+export function providersOf(
+  inFile: Readonly<Record<string, ProviderInFile>>,
+  env: Env,
+  problems: Problem[],
+): ProviderSettings[] {
+  const entries = Object.entries(inFile);
+  if (entries.length === 0) return fromEnvironment(env);
+  return entries
+    .map(([id, file]) => completeProvider(id, file, env, problems))
+    .filter((provider) => provider !== undefined);
+}
+
+/** Every `<provider>/<model>` that may be named. */
+function modelNames(providers: readonly ProviderSettings[]): string[] {
+  const configured = providers.flatMap(({ id, models }) => models.map((model) => `${id}/${model.id}`));
+  return [...configured, OFFLINE_MODEL];
+}
+
+/** The model that answers where none is named. */
+export const firstModel = (providers: readonly ProviderSettings[]): string =>
+  modelNames(providers)[0] ?? OFFLINE_MODEL;
+
+/** Reports a model that does not exist, with those that do. */
+export function checkModel(
+  model: string,
+  path: Path,
+  providers: readonly ProviderSettings[],
+  problems: Problem[],
+): void {
+  const names = modelNames(providers);
+  if (names.includes(model)) return;
+  const nearest = closestKeys(model, names, LISTED_MAX);
+  const more = names.length - nearest.length;
+  const valid = `${nearest.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const variables = [...KNOWN.values()].map(({ keyVariable }) => keyVariable).join(", ");
+  const why = providers.length === 0 ? ` (no provider is configured, and none of ${variables} is set)` : "";
+  problems.push({ path, text: `there is no model "${model}"; valid: ${valid}${why}` });
+}
+
+/** A known provider without a key can't answer; a local one may not need a key. */
+export function keyWarnings(providers: readonly ProviderSettings[]): string[] {
+  return providers.flatMap(({ id, apiKey, baseUrl }) => {
+    const like = KNOWN.get(id);
+    if (apiKey !== undefined || like?.baseUrl !== baseUrl) return [];
+    const path = showPath(["models", "providers", id, "apiKey"]);
+    return [`${path} is not set, and neither is ${like.keyVariable}: its models will not answer`];
+  });
+}

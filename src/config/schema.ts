@@ -1,0 +1,347 @@
+// Owns the shape of the configuration file: every key, its type, its bounds, its default and its meaning.
+// G1: an unknown key is an error. G2: everything has a default; an empty file is a whole configuration.
+// Keys of features that this version does not have yet are checked like all others and listed in NOT_USED_YET.
+
+import { z } from "zod";
+import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
+
+const text = z.string().min(1);
+const texts = z.array(text);
+/** A secret or an address that an unset variable may leave empty: empty is the same as absent. */
+const optionalText = z.string().nullish();
+const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
+const limit = (min: number, max: number) => z.int().min(min).max(max);
+const MAX = Number.MAX_SAFE_INTEGER;
+const DAY_SECONDS = 86_400;
+
+const toolFilter = z
+  .strictObject({
+    allow: texts.default([]).describe("Names of tools, `*` as a wildcard. Empty: every tool."),
+    deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
+  })
+  .prefault({});
+
+const threadBindings = z.strictObject({
+  enabled: z.boolean().default(true).describe("Whether threads may be bound to sub-agents."),
+  idleHours: z
+    .number()
+    .min(0)
+    .default(24)
+    .describe("A binding ends after this time without a message; 0: never."),
+  maxAgeHours: z.number().min(0).default(0).describe("A binding ends at this age; 0: never."),
+});
+
+const modelName = text.describe("`<provider>/<model>`.");
+
+const cost = z
+  .strictObject({
+    input: z.number().min(0).default(0),
+    output: z.number().min(0).default(0),
+    cacheRead: z.number().min(0).default(0),
+    cacheWrite: z.number().min(0).default(0),
+  })
+  .describe("USD a million tokens. Unset: 0, or what is known of the model.");
+
+const model = z.strictObject({
+  id: text.describe("The name that the provider's API knows."),
+  name: text.optional().describe("The name that people see. Default: the id."),
+  contextWindow: limit(1_000, MAX)
+    .optional()
+    .describe("Tokens. Default 128000, or what is known of the model."),
+  maxOutputTokens: limit(1, MAX).optional().describe("Tokens. Default 8192, or what is known of the model."),
+  reasoning: z.boolean().optional().describe("Whether thinking levels apply. Default false."),
+  images: z.boolean().optional().describe("Whether it sees pictures. Default false."),
+  cost: cost.optional(),
+});
+
+const PROVIDER_ID = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
+
+const provider = z.strictObject({
+  api: z.enum(PROVIDER_APIS).optional().describe("Not needed for anthropic, openai and google."),
+  baseUrl: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe("Not needed for anthropic, openai and google."),
+  apiKey: optionalText,
+  headers: z.record(text, z.string()).default({}).describe("Sent with every request."),
+  models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
+});
+
+const sandbox = z.strictObject({
+  mode: z.enum(["off", "non-main", "all"]).default("off"),
+  sessionToolsVisibility: z
+    .enum(["spawned", "all"])
+    .default("spawned")
+    .describe("What a sandboxed session sees at most: its own tree (spawned) or what its visibility allows."),
+});
+
+const subagents = z.strictObject({
+  allowAgents: texts.default([]).describe('Agent ids it may spawn besides its own; `"*"`: any.'),
+  model: modelName.nullish().describe("Default: the agent's own."),
+  maxConcurrent: limit(1, 1_000).default(8),
+  maxChildren: limit(1, 10_000).default(20),
+  maxSpawnDepth: limit(1, 5).default(1),
+  runTimeoutSeconds: limit(0, 30 * DAY_SECONDS).default(0),
+  archiveAfterMinutes: limit(0, 525_600).default(60),
+  announce: z.enum(["post", "wake"]).default("post"),
+});
+
+const agentSandbox = z
+  .strictObject({
+    mode: sandbox.shape.mode.unwrap().optional(),
+    sessionToolsVisibility: sandbox.shape.sessionToolsVisibility.unwrap().optional(),
+  })
+  .describe("Default: agents.defaults.sandbox.");
+
+const agentSubagents = z.strictObject({
+  allowAgents: texts.optional().describe("Default: agents.defaults.subagents.allowAgents."),
+  model: modelName.nullish(),
+});
+
+const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
+
+const agent = z.strictObject({
+  id: z.string().regex(AGENT_ID, "must be 1 to 64 of a-z, 0-9, _ and -").describe("Lower-cased."),
+  default: z.boolean().default(false).describe("Gets what names no agent. Default: the first of the list."),
+  name: text.optional().describe("The name that people see."),
+  model: modelName.nullish().describe("Default: agents.defaults.model."),
+  thinking: z.enum(THINKING_LEVELS).optional().describe("Default: agents.defaults.thinking."),
+  workspace: path
+    .optional()
+    .describe("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
+  instructions: text.optional().describe("Put behind the runtime's own system prompt."),
+  tools: toolFilter,
+  sandbox: agentSandbox.optional(),
+  subagents: agentSubagents.optional(),
+});
+
+const agents = z
+  .strictObject({
+    defaults: z
+      .strictObject({
+        model: modelName.nullish().describe("Default: the first model of the first provider."),
+        thinking: z.enum(THINKING_LEVELS).default("off"),
+        workspace: path.default("~/.parley/workspace"),
+        maxConcurrent: limit(1, 1_000)
+          .default(8)
+          .describe("Runs that execute at once; waiting ones don't count."),
+        sandbox: sandbox.optional(),
+        subagents: subagents.optional(),
+      })
+      .prefault({}),
+    list: z.array(agent).default([]).describe("Empty: one agent, main."),
+  })
+  .prefault({});
+
+const scope = z.enum(["operator.read", "operator.write", "operator.admin"]);
+
+const gateway = z
+  .strictObject({
+    host: text.default("127.0.0.1").describe("Address to listen on."),
+    port: limit(0, 65_535).default(7275).describe("0: any free port."),
+    auth: z
+      .strictObject({
+        token: optionalText.describe(
+          "Everything may be done with it. Unset: PARLEY_TOKEN, else one is generated.",
+        ),
+        tokens: z
+          .array(
+            z.strictObject({
+              token: z.string().min(8, "must have at least 8 characters"),
+              role: z.enum(["operator", "node"]).default("operator"),
+              scopes: z.array(scope).default([]).describe("Each contains the one before it."),
+              sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
+            }),
+          )
+          .default([])
+          .describe("Tokens with fewer rights."),
+      })
+      .prefault({}),
+    allowedOrigins: texts.default([]).describe("Browser origins besides the gateway's own."),
+    allowedHosts: texts.default([]).describe("Host header values besides loopback."),
+    maxBufferedBytes: limit(64 * 1024, 1024 ** 3)
+      .default(8 * 1024 * 1024)
+      .describe("A client that has this much unread is closed."),
+    tickIntervalMs: limit(1_000, 600_000).default(15_000),
+  })
+  .prefault({});
+
+const sendRule = z.strictObject({
+  match: z
+    .strictObject({
+      channel: text.optional(),
+      chatType: z.enum(["direct", "group", "room", "thread"]).optional(),
+    })
+    .describe("Empty: every send."),
+  action: z.enum(["allow", "deny"]),
+});
+
+const session = z
+  .strictObject({
+    scope: z
+      .enum(["per-sender", "global"])
+      .default("per-sender")
+      .describe("global: one session for every chat."),
+    mainKey: z
+      .string()
+      .regex(
+        /^(?!global$|unknown$)[a-z0-9_-]{1,64}$/,
+        "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown",
+      )
+      .default("main"),
+    dmScope: z
+      .enum(["main", "per-peer"])
+      .default("main")
+      .describe("per-peer: a session for each direct chat."),
+    queueMax: limit(1, 100_000).default(200).describe("Runs that wait for one session."),
+    sendPolicy: z
+      .strictObject({
+        rules: z
+          .array(sendRule)
+          .default([])
+          .describe("A matching deny wins, else a matching allow, else default."),
+        default: z.enum(["allow", "deny"]).default("allow"),
+      })
+      .prefault({}),
+    agentToAgent: z
+      .strictObject({
+        maxPingPongTurns: limit(0, 5).default(5).describe("Reply turns after the first answer."),
+        maxHops: limit(1, 1_000).default(16).describe("Sends and spawns in a row in one chain."),
+        maxChainRuns: limit(1, 100_000).default(200).describe("Runs of one chain, all counted."),
+      })
+      .prefault({}),
+    threadBindings: threadBindings.optional(),
+  })
+  .prefault({});
+
+const attachments = z.strictObject({
+  enabled: z.boolean().default(true),
+  maxFiles: limit(1, 1_000).default(50),
+  maxFileBytes: limit(1, 1024 ** 3).default(1024 ** 2),
+  maxTotalBytes: limit(1, 1024 ** 3).default(5 * 1024 ** 2),
+  retainOnSessionKeep: z.boolean().default(false),
+});
+
+const subagentTools = z.strictObject({ tools: toolFilter });
+const spawnTool = z.strictObject({ attachments: attachments.prefault({}) });
+
+const tools = z
+  .strictObject({
+    ...toolFilter.unwrap().shape,
+    sessions: z
+      .strictObject({
+        visibility: z.enum(VISIBILITY_MODES).default("tree").describe("Which sessions an agent sees."),
+      })
+      .prefault({}),
+    agentToAgent: z
+      .strictObject({
+        enabled: z.boolean().default(false).describe("Whether agents reach other agents' sessions."),
+        allow: texts.default([]).describe("Agent ids, `*` as a wildcard; both sides must match. Empty: all."),
+      })
+      .prefault({}),
+    history: z
+      .strictObject({
+        maxTextChars: limit(100, 1_000_000)
+          .default(4_000)
+          .describe("A text block of sessions_history is cut here."),
+        maxBytes: limit(1_000, 16 * 1024 ** 2)
+          .default(80 * 1024)
+          .describe("A sessions_history result is cut here."),
+      })
+      .prefault({}),
+    exec: z
+      .strictObject({
+        timeoutSeconds: limit(1, DAY_SECONDS).default(600).describe("The longest that one command may run."),
+        maxOutputBytes: limit(1_000, 1024 ** 2)
+          .default(32 * 1024)
+          .describe("Head and tail of its output together."),
+      })
+      .prefault({}),
+    subagents: subagentTools.optional().describe("Of sub-agents, besides the rules that hold for all."),
+    sandbox: subagentTools.optional().describe("Of sandboxed sessions, besides the rules that hold for all."),
+    sessions_spawn: spawnTool.optional(),
+  })
+  .prefault({});
+
+const channel = z.strictObject({ threadBindings: threadBindings.partial().optional() });
+/** Its keys are not published yet. */
+const openChannel = z.looseObject(channel.shape);
+
+const channels = z
+  .strictObject({
+    telegram: channel.extend({ botToken: optionalText }).optional(),
+    discord: channel.extend({ token: optionalText }).optional(),
+    whatsapp: openChannel.optional(),
+    signal: openChannel.optional(),
+    imessage: openChannel.optional(),
+    webchat: channel.optional(),
+  })
+  .prefault({});
+
+const hooks = z.strictObject({
+  enabled: z.boolean().default(false),
+  token: optionalText,
+  allowedSessionKeys: texts.default(["hook:*"]),
+});
+
+const cron = z.strictObject({ enabled: z.boolean().default(true) });
+
+/** The whole configuration file. */
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe("For editors."),
+  gateway,
+  store: z
+    .strictObject({
+      dir: path.default("~/.parley/state").describe("Where everything is kept."),
+      durability: z
+        .enum(["full", "normal"])
+        .default("full")
+        .describe("normal: a power cut may lose the last moments."),
+      postgresUrl: optionalText.describe("For many gateways over one database. Not in this version."),
+    })
+    .prefault({}),
+  models: z
+    .strictObject({
+      providers: z
+        .record(z.string().regex(PROVIDER_ID, "must be 1 to 64 letters, digits, ., _ and -"), provider)
+        .default({})
+        .describe(
+          "Empty: made from ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; else the offline model answers.",
+        ),
+    })
+    .prefault({}),
+  agents,
+  session,
+  tools,
+  channels,
+  commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
+  hooks: hooks.optional(),
+  cron: cron.optional(),
+});
+
+export type ConfigFile = z.output<typeof configSchema>;
+export type ProviderInFile = ConfigFile["models"]["providers"][string];
+export type AgentInFile = ConfigFile["agents"]["list"][number];
+
+/** Sections of the published configuration whose feature this version does not have; `*` is any key or index. */
+export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
+  "agents.defaults.sandbox": sandbox,
+  "agents.defaults.subagents": z.object(subagents.omit({ allowAgents: true }).shape),
+  "agents.list.*.sandbox": agentSandbox,
+  "agents.list.*.subagents": z.object(agentSubagents.omit({ allowAgents: true }).shape),
+  "session.threadBindings": threadBindings,
+  "tools.subagents": subagentTools,
+  "tools.sandbox": subagentTools,
+  "tools.sessions_spawn": spawnTool,
+  "channels.*": openChannel,
+  hooks,
+  cron,
+};
+
+/** The published JSON Schema of the configuration file. */
+export function configJsonSchema(): Record<string, unknown> {
+  return {
+    title: "Parley configuration (parley.json5)",
+    ...z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" }),
+  };
+}

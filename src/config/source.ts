@@ -1,0 +1,203 @@
+// Owns the way from the text of a configuration file to a plain tree: JSON5, earlier spellings, `${NAME}`.
+// Paths in problems and warnings are those of the current spelling, but for what has no place there.
+
+import JSON5 from "json5";
+import { fail, ok, type Result } from "../core/errors.ts";
+
+export type Path = readonly (string | number)[];
+export type Tree = Record<string, unknown>;
+
+/** What went wrong where; `text` continues the path. */
+export interface Problem {
+  readonly path: Path;
+  readonly text: string;
+}
+
+export function showPath(path: Path): string {
+  const shown = path.map((part, index) => {
+    if (typeof part === "number") return `[${part}]`;
+    if (!/^[\w$-]+$/.test(part)) return `[${JSON.stringify(part)}]`;
+    return index === 0 ? part : `.${part}`;
+  });
+  return shown.join("");
+}
+
+export function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The tree that a file's text stands for. Nothing but blanks and comments is an empty file. */
+export function parseText(text: string, file: string): Result<Tree> {
+  const body = text.replace(/^\uFEFF/, "");
+  let tree: unknown;
+  try {
+    tree = JSON5.parse(body);
+  } catch (error) {
+    tree = emptyTree(body);
+    if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reasonOf(error)}`);
+  }
+  if (isTree(tree)) return ok(tree);
+  return fail("invalid_config", `${file} must hold one object, { … }`);
+}
+
+function emptyTree(body: string): Tree | undefined {
+  try {
+    return JSON5.parse(`${body}\n{}`) as Tree;
+  } catch {
+    return undefined;
+  }
+}
+
+const reasonOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/^JSON5: /, "");
+
+/** Earlier spelling, current spelling; the more special ones first. */
+const MOVED: readonly (readonly [Path, Path])[] = [
+  [
+    ["agent", "subagents", "tools"],
+    ["tools", "subagents", "tools"],
+  ],
+  [
+    ["agent", "sandbox", "tools"],
+    ["tools", "sandbox", "tools"],
+  ],
+  [["agent"], ["agents", "defaults"]],
+  [
+    ["routing", "agentToAgent"],
+    ["tools", "agentToAgent"],
+  ],
+];
+
+export function valueAt(tree: unknown, path: Path): unknown {
+  let value = tree;
+  for (const part of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Record<string | number, unknown>)[part];
+  }
+  return value;
+}
+
+/** Takes a key out, and with it every parent that it leaves empty. */
+function takeOut(tree: Tree, path: Path): void {
+  const parent = valueAt(tree, path.slice(0, -1));
+  if (!isTree(parent)) return;
+  delete parent[String(path.at(-1))];
+  if (path.length > 1 && Object.keys(parent).length === 0) takeOut(tree, path.slice(0, -1));
+}
+
+/** Puts `value` at `path` unless something is there; two objects are put together key by key. */
+function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Problem[]): void {
+  let parent = tree;
+  for (const part of path.slice(0, -1)) {
+    if (!Object.hasOwn(parent, part)) parent[part] = {};
+    const next = parent[part];
+    // A wrong type on the way: reported when the shape is checked.
+    if (!isTree(next)) return;
+    parent = next;
+  }
+  const name = String(path.at(-1));
+  const there = Object.hasOwn(parent, name) ? parent[name] : undefined;
+  if (there === undefined) {
+    parent[name] = value;
+  } else if (isTree(there) && isTree(value)) {
+    for (const [key, inner] of Object.entries(value)) {
+      putIn(tree, [...path, key], inner, [...from, key], problems);
+    }
+  } else {
+    problems.push({
+      path: from,
+      text: `is an earlier spelling of ${showPath(path)}, and both are set; remove it`,
+    });
+  }
+}
+
+/** Brings earlier spellings into the current ones, in place; each gives a warning that names the new one. */
+export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] {
+  const warnings: string[] = [];
+  const note = (from: Path, to: string) =>
+    warnings.push(`${showPath(from)} is an earlier spelling: write ${to} instead`);
+  for (const [from, to] of MOVED) {
+    const value = valueAt(tree, from);
+    if (!isTree(value)) continue;
+    takeOut(tree, from);
+    for (const key of Object.keys(value)) note([...from, key], showPath([...to, key]));
+    putIn(tree, to, value, from, problems);
+  }
+  const rules = valueAt(tree, ["session", "sendPolicy", "rules"]);
+  if (!Array.isArray(rules)) return warnings;
+  for (const [index, rule] of rules.entries()) {
+    const match = valueAt(rule, ["match"]);
+    const at: Path = ["session", "sendPolicy", "rules", index, "match"];
+    if (!isTree(match)) continue;
+    for (const earlier of ["provider", "surface"]) {
+      if (!Object.hasOwn(match, earlier)) continue;
+      const value = match[earlier];
+      delete match[earlier];
+      note([...at, earlier], "channel");
+      if (match.channel === undefined) match.channel = value;
+      else
+        problems.push({
+          path: [...at, earlier],
+          text: "is an earlier spelling of channel, and both are set",
+        });
+    }
+    if (match.chatType === "channel") {
+      match.chatType = "room";
+      note([...at, "chatType"], 'chatType "room"');
+    }
+  }
+  return warnings;
+}
+
+export interface Substituted {
+  readonly tree: Tree;
+  /** `showPath` of every string that held a variable. */
+  readonly paths: ReadonlySet<string>;
+}
+
+/** Replaces `${NAME}` and `${NAME:-fallback}` in every string. `$${` stands for `${` itself. */
+export function substitute(
+  tree: Tree,
+  env: Readonly<Record<string, string | undefined>>,
+  problems: Problem[],
+): Substituted {
+  const paths = new Set<string>();
+  const walk = (value: unknown, path: Path): unknown => {
+    if (typeof value === "string") {
+      if (!value.includes("${")) return value;
+      paths.add(showPath(path));
+      return fillIn(value, env, (text) => problems.push({ path, text }));
+    }
+    if (Array.isArray(value)) return value.map((inner, index) => walk(inner, [...path, index]));
+    if (!isTree(value)) return value;
+    // An own key of this name would be lost on the way to an ordinary object.
+    if (Object.hasOwn(value, "__proto__"))
+      problems.push({ path: [...path, "__proto__"], text: "unknown key" });
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([key]) => key !== "__proto__")
+        .map(([key, inner]) => [key, walk(inner, [...path, key])]),
+    );
+  };
+  return { tree: walk(tree, []) as Tree, paths };
+}
+
+function fillIn(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+  report: (text: string) => void,
+): string {
+  return text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (whole, inside: string | undefined, end: string) => {
+    if (inside === undefined) return "${";
+    const parts = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inside);
+    if (end === "" || parts === null) {
+      report(`has a "\${" that names no variable; write "$\${" for the characters themselves`);
+      return whole;
+    }
+    const [, name = "", fallback] = parts;
+    const value = env[name];
+    if (fallback !== undefined) return value || fallback;
+    if (value === undefined) report(`needs the environment variable ${name}, which is not set`);
+    return value ?? "";
+  });
+}

@@ -1,0 +1,42 @@
+// Owns the forms in which an answer leaves: the error of a failure, and what an unexpected one tells.
+// AN1: an unexpected error is logged whole and answered with a reference only: no stack, no internals.
+
+import { CODES, fail, type Failure } from "../core/errors.ts";
+import { redactSecrets } from "../core/redact.ts";
+import type { World } from "../world.ts";
+import type { ResponseFrame, WireError } from "./protocol.ts";
+
+/** Codes after which the same request may well succeed. */
+const RETRYABLE: ReadonlySet<string> = new Set([
+  "queue_full",
+  "rate_limited",
+  "shutting_down",
+  "store_unavailable",
+  "internal",
+]);
+
+export function wireError(failure: Failure): WireError {
+  const { code, error, hint, details } = failure;
+  const { retryAfterMs, ...facts } = details ?? {};
+  const text = hint === undefined ? error : `${error}. ${hint}`;
+  return {
+    code: CODES[code].rpc,
+    message: redactSecrets(text),
+    details: { ...facts, code, ...(hint === undefined ? {} : { hint }) },
+    ...(RETRYABLE.has(code) ? { retryable: true } : {}),
+    ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
+  };
+}
+
+export function failureFrame(id: string, failure: Failure): ResponseFrame {
+  return { type: "res", id, ok: false, error: wireError(failure) };
+}
+
+/** Turns what should not have happened into an answer: the log has the rest, under the same reference. */
+export function unexpected(world: World, error: unknown, where: string): Failure {
+  const reference = world.ids.uuid();
+  world.log.error({ err: error, reference }, `unexpected error in ${where}`);
+  return fail("internal", `something went wrong in the gateway; its log has the reason under ${reference}`, {
+    details: { reference },
+  });
+}

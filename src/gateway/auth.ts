@@ -1,0 +1,207 @@
+// Owns who may connect: tokens, their rights, the rate limit on wrong ones, device tokens, the generated token.
+// AU1: every token is compared with every configured one in constant time; no token, no rights, loopback included.
+// AU2: a caller never has more than its token: what a client asks for can only take rights away.
+// AU3: an address that has used up its wrong guesses is refused before anything is compared.
+// AU4: a device token is good only as long as the token that it was made from.
+
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { TokenScope, TokenSettings } from "../core/settings.ts";
+import type { Clock, World } from "../world.ts";
+import { TOKEN_FILE } from "./protocol.ts";
+import { isObject } from "./validate.ts";
+
+/** Who is behind a connection or an HTTP request. */
+export interface Caller {
+  /** A hash of the token: the same for a device token and the token that it was made from. */
+  readonly id: string;
+  readonly role: "operator" | "node";
+  /** With all that each contains. */
+  readonly scopes: readonly TokenScope[];
+  /** Key patterns that the token covers; absent: every session. */
+  readonly patterns?: readonly string[];
+}
+
+export interface Claim {
+  readonly token?: string | undefined;
+  readonly role?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+}
+
+export interface Authority {
+  /** `remote`: the address that wrong tokens are counted against. */
+  admit(remote: string, claim: Claim): Result<Caller>;
+  /** A token that stands for this device with these rights; undefined when the caller's token is gone. */
+  deviceToken(caller: Caller, deviceId: string): string | undefined;
+}
+
+/** From most to least: each contains those after it. */
+const SCOPE_ORDER: readonly TokenScope[] = ["operator.admin", "operator.write", "operator.read"];
+/** Wrong tokens that an address may send before it has to wait. */
+const GUESSES_MAX = 10;
+/** One more guess comes back after this long. */
+const GUESS_EVERY_MS = 6_000;
+/** Addresses that are remembered; the oldest are forgotten first. */
+const ADDRESSES_MAX = 10_000;
+const DEVICE_TOKEN_PREFIX = "pdt1";
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function callerId(token: string): string {
+  return digest(`caller:${token}`).toString("hex").slice(0, 32);
+}
+
+/** The scopes and everything that they contain, most first. Unknown names are left out. */
+export function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
+  const highest = SCOPE_ORDER.findIndex((scope) => scopes.includes(scope));
+  return highest < 0 ? [] : SCOPE_ORDER.slice(highest);
+}
+
+interface Guesses {
+  /** When the bucket would be full again. */
+  fullAt: number;
+}
+
+/** Counts wrong tokens by address: a bucket of guesses that fills again with time. */
+function createGuessLimit(clock: Clock) {
+  const buckets = new Map<string, Guesses>();
+  return {
+    /** Milliseconds until the address may guess again; 0: now. */
+    waitMs(remote: string): number {
+      const usedMs = (buckets.get(remote)?.fullAt ?? 0) - clock.now();
+      return Math.max(0, usedMs - (GUESSES_MAX - 1) * GUESS_EVERY_MS);
+    },
+    note(remote: string): void {
+      const now = clock.now();
+      const fullAt = Math.max(now, buckets.get(remote)?.fullAt ?? 0) + GUESS_EVERY_MS;
+      buckets.delete(remote);
+      buckets.set(remote, { fullAt });
+      const [oldest] = buckets.keys();
+      if (buckets.size > ADDRESSES_MAX && oldest !== undefined) buckets.delete(oldest);
+    },
+  };
+}
+
+interface DeviceGrant {
+  readonly device: string;
+  readonly role: "operator" | "node";
+  readonly scopes: readonly string[];
+  /** `callerId` of the token that it was made from. */
+  readonly of: string;
+}
+
+function seal(grant: string, key: string): string {
+  return createHmac("sha256", key).update(`device:${grant}`).digest("base64url");
+}
+
+function readGrant(token: string): { grant: DeviceGrant; body: string; mark: string } | undefined {
+  const [prefix, body, mark, ...rest] = token.split(".");
+  if (prefix !== DEVICE_TOKEN_PREFIX || body === undefined || mark === undefined || rest.length > 0) return;
+  try {
+    const grant: unknown = JSON.parse(Buffer.from(body, "base64url").toString("utf8"));
+    if (!isObject(grant) || typeof grant.of !== "string" || !Array.isArray(grant.scopes)) return;
+    if (grant.role !== "operator" && grant.role !== "node") return;
+    return { grant: grant as unknown as DeviceGrant, body, mark };
+  } catch {
+    return;
+  }
+}
+
+/** What a token stands for, before the client's own wishes narrow it. */
+function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | undefined {
+  const hash = digest(given);
+  let found: Caller | undefined;
+  for (const known of tokens) {
+    // No early end: the time must not tell which token was near.
+    if (timingSafeEqual(hash, digest(known.token))) found ??= callerOf(known);
+  }
+  return found ?? deviceRights(tokens, given);
+}
+
+function callerOf(known: TokenSettings): Caller {
+  const scopes = known.role === "node" ? [] : expandScopes(known.scopes);
+  const patterns = known.sessions === undefined ? {} : { patterns: known.sessions };
+  return { id: callerId(known.token), role: known.role, scopes, ...patterns };
+}
+
+function deviceRights(tokens: readonly TokenSettings[], given: string): Caller | undefined {
+  const read = readGrant(given);
+  const parent = tokens.find((known) => callerId(known.token) === read?.grant.of);
+  if (read === undefined || parent === undefined) return undefined;
+  if (!timingSafeEqual(digest(seal(read.body, parent.token)), digest(read.mark))) return undefined;
+  const caller = callerOf(parent);
+  const scopes = expandScopes(read.grant.scopes).filter((scope) => caller.scopes.includes(scope));
+  return { ...caller, role: read.grant.role, scopes };
+}
+
+function narrow(caller: Caller, claim: Claim): Result<Caller> {
+  const role = claim.role ?? caller.role;
+  if (role !== "operator" && role !== "node") {
+    return fail("invalid_argument", `role must be "operator" or "node", got ${JSON.stringify(role)}`);
+  }
+  if (role === "node") return ok({ ...caller, role, scopes: [] });
+  if (caller.role === "node") {
+    return fail("missing_scope", 'this token has role "node"; it can not connect as "operator"');
+  }
+  if (claim.scopes === undefined || claim.scopes.length === 0) return ok(caller);
+  const scopes = expandScopes(claim.scopes).filter((scope) => caller.scopes.includes(scope));
+  return ok({ ...caller, scopes });
+}
+
+export function createAuthority(clock: Clock, tokens: readonly TokenSettings[]): Authority {
+  const guesses = createGuessLimit(clock);
+  return {
+    admit(remote, claim) {
+      const waitMs = guesses.waitMs(remote);
+      if (waitMs > 0) {
+        return fail("rate_limited", "too many wrong tokens from this address; wait and try again", {
+          details: { retryAfterMs: waitMs },
+        });
+      }
+      if (claim.token === undefined || claim.token === "") {
+        return fail("unauthorized", "a token is required", {
+          hint: "Give gateway.auth.token, or the one in the file gateway-token of the store directory.",
+        });
+      }
+      const caller = rightsOf(tokens, claim.token);
+      if (caller !== undefined) return narrow(caller, claim);
+      guesses.note(remote);
+      return fail("unauthorized", "the token is not valid", {
+        hint: "Give gateway.auth.token, or the one in the file gateway-token of the store directory.",
+      });
+    },
+    deviceToken(caller, deviceId) {
+      const parent = tokens.find((known) => callerId(known.token) === caller.id);
+      if (parent === undefined) return undefined;
+      const grant: DeviceGrant = { device: deviceId, role: caller.role, scopes: caller.scopes, of: caller.id };
+      const body = Buffer.from(JSON.stringify(grant)).toString("base64url");
+      return `${DEVICE_TOKEN_PREFIX}.${body}.${seal(body, parent.token)}`;
+    },
+  };
+}
+
+/** The token that was generated for this store directory; made at the first call, readable by the owner only. */
+export async function ensureToken(dir: string, world: World): Promise<string> {
+  const file = join(dir, TOKEN_FILE);
+  const read = async (): Promise<string | undefined> => {
+    const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    });
+    return text?.trim();
+  };
+  const known = await read();
+  if (known === "") throw new Error(`${file} is empty; delete it and start again to get a new token`);
+  if (known !== undefined) return known;
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");
+  // Never overwrites: of two starts at once, one token wins and both use it.
+  await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  return (await read()) ?? token;
+}

@@ -1,0 +1,68 @@
+// Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
+
+import type { Result } from "../core/errors.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Viewer } from "../core/visibility.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import type { AccessContext } from "../flows/access.ts";
+import type { Outbound } from "../flows/outbox.ts";
+import type { World } from "../world.ts";
+import type { Caller } from "./auth.ts";
+import type { MethodName, ParamsOf } from "./params.ts";
+
+/** A model as `models.list` shows it. */
+export interface ModelRow {
+  /** Without its provider. */
+  readonly id: string;
+  readonly name: string;
+  readonly provider: string;
+  readonly contextWindow: number;
+  readonly reasoning: boolean;
+}
+
+/** What the composition root gives the gateway. */
+export interface GatewayDeps {
+  readonly settings: Settings;
+  readonly world: World;
+  readonly engine: Engine;
+  readonly outbound: Outbound;
+  readonly version: string;
+  /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
+  readonly token: string;
+  readonly configPath?: string;
+  /** This machine, as clients are told. Default: the address that is listened on. */
+  readonly hostName?: string;
+  models(): readonly ModelRow[];
+  /** Whether a model of this name could run; a failure lists valid ones. */
+  checkModel(name: string): Result<unknown>;
+  /** Removes the readable copy of a deleted transcript. */
+  dropTranscript(sessionId: string): Promise<void>;
+}
+
+/** What the methods may know of the running gateway. */
+export interface GatewayState {
+  readonly startedAt: number;
+  /** Connections that have said hello. */
+  connected(): number;
+}
+
+export interface CallContext {
+  readonly deps: GatewayDeps;
+  readonly state: GatewayState;
+  readonly caller: Caller;
+  readonly viewer: Viewer;
+  readonly access: AccessContext;
+  /** Aborted when the caller is gone. */
+  readonly signal: AbortSignal;
+  /** Keeps the answer under the caller's idempotency key, in the unit that did the work. Without a key: nothing. */
+  remember(unit: Unit, answer: unknown): Promise<void>;
+}
+
+export interface Method<M extends MethodName> {
+  handle(ctx: CallContext, params: ParamsOf<M>): Promise<Result<unknown>>;
+  /** The second answer, given when what the first one promised is done. */
+  follow?(ctx: CallContext, answer: unknown): Promise<Result<unknown>>;
+}
+
+export type Methods<M extends MethodName> = { readonly [K in M]: Method<K> };

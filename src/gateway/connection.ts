@@ -1,0 +1,263 @@
+// Owns one socket: challenge, connect, then requests and their answers, until it closes.
+// C1: before `connect` has succeeded nothing is read but that one request, in time and within few bytes.
+// C2: every request is answered once, `agent` twice; answers carry the request's id, in any order.
+// C3: requests that write begin in the order in which they came, so that messages are accepted in that order (I3).
+// C4: when the socket is gone, whatever waits on its behalf is let go; runs go on.
+
+import type { RawData, WebSocket } from "ws";
+import { fail, type Failure, type Result } from "../core/errors.ts";
+import type { Timer, World } from "../world.ts";
+import { failureFrame, unexpected } from "./answer.ts";
+import type { Authority, Caller } from "./auth.ts";
+import { verifyDevice } from "./device.ts";
+import { readFrame } from "./frame.ts";
+import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
+import { isMethod, METHODS } from "./params.ts";
+import {
+  CLOSE,
+  CONNECT_TIMEOUT_MS,
+  type ConnectParams,
+  type HelloOk,
+  MAX_PAYLOAD_BEFORE_CONNECT_BYTES,
+  PENDING_REQUESTS_MAX,
+  PROTOCOL_VERSIONS,
+  type RequestFrame,
+} from "./protocol.ts";
+import { checkConnect } from "./validate.ts";
+
+/** A socket that was told to close and doesn't is cut off after this long. */
+const CLOSE_GRACE_MS = 5_000;
+/** The same for one that floods: it is not read meanwhile. */
+const FLOOD_GRACE_MS = 1_000;
+
+/** What a method answers: at once, and for `agent` once more when the run has ended. */
+export interface Answer {
+  readonly result: Result<unknown>;
+  readonly later?: Promise<Result<unknown>>;
+}
+
+/** What a client that has connected is to the rest of the gateway. */
+export interface Member {
+  readonly connId: string;
+  readonly caller: Caller;
+  readonly params: ConnectParams;
+  event(event: EncodedEvent): void;
+}
+
+export interface ConnectionParts {
+  readonly world: World;
+  readonly authority: Authority;
+  readonly maxBufferedBytes: number;
+  /** Everything of the greeting but what this connection knows itself. */
+  hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
+  /** Makes the member part of the gateway; the returned function ends that. */
+  join(member: Member): () => void;
+  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+}
+
+export interface PeerSocket {
+  readonly socket: WebSocket;
+  readonly remote: string;
+  /** Calls back with the size of each piece that arrives, until it is stopped. */
+  countBytes(count: (bytes: number) => void): () => void;
+}
+
+export class Connection {
+  readonly #parts: ConnectionParts;
+  readonly #peer: PeerSocket;
+  readonly #outlet: Outlet;
+  readonly #connId: string;
+  readonly #nonce: string;
+  readonly #gone = new AbortController();
+  readonly #deadline: Timer;
+  #stopCounting: () => void;
+  #bytesBefore = 0;
+  #state: "new" | "connecting" | "ready" | "closed" = "new";
+  #early: RequestFrame[] = [];
+  #caller: Caller | undefined;
+  #leave: () => void = () => {};
+  #pending = 0;
+  #writes: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: ConnectionParts, peer: PeerSocket) {
+    const { clock, ids } = parts.world;
+    this.#parts = parts;
+    this.#peer = peer;
+    this.#connId = ids.uuid();
+    this.#nonce = ids.uuid();
+    this.#outlet = createOutlet(peer.socket, {
+      maxBufferedBytes: parts.maxBufferedBytes,
+      close: (code, reason) => this.close(code, reason),
+    });
+    this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
+      this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`);
+    });
+    this.#stopCounting = peer.countBytes((bytes) => this.#countBefore(bytes));
+    peer.socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
+    peer.socket.on("error", (error) => parts.world.log.debug({ err: error }, "socket error"));
+    peer.socket.on("close", () => this.#onClose());
+    const challenge = { nonce: this.#nonce, ts: clock.now() };
+    this.#send({ type: "event", event: "connect.challenge", payload: challenge });
+  }
+
+  /** Says why, stops reading requests, and cuts the socket off if the peer doesn't close it. */
+  close(code: number, reason: string, graceMs = CLOSE_GRACE_MS): void {
+    if (this.#state === "closed") return;
+    this.#release();
+    const { socket } = this.#peer;
+    const { clock } = this.#parts.world;
+    socket.close(code, reason);
+    const cutOff = clock.at(clock.now() + graceMs, () => socket.terminate());
+    socket.once("close", () => cutOff.cancel());
+  }
+
+  #onClose(): void {
+    if (this.#state !== "closed") this.#release();
+  }
+
+  #release(): void {
+    this.#state = "closed";
+    this.#deadline.cancel();
+    this.#stopCounting();
+    this.#leave();
+    this.#gone.abort();
+    this.#early = [];
+  }
+
+  #countBefore(bytes: number): void {
+    this.#bytesBefore += bytes;
+    if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES) return;
+    this.#peer.socket.pause();
+    this.close(CLOSE.tooBig, `more than ${MAX_PAYLOAD_BEFORE_CONNECT_BYTES} bytes before connect`, FLOOD_GRACE_MS);
+  }
+
+  #send(frame: object): void {
+    this.#outlet.frame(JSON.stringify(frame));
+  }
+
+  #onMessage(data: RawData, isBinary: boolean): void {
+    if (this.#state === "closed") return;
+    if (isBinary) return this.close(CLOSE.unsupported, "binary messages are not supported; send JSON as text");
+    const read = readFrame(data.toString());
+    if ("bad" in read) {
+      this.#send(failureFrame(read.bad.id, read.bad.failure));
+      if (this.#state !== "ready") this.close(CLOSE.policy, "the first message must be a connect request");
+      return;
+    }
+    if (this.#state === "ready") return this.#request(read.request);
+    // Bounded by the bytes that a peer may send before it has connected.
+    if (this.#state === "connecting") {
+      this.#early.push(read.request);
+      return;
+    }
+    this.#state = "connecting";
+    void this.#connect(read.request);
+  }
+
+  async #connect(request: RequestFrame): Promise<void> {
+    try {
+      const accepted = await this.#admit(request);
+      if (this.#isClosed()) return;
+      if (!accepted.ok) return this.#reject(request.id, accepted);
+      const { member, protocol, deviceToken } = accepted.value;
+      const { caller } = member;
+      const device = deviceToken === undefined ? {} : { deviceToken };
+      const auth = { ...device, role: caller.role, scopes: caller.scopes };
+      const hello: HelloOk = { type: "hello-ok", protocol, ...(await this.#parts.hello(member)), auth };
+      if (this.#isClosed()) return;
+      this.#caller = caller;
+      this.#state = "ready";
+      this.#deadline.cancel();
+      this.#stopCounting();
+      this.#send({ type: "res", id: request.id, ok: true, payload: hello });
+      this.#leave = this.#parts.join(member);
+      const early = this.#early.splice(0);
+      for (const waiting of early) this.#request(waiting);
+    } catch (error) {
+      if (this.#isClosed()) return;
+      this.#reject(request.id, unexpected(this.#parts.world, error, "connect"));
+    }
+  }
+
+  /** State as it is now: it may have changed while something was awaited. */
+  #isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  #reject(id: string, failure: Failure): void {
+    this.#send(failureFrame(id, failure));
+    const code = failure.details?.supported === undefined ? CLOSE.policy : CLOSE.protocol;
+    this.close(code, failure.error.slice(0, 100));
+  }
+
+  async #admit(
+    request: RequestFrame,
+  ): Promise<Result<{ member: Member; protocol: number; deviceToken: string | undefined }>> {
+    if (request.method !== "connect") {
+      return fail("invalid_argument", `the first request must be "connect", got ${JSON.stringify(request.method)}`);
+    }
+    const checked = await checkConnect(request.params);
+    if (!checked.ok) return checked;
+    const params = checked.value;
+    const protocol = PROTOCOL_VERSIONS.findLast((one) => one >= params.minProtocol && one <= params.maxProtocol);
+    if (protocol === undefined) {
+      const asked = `${params.minProtocol} to ${params.maxProtocol}`;
+      const spoken = PROTOCOL_VERSIONS.join(" and ");
+      return fail("invalid_argument", `this gateway speaks protocol versions ${spoken}; the client asked for ${asked}`, {
+        details: { supported: PROTOCOL_VERSIONS, expectedProtocol: PROTOCOL_VERSIONS.at(-1) },
+      });
+    }
+    const { auth, role, scopes } = params;
+    const token = auth?.token ?? auth?.deviceToken ?? auth?.password;
+    const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes });
+    if (!admitted.ok) return admitted;
+    const caller = admitted.value;
+    const proof = verifyDevice(params, this.#nonce, this.#parts.world.clock.now());
+    if (!proof.ok) return proof;
+    const device = proof.value?.id;
+    const deviceToken = device === undefined ? undefined : this.#parts.authority.deviceToken(caller, device);
+    const event = (encoded: EncodedEvent): void => this.#outlet.event(encoded);
+    return { ok: true, value: { member: { connId: this.#connId, caller, params, event }, protocol, deviceToken } };
+  }
+
+  #request(request: RequestFrame): void {
+    const { id, method } = request;
+    if (method === "connect") {
+      return this.#send(failureFrame(id, fail("invalid_argument", "this connection has connected already")));
+    }
+    if (this.#pending >= PENDING_REQUESTS_MAX) {
+      const text = `more than ${PENDING_REQUESTS_MAX} requests of this connection are under way`;
+      return this.#send(failureFrame(id, fail("rate_limited", text, { hint: "Wait for some of their answers." })));
+    }
+    this.#pending++;
+    const inOrder = isMethod(method) && METHODS[method].idempotency !== "none" && method !== "tools.invoke";
+    const begun = inOrder ? this.#writes.then(() => this.#run(request)) : this.#run(request);
+    if (inOrder) this.#writes = begun;
+    void begun.then((later) => later?.last).finally(() => this.#pending--);
+  }
+
+  /** Answers; what is returned ends when the last answer has been given. Never rejects. */
+  async #run(request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
+    const { id, method, params } = request;
+    const { world, call } = this.#parts;
+    if (this.#isClosed() || this.#caller === undefined) return undefined;
+    try {
+      const { result, later } = await call(this.#caller, method, params, this.#gone.signal);
+      this.#answer(id, result);
+      if (later === undefined) return undefined;
+      const last = later.then(
+        (second) => this.#answer(id, second),
+        (error: unknown) => this.#answer(id, unexpected(world, error, method)),
+      );
+      return { last };
+    } catch (error) {
+      this.#answer(id, unexpected(world, error, method));
+      return undefined;
+    }
+  }
+
+  #answer(id: string, result: Result<unknown>): void {
+    if (this.#isClosed()) return;
+    this.#send(result.ok ? { type: "res", id, ok: true, payload: result.value } : failureFrame(id, result));
+  }
+}

@@ -1,0 +1,142 @@
+// Owns the way of a request from its name and params to its answer: role, scope, params, idempotency, method.
+// DP1: nothing is looked at before the caller's right to the method is known; nothing runs with params that don't fit.
+// DP2: the same idempotency key gives the same answer, at once or after a restart; any other use of a key is a conflict.
+// DP3: only good answers are remembered: what was refused may be asked for again.
+
+import { createHash } from "node:crypto";
+import { fail, ok, type Result } from "../core/errors.ts";
+import { hasScope } from "../core/visibility.ts";
+import type { Unit } from "../engine/unit.ts";
+import { operatorViewer } from "../flows/access.ts";
+import { type KeyedCall, recallAnswer, rememberAnswer } from "../store/idempotency.ts";
+import { nearestName } from "../tools/arguments.ts";
+import type { Caller } from "./auth.ts";
+import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
+import type { Answer } from "./connection.ts";
+import { agentMethods } from "./methods/agent.ts";
+import { chatMethods } from "./methods/chat.ts";
+import { deliveryMethods } from "./methods/deliveries.ts";
+import { sessionMethods } from "./methods/sessions.ts";
+import { systemMethods } from "./methods/system.ts";
+import { toolMethods } from "./methods/tools.ts";
+import { isMethod, METHODS, type MethodName } from "./params.ts";
+import { checkParams } from "./validate.ts";
+
+const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
+  ...systemMethods,
+  ...sessionMethods,
+  ...chatMethods,
+  ...agentMethods,
+  ...toolMethods,
+  ...deliveryMethods,
+};
+
+export interface Dispatcher {
+  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+}
+
+/** JSON with the names of every object in order: equal params give equal text. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
+}
+
+function mayCall(caller: Caller, method: string): Result<MethodName> {
+  if (!isMethod(method)) {
+    const nearest = nearestName(method, Object.keys(METHODS));
+    const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    return fail("unknown_method", `unknown method ${JSON.stringify(method)}${meant}`);
+  }
+  if (caller.role === "node") {
+    return fail("missing_scope", `a connection with role "node" may call node methods only; "${method}" is none`);
+  }
+  const needed = METHODS[method].scope;
+  if (hasScope(caller.scopes, needed)) return ok(method);
+  return fail("missing_scope", `missing scope: ${needed}`, {
+    hint: `"${method}" needs it; scopes are set by gateway.auth.tokens[].scopes.`,
+    details: { missingScope: needed },
+  });
+}
+
+export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispatcher {
+  /** Calls with a key that are being worked on: the same call asked again waits for the same answer. */
+  const underWay = new Map<string, { call: KeyedCall; answer: Promise<Result<unknown>> }>();
+  const access = { db: deps.engine.store.db, settings: deps.settings };
+
+  const contextOf = (caller: Caller, signal: AbortSignal, keyed?: KeyedCall, done?: () => void): CallContext => ({
+    deps,
+    state,
+    caller,
+    viewer: operatorViewer(caller.scopes, caller.patterns),
+    access,
+    signal,
+    async remember(unit: Unit, answer: unknown) {
+      if (keyed === undefined) return;
+      await rememberAnswer(unit.tx, keyed, answer, unit.now);
+      done?.();
+    },
+  });
+
+  const once = async (keyed: KeyedCall, work: () => Promise<Result<unknown>>): Promise<Result<unknown>> => {
+    const conflict = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
+      hint: "Use a new key for a new request; a key belongs to one token, one method and one set of params.",
+    });
+    const busy = underWay.get(keyed.key);
+    if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : conflict;
+    const answer = recallAnswer(access.db, keyed).then((known) => {
+      if (known === "conflict") return conflict;
+      return known === "none" ? work() : ok(known.answer);
+    });
+    underWay.set(keyed.key, { call: keyed, answer });
+    try {
+      return await answer;
+    } finally {
+      underWay.delete(keyed.key);
+    }
+  };
+
+  const run = async <M extends MethodName>(
+    caller: Caller,
+    name: M,
+    given: unknown,
+    signal: AbortSignal,
+  ): Promise<Answer> => {
+    const params = await checkParams(name, given);
+    if (!params.ok) return { result: params };
+    const method: Method<M> = HANDLERS[name];
+    const keyed = keyedCall(caller, name, params.value);
+    if (keyed === undefined) return { result: await method.handle(contextOf(caller, signal), params.value) };
+    let remembered = false;
+    const ctx = contextOf(caller, signal, keyed, () => {
+      remembered = true;
+    });
+    const result = await once(keyed, async () => {
+      const first = await method.handle(ctx, params.value);
+      if (first.ok && !remembered) await deps.engine.commit((unit) => ctx.remember(unit, first.value));
+      return first;
+    });
+    return result.ok && method.follow !== undefined
+      ? { result, later: method.follow(ctx, result.value) }
+      : { result };
+  };
+
+  return {
+    async call(caller, method, params, signal) {
+      const known = mayCall(caller, method);
+      return known.ok ? run(caller, known.value, params, signal) : { result: known };
+    },
+  };
+}
+
+function isSame(a: KeyedCall, b: KeyedCall): boolean {
+  return a.caller === b.caller && a.method === b.method && a.paramsHash === b.paramsHash;
+}
+
+function keyedCall(caller: Caller, method: MethodName, params: object): KeyedCall | undefined {
+  const { idempotencyKey: key, ...rest } = params as { idempotencyKey?: string };
+  if (key === undefined) return undefined;
+  const paramsHash = createHash("sha256").update(canonical(rest)).digest("hex");
+  return { key, caller: caller.id, method, paramsHash };
+}

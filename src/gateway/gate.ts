@@ -1,0 +1,27 @@
+// Owns the gate for what has a session's key but perhaps no row any more: events, runs, deliveries.
+// G1: the decision is `core/visibility`'s, from caller and key alone; a node has no access to any session.
+
+import { agentIdInKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import { type Access, decideAccess } from "../core/visibility.ts";
+import { accessRulesOf, operatorViewer } from "../flows/access.ts";
+import type { Caller } from "./auth.ts";
+
+/** Decisions remembered; one more begins anew. */
+const DECISIONS_MAX = 10_000;
+
+/** Whether the caller's token covers a session. An answer stays true for the life of a connection. */
+export function createGate(settings: Settings, caller: Caller, access: Access): (sessionKey: string) => boolean {
+  const decided = new Map<string, boolean>();
+  const viewer = operatorViewer(caller.scopes, caller.patterns);
+  const rules = accessRulesOf(settings);
+  return (key) => {
+    const known = decided.get(key);
+    if (known !== undefined) return known;
+    const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
+    const allowed = caller.role === "operator" && decideAccess(access, viewer, target, rules).allowed;
+    if (decided.size >= DECISIONS_MAX) decided.clear();
+    decided.set(key, allowed);
+    return allowed;
+  };
+}

@@ -1,0 +1,51 @@
+// Owns which requests are let in by their headers: the host that they name, and the page that sent them.
+// H1: a Host that is neither loopback nor configured is refused, so that no other name can be pointed at this gateway.
+// H2: a browser's Origin must be this very host or be configured; programs send none.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Settings } from "../core/settings.ts";
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const ANY_ADDRESS = ["0.0.0.0", "::", "[::]"];
+
+/** The name without its port, in lower case; undefined when it is none. */
+function nameOf(host: string): string | undefined {
+  const name = /^(\[[0-9a-f:.]+\]|[^:/\s@]+)(?::\d{1,5})?$/i.exec(host.trim())?.[1];
+  return name?.toLowerCase();
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") && !host.startsWith("[") && host.split(":").length > 2 ? `[${host}]` : host;
+}
+
+function originHost(origin: string): string | undefined {
+  try {
+    const { protocol, host } = new URL(origin);
+    return protocol === "http:" || protocol === "https:" ? host.toLowerCase() : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Decides from the headers of one request, or of a WebSocket's upgrade. */
+export function checkHeaders(
+  settings: Settings["gateway"],
+  headers: { host?: string | undefined; origin?: string | undefined },
+): Result<void> {
+  const { host: listens, allowedHosts, allowedOrigins } = settings;
+  const own = ANY_ADDRESS.includes(listens) ? [] : [bracketed(listens)];
+  const valid = [...LOOPBACK, ...own, ...allowedHosts.map(bracketed)].map((host) => nameOf(host));
+  const { host = "", origin } = headers;
+  const name = nameOf(host);
+  if (name === undefined || !valid.includes(name)) {
+    const shown = JSON.stringify(host.slice(0, 100));
+    return fail("missing_scope", `this gateway does not answer to the host name ${shown}`, {
+      hint: "Add it to gateway.allowedHosts if it is yours.",
+    });
+  }
+  if (origin === undefined) return ok(undefined);
+  if (allowedOrigins.includes(origin) || originHost(origin) === host.trim().toLowerCase()) return ok(undefined);
+  return fail("missing_scope", `pages of ${JSON.stringify(origin.slice(0, 100))} may not use this gateway`, {
+    hint: "Add the origin to gateway.allowedOrigins if it is yours.",
+  });
+}

@@ -1,0 +1,99 @@
+// Owns the plain HTTP routes beside the WebSocket: liveness, readiness, one tool call.
+// HT1: a body is refused by its size before it is parsed; what is refused for its headers is not read at all.
+// HT2: every answer is JSON, an error too.
+
+import type { HttpBindings } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { CODES, type Code, fail, type Failure } from "../core/errors.ts";
+import { unexpected, wireError } from "./answer.ts";
+import type { Authority, Caller } from "./auth.ts";
+import type { GatewayDeps } from "./call.ts";
+import type { Answer } from "./connection.ts";
+import { checkHeaders } from "./host.ts";
+import { storeAnswers } from "./methods/system.ts";
+import { isObject } from "./validate.ts";
+
+/** Bytes of a request's body. */
+const BODY_MAX_BYTES = 1024 * 1024;
+
+export interface HttpParts {
+  readonly deps: GatewayDeps;
+  readonly authority: Authority;
+  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+}
+
+type Env = { Bindings: HttpBindings };
+
+function refuse(c: Context, failure: Failure): Response {
+  const { retryAfterMs } = failure.details ?? {};
+  if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
+  if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
+  return c.json({ ok: false, error: wireError(failure) }, CODES[failure.code].http);
+}
+
+function bearer(c: Context): string | undefined {
+  return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
+}
+
+async function readBody(c: Context): Promise<unknown> {
+  try {
+    return await c.req.json();
+  } catch {
+    return undefined;
+  }
+}
+
+/** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */
+async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> {
+  const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
+  const admitted = parts.authority.admit(remote, { token: bearer(c) });
+  if (!admitted.ok) return refuse(c, admitted);
+  const body = await readBody(c);
+  if (!isObject(body)) return refuse(c, fail("invalid_argument", "the body must be one JSON object"));
+  const { tool, args, ...rest } = body;
+  const params = { name: tool, ...(args === undefined ? {} : { arguments: args }), ...rest };
+  const { result } = await parts.call(admitted.value, "tools.invoke", params, c.req.raw.signal);
+  if (!result.ok) return refuse(c, result);
+  const value = result.value as { status?: unknown; code?: unknown };
+  const failed = value.status === "error" || value.status === "forbidden";
+  // Only a tool that could not be called at all is an HTTP error; what a tool says is an answer.
+  const code = value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
+  return c.json({ ok: !failed, result: value }, code === undefined ? 200 : CODES[code].http);
+}
+
+export function createHttp(parts: HttpParts): Hono<Env> {
+  const { deps } = parts;
+  const app = new Hono<Env>();
+  app.use(async (c, next) => {
+    const allowed = checkHeaders(deps.settings.gateway, {
+      host: c.req.header("host"),
+      origin: c.req.header("origin"),
+    });
+    if (!allowed.ok) return refuse(c, allowed);
+    c.header("x-content-type-options", "nosniff");
+    c.header("cache-control", "no-store");
+    return next();
+  });
+  app.get("/healthz", (c) => c.json({ ok: true, status: "live" }));
+  app.get("/readyz", async (c) => {
+    const ready = deps.engine.accepting().ok && (await storeAnswers(deps));
+    return c.json({ ok: ready, status: ready ? "ready" : "not ready" }, ready ? 200 : 503);
+  });
+  const limit = bodyLimit({
+    maxSize: BODY_MAX_BYTES,
+    onError: (c) => refuse(c, fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`)),
+  });
+  app.post("/tools/invoke", limit, (c) => invokeTool(c, parts));
+  app.get("/", (c) => {
+    c.header("upgrade", "websocket");
+    const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";
+    return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
+  });
+  app.notFound((c) => {
+    const message = "not found; there are: the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke";
+    return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
+  });
+  app.onError((error, c) => refuse(c, unexpected(deps.world, error, `${c.req.method} ${c.req.path}`)));
+  return app;
+}

@@ -1,0 +1,175 @@
+// Owns the methods of programs: run an agent and hear how it ended, wait for a run, send a text to a person.
+// AG1: what a run is told to have ended as comes from its row, never from its text (I12).
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { isEnded, type Run } from "../../core/run.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import type { Route, Session } from "../../core/session.ts";
+import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
+import { findAgent } from "../../core/settings.ts";
+import { isSilent } from "../../core/turn-rules.ts";
+import { WEBCHAT } from "../../channels/webchat.ts";
+import { keyRulesOf, resolveSession } from "../../flows/access.ts";
+import { sendDirect } from "../../flows/direct.ts";
+import { sendText } from "../../flows/outbox.ts";
+import { getRun } from "../../store/runs.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+import { readImages } from "./attachments.ts";
+import { checkThinking, runTimeout } from "./chat.ts";
+import { splitModel } from "./session-row.ts";
+
+const WAIT_DEFAULT_MS = 30_000;
+const WAIT_MAX_MS = 86_400_000;
+
+/** The session that the params name: by key, by id, by label, by agent; by none of them the default agent's main one. */
+async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<Session>> {
+  const { sessionKey, sessionId, label, agentId } = params;
+  const resolve = (target: Parameters<typeof resolveSession>[3]) =>
+    resolveSession(ctx.access, ctx.viewer, "send", target);
+  const named = sessionKey ?? sessionId;
+  if (named !== undefined) return resolve({ sessionKey: named });
+  if (label !== undefined) return resolve({ label, ...(agentId === undefined ? {} : { agentId }) });
+  if (agentId === undefined) return resolve({ sessionKey: "main" });
+  const id = agentId.trim().toLowerCase();
+  const { settings } = ctx.deps;
+  if (!isAgentId(id) || findAgent(settings, id) === undefined) {
+    const ids = settings.agents.map((agent) => agent.id).join(", ");
+    return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
+  }
+  return resolve({ sessionKey: mainKeyOf(id, keyRulesOf(settings)) });
+}
+
+/** A channel that text can leave through; the protocol's `last` means the one used last. */
+function checkChannel(channel: string | undefined): Result<void> {
+  if (channel === undefined || channel === WEBCHAT || channel === "last") return ok(undefined);
+  const shown = JSON.stringify(channel.slice(0, 60));
+  return fail("channel_unknown", `no channel ${shown} is set up here; there is: ${WEBCHAT}`);
+}
+
+function routeOf(params: ParamsOf<"agent">, session: Session): { route?: Route } {
+  const asked = params.channel === WEBCHAT || (params.deliver === true && session.lastRoute === undefined);
+  return asked ? { route: { channel: WEBCHAT, to: session.key } } : {};
+}
+
+async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<unknown>> {
+  const { message, attachments, extraSystemPrompt, timeout, idempotencyKey } = params;
+  const images = readImages(attachments);
+  if (!images.ok) return images;
+  const thinking = checkThinking(params.thinking);
+  if (!thinking.ok) return thinking;
+  const channel = checkChannel(params.channel);
+  if (!channel.ok) return channel;
+  if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
+  const found = await targetOf(ctx, params);
+  if (!found.ok) return found;
+  const answer = ({ runId, acceptedAt, sessionKey }: Run) => ({
+    runId,
+    status: "accepted",
+    acceptedAt,
+    sessionKey,
+  });
+  const accepted = await sendDirect(ctx.deps, {
+    session: found.value,
+    text: message,
+    images: images.value,
+    runId: idempotencyKey,
+    ...thinking.value,
+    ...routeOf(params, found.value),
+    ...runTimeout(timeout === undefined ? undefined : timeout * 1000),
+    ...(extraSystemPrompt === undefined ? {} : { extraContext: extraSystemPrompt }),
+    remember: (unit, { run }) => ctx.remember(unit, answer(run)),
+  });
+  return accepted.ok ? ok(answer(accepted.value.run)) : accepted;
+}
+
+/** The end of the run in the protocol's words. Silence has no payloads. */
+function summaryOf(run: Run): Record<string, unknown> {
+  const { runId, state, startedAt, endedAt, usage } = run;
+  const text = run.reply === undefined || isSilent(run.reply) ? undefined : redactSecrets(run.reply);
+  const { modelProvider: provider, model } = splitModel(run.model ?? "");
+  const result = {
+    payloads: text === undefined ? [] : [{ text }],
+    ...(text === undefined ? {} : { text }),
+    meta: {
+      durationMs: (endedAt ?? 0) - (startedAt ?? endedAt ?? 0),
+      agentMeta: { sessionId: run.sessionId, provider, model, usage },
+    },
+  };
+  if (state === "ok") return { runId, status: "ok", summary: "completed", result };
+  return {
+    runId,
+    status: "error",
+    summary: redactSecrets(run.error ?? `the run ended: ${state}`),
+    runStatus: state,
+    ...(run.code === undefined ? {} : { code: run.code }),
+    result,
+  };
+}
+
+/** Waits as long as the caller is there: a run may take hours. */
+async function followRun(ctx: CallContext, answer: unknown): Promise<Result<unknown>> {
+  const runId = String((answer as { runId: unknown }).runId);
+  const { engine } = ctx.deps;
+  while (!ctx.signal.aborted) {
+    const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, ctx.signal);
+    if (run === undefined) return fail("run_not_found", `there is no run "${runId}" any more`);
+    if (isEnded(run.state)) return ok(summaryOf(run));
+  }
+  return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
+}
+
+const END_CODES = { ok: undefined, error: "run_failed", timeout: "run_timeout", aborted: "run_aborted" } as const;
+
+function waitAnswer(run: Run): Record<string, unknown> {
+  const { runId, state, startedAt, endedAt } = run;
+  const base = { runId, runStatus: state, startedAt, endedAt };
+  if (!isEnded(state)) return { ...base, status: "timeout" };
+  if (state === "ok") return { ...base, status: "ok" };
+  const error = redactSecrets(run.error ?? `the run ended: ${state}`);
+  return { ...base, status: "error", error, code: state === "error" ? (run.code ?? END_CODES.error) : END_CODES[state] };
+}
+
+async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<unknown>> {
+  const { runId, timeoutMs } = params;
+  const { engine, settings } = ctx.deps;
+  // The same answer for a run that isn't there and one that the token doesn't cover.
+  const missing = fail("run_not_found", `there is no run ${JSON.stringify(runId)}`);
+  const known = await getRun(ctx.access.db, runId);
+  if (known === undefined || !createGate(settings, ctx.caller, "status")(known.sessionKey)) return missing;
+  const waitMs = Math.min(timeoutMs ?? WAIT_DEFAULT_MS, WAIT_MAX_MS);
+  const run = await engine.waitForRun(runId, engine.now() + waitMs, ctx.signal);
+  return run === undefined ? missing : ok(waitAnswer(run));
+}
+
+async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<unknown>> {
+  const { to, message, sessionKey, accountId, threadId } = params;
+  const channel = checkChannel(params.channel);
+  if (!channel.ok) return channel;
+  if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
+  // On webchat the one to write to is a session: whoever has it open reads it.
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? to });
+  if (!found.ok) return found;
+  const session = found.value;
+  const answer = (id: string) => ({ messageId: id, channel: WEBCHAT, status: "queued", sessionKey: session.key });
+  const route: Route = {
+    channel: WEBCHAT,
+    to: session.key,
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(threadId === undefined ? {} : { threadId: String(threadId) }),
+  };
+  const sent = await sendText(ctx.deps, {
+    session,
+    route,
+    text: message,
+    remember: (unit, id) => ctx.remember(unit, answer(id)),
+  });
+  return sent.ok ? ok(answer(sent.value.id)) : sent;
+}
+
+export const agentMethods: Methods<"agent" | "agent.wait" | "send"> = {
+  agent: { handle: start, follow: followRun },
+  "agent.wait": { handle: wait },
+  send: { handle: send },
+};

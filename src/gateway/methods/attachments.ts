@@ -1,0 +1,42 @@
+// Owns the reading of attachments: pictures that go to the model with a message.
+// AT1: an attachment is taken whole or the request is refused: nothing is dropped silently.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import type { ImageBlock } from "../../core/message.ts";
+
+const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const DATA_URL = /^data:([^;,]+);base64,/;
+/** Bytes of one picture; providers take no larger ones. */
+const IMAGE_MAX_BYTES = 10 * 1024 * 1024;
+
+function image(attachment: Readonly<Record<string, unknown>>, where: string): Result<ImageBlock> {
+  const { content, data, mimeType } = attachment;
+  const given = content ?? data;
+  if (typeof given !== "string") return fail("invalid_argument", `${where}.content must be base64 text`);
+  const prefix = DATA_URL.exec(given.slice(0, 100));
+  const type = prefix?.[1] ?? mimeType;
+  if (typeof type !== "string" || !IMAGE_TYPES.includes(type)) {
+    const shown = JSON.stringify(type ?? null).slice(0, 60);
+    return fail("invalid_argument", `${where}.mimeType must be one of ${IMAGE_TYPES.join(", ")}, got ${shown}`);
+  }
+  const text = given.slice(prefix?.[0].length ?? 0);
+  if (text.length % 4 !== 0 || !BASE64.test(text)) {
+    return fail("invalid_argument", `${where}.content is not valid base64`);
+  }
+  if ((text.length / 4) * 3 > IMAGE_MAX_BYTES) {
+    return fail("too_large", `${where} is larger than ${IMAGE_MAX_BYTES} bytes`);
+  }
+  return ok({ type: "image", data: text, mimeType: type });
+}
+
+/** The pictures among a request's attachments; anything else is an error that names it. */
+export function readImages(attachments: readonly object[] | undefined): Result<ImageBlock[]> {
+  const images: ImageBlock[] = [];
+  for (const [index, attachment] of (attachments ?? []).entries()) {
+    const read = image(attachment as Record<string, unknown>, `attachments.${index}`);
+    if (!read.ok) return read;
+    images.push(read.value);
+  }
+  return ok(images);
+}

@@ -1,0 +1,115 @@
+// Owns the methods of a chat window: history, a message, a stop, an operator's note.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { cutHistory } from "../../core/history-cut.ts";
+import { redactMessage } from "../../core/redact.ts";
+import { defaultAgent, findAgent, THINKING_LEVELS } from "../../core/settings.ts";
+import { WEBCHAT } from "../../channels/webchat.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { sendDirect } from "../../flows/direct.ts";
+import { injectMessage } from "../../flows/lifecycle.ts";
+import { readHistory } from "../../store/transcripts.ts";
+import type { CallContext, Methods } from "../call.ts";
+import type { ParamsOf } from "../params.ts";
+import { readImages } from "./attachments.ts";
+
+const HISTORY_LIMIT_DEFAULT = 200;
+/** One answer of history: a client reads on with `before`. */
+const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
+const TEXT_MAX_CHARS = 1024 * 1024;
+
+/** A timeout a person can't have meant is no timeout. */
+const TIMEOUT_MAX_MS = 7 * 86_400_000;
+
+export function runTimeout(ms: number | undefined): { timeoutMs?: number } {
+  return ms === undefined ? {} : { timeoutMs: Math.min(ms, TIMEOUT_MAX_MS) };
+}
+
+export function checkThinking(thinking: string | undefined): Result<{ thinking?: string }> {
+  if (thinking === undefined) return ok({});
+  if (THINKING_LEVELS.some((level) => level === thinking)) return ok({ thinking });
+  const shown = JSON.stringify(thinking.slice(0, 40));
+  return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
+}
+
+async function history(ctx: CallContext, params: ParamsOf<"chat.history">): Promise<Result<unknown>> {
+  const { sessionKey, limit, before } = params;
+  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
+  if (!found.ok) return found;
+  const session = found.value;
+  const page = await readHistory(ctx.access.db, {
+    sessionId: session.sessionId,
+    limit: limit ?? HISTORY_LIMIT_DEFAULT,
+    includeTools: true,
+    ...(before === undefined ? {} : { before }),
+  });
+  if (!page.ok) return page;
+  const cut = cutHistory(page.value.messages.map(redactMessage), {
+    maxTextChars: TEXT_MAX_CHARS,
+    maxBytes: HISTORY_MAX_BYTES,
+  });
+  const dropped = cut.droppedMessages > 0 ? cut.messages[0]?.id : undefined;
+  const nextBefore = dropped ?? page.value.nextBefore;
+  const agent = findAgent(ctx.deps.settings, session.agentId) ?? defaultAgent(ctx.deps.settings);
+  return ok({
+    sessionKey: session.key,
+    sessionId: session.sessionId,
+    messages: cut.messages,
+    thinkingLevel: session.thinkingLevel ?? agent.thinking,
+    ...(nextBefore === undefined ? {} : { nextBefore }),
+  });
+}
+
+async function send(ctx: CallContext, params: ParamsOf<"chat.send">): Promise<Result<unknown>> {
+  const { sessionKey, message, attachments, timeoutMs, idempotencyKey } = params;
+  const images = readImages(attachments);
+  if (!images.ok) return images;
+  const thinking = checkThinking(params.thinking);
+  if (!thinking.ok) return thinking;
+  if (message.trim() === "" && images.value.length === 0) {
+    return fail("invalid_argument", "message must not be empty");
+  }
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+  if (!found.ok) return found;
+  const session = found.value;
+  const answer = { runId: idempotencyKey, status: "started" };
+  const accepted = await sendDirect(ctx.deps, {
+    session,
+    text: message,
+    images: images.value,
+    runId: idempotencyKey,
+    route: { channel: WEBCHAT, to: session.key },
+    ...thinking.value,
+    ...runTimeout(timeoutMs),
+    remember: (unit) => ctx.remember(unit, answer),
+  });
+  return accepted.ok ? ok(answer) : accepted;
+}
+
+async function abort(ctx: CallContext, params: ParamsOf<"chat.abort">): Promise<Result<unknown>> {
+  const { sessionKey, runId } = params;
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+  if (!found.ok) return found;
+  const { key } = found.value;
+  const ended = await ctx.deps.engine.abort({ sessionKey: key, ...(runId === undefined ? {} : { runId }) });
+  return ok({ ok: true, aborted: ended.aborted, runIds: ended.runIds });
+}
+
+async function inject(ctx: CallContext, params: ParamsOf<"chat.inject">): Promise<Result<unknown>> {
+  const { sessionKey, message, label, idempotencyKey } = params;
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+  if (!found.ok) return found;
+  const injected = await injectMessage(ctx.deps, found.value, {
+    message,
+    ...(label === undefined ? {} : { label }),
+    ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey }),
+  });
+  return injected.ok ? ok({ ok: true, runId: injected.value.run.runId, sessionKey: found.value.key }) : injected;
+}
+
+export const chatMethods: Methods<"chat.history" | "chat.send" | "chat.abort" | "chat.inject"> = {
+  "chat.history": { handle: history },
+  "chat.send": { handle: send },
+  "chat.abort": { handle: abort },
+  "chat.inject": { handle: inject },
+};

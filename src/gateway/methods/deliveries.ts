@@ -1,0 +1,92 @@
+// Owns the operator's view of the outbox.
+// DE1: a delivery is seen and settled only by those whose token covers its session (I9).
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import type { Unit } from "../../engine/unit.ts";
+import {
+  type Delivery,
+  type DeliveryState,
+  dismissDelivery,
+  getDelivery,
+  listDeliveries,
+  requeueDelivery,
+} from "../../store/deliveries.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+
+const LIMIT_DEFAULT = 100;
+const LIMIT_MAX = 1000;
+/** Pages of the outbox that are looked through for one page of the caller's; a cursor leads on from there. */
+const PAGES_MAX = 10;
+
+function row(delivery: Delivery) {
+  const { seq: _, text, error, ...rest } = delivery;
+  return { ...rest, text: redactSecrets(text), ...(error === undefined ? {} : { error: redactSecrets(error) }) };
+}
+
+async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Promise<Result<unknown>> {
+  const { state, sessionKey, includeDismissed } = params;
+  const covered = createGate(ctx.deps.settings, ctx.caller, "deliveries");
+  const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
+  const shown: Delivery[] = [];
+  let cursor = params.cursor;
+  for (let page = 0; page < PAGES_MAX && shown.length < limit; page++) {
+    const found = await listDeliveries(ctx.access.db, {
+      limit: limit - shown.length,
+      ...(state === undefined ? {} : { state: state as DeliveryState }),
+      ...(sessionKey === undefined ? {} : { sessionKey }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    for (const delivery of found.rows) {
+      if (!covered(delivery.sessionKey)) continue;
+      if (delivery.dismissedAt === undefined || includeDismissed === true) shown.push(delivery);
+    }
+    cursor = found.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return ok({
+    count: shown.length,
+    deliveries: shown.map(row),
+    ...(cursor === undefined ? {} : { nextCursor: cursor }),
+  });
+}
+
+/** Does something to a failed delivery that the caller may see. */
+async function settle(
+  ctx: CallContext,
+  id: string,
+  work: (unit: Unit) => Promise<boolean>,
+): Promise<Result<unknown>> {
+  const { engine, settings } = ctx.deps;
+  return engine.commit(async (unit): Promise<Result<unknown>> => {
+    const before = await getDelivery(unit.tx, id);
+    if (before === undefined || !createGate(settings, ctx.caller, "deliveries")(before.sessionKey)) {
+      return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
+    }
+    if (!(await work(unit))) {
+      const state = before.dismissedAt === undefined ? before.state : "dismissed";
+      return fail("delivery_state", `only a failed delivery can be retried or dismissed; this one is ${state}`);
+    }
+    const after = await getDelivery(unit.tx, id);
+    const answer = { ok: true, delivery: row(after ?? before) };
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}
+
+export const deliveryMethods: Methods<"deliveries.list" | "deliveries.retry" | "deliveries.dismiss"> = {
+  "deliveries.list": { handle: list },
+  "deliveries.retry": {
+    handle: (ctx, { id }) =>
+      settle(ctx, id, async (unit) => {
+        const again = await requeueDelivery(unit.tx, id, unit.now);
+        if (again) unit.after(() => ctx.deps.outbound.deliveryQueued());
+        return again;
+      }),
+  },
+  "deliveries.dismiss": {
+    handle: (ctx, { id }) => settle(ctx, id, (unit) => dismissDelivery(unit.tx, id, unit.now)),
+  },
+};

@@ -1,0 +1,73 @@
+// Owns a session as protocol clients see it: canonical keys, and the kinds of that protocol.
+
+import { redactSecrets } from "../../core/redact.ts";
+import type { Session } from "../../core/session.ts";
+import { channelOf } from "../../core/session-key.ts";
+import { defaultAgent, findAgent, type Settings } from "../../core/settings.ts";
+import type { ListedSession } from "../../flows/list.ts";
+
+/** `<provider>/<model>` in its two parts; the model's own name may hold slashes. */
+export function splitModel(model: string): { modelProvider: string; model: string } {
+  const slash = model.indexOf("/");
+  return { modelProvider: model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
+}
+
+/** The model that the session's next run gets. */
+export function modelOf(settings: Settings, session: Session): string {
+  const agent = findAgent(settings, session.agentId) ?? defaultAgent(settings);
+  return session.model ?? agent.model;
+}
+
+export function wireKind(session: Session): "direct" | "group" | "global" {
+  if (session.key === "global") return "global";
+  return session.kind === "group" ? "group" : "direct";
+}
+
+function masked(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : redactSecrets(text);
+}
+
+function routeFields(session: Session) {
+  const route = session.lastRoute;
+  if (route === undefined) return {};
+  return {
+    lastChannel: route.channel,
+    lastTo: route.to,
+    lastAccountId: route.accountId,
+    deliveryContext: route,
+  };
+}
+
+/** A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the JSON. */
+export function sessionRow(settings: Settings, session: Session) {
+  return {
+    key: session.key,
+    kind: wireKind(session),
+    /** What Parley itself calls the kind. */
+    sessionKind: session.kind,
+    channel: channelOf(session),
+    label: masked(session.label),
+    displayName: masked(session.displayName),
+    agentId: session.agentId,
+    createdAt: session.createdAt,
+    updatedAt: session.updatedAt,
+    archivedAt: session.archivedAt,
+    sessionId: session.sessionId,
+    ...splitModel(modelOf(settings, session)),
+    contextTokens: session.contextTokens,
+    inputTokens: session.inputTokens,
+    outputTokens: session.outputTokens,
+    totalTokens: session.totalTokens,
+    thinkingLevel: session.thinkingLevel,
+    verboseLevel: session.verboseLevel,
+    systemSent: session.systemSent,
+    abortedLastRun: session.abortedLastRun,
+    sendPolicy: session.sendPolicy,
+    ...routeFields(session),
+    spawnedBy: session.spawnedBy,
+  };
+}
+
+export function listedRow(settings: Settings, row: ListedSession) {
+  return { ...sessionRow(settings, row.session), state: row.state, queuedRuns: row.queuedRuns };
+}

@@ -1,0 +1,194 @@
+// Owns the methods about sessions: finding, making, changing, resetting, deleting them.
+// SE1: a session is named by key, id or label through `flows/access` only; what may be touched is decided there.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { textOf } from "../../core/message.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import type { Session } from "../../core/session.ts";
+import { defaultAgent, type Settings } from "../../core/settings.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
+import { type ListFilter, type ListedSession, listVisible } from "../../flows/list.ts";
+import { firstUserText, lastMessages } from "../../store/transcripts.ts";
+import { isSessionCursor } from "../../store/session-lists.ts";
+import type { CallContext, Methods } from "../call.ts";
+import type { ParamsOf } from "../params.ts";
+import { listedRow, sessionRow, splitModel } from "./session-row.ts";
+
+const LIST_LIMIT_DEFAULT = 200;
+const LIST_LIMIT_MAX = 1000;
+const TITLE_MAX_CHARS = 60;
+const PREVIEW_MAX_CHARS = 120;
+const PREVIEW_LIMIT_DEFAULT = 12;
+const PREVIEW_LIMIT_MAX = 50;
+const ITEM_CHARS_DEFAULT = 240;
+const ITEM_CHARS_MAX = 4_000;
+const MINUTE_MS = 60_000;
+
+/** One line of at most so many characters. */
+function line(text: string, charsMax: number): string {
+  const flat = redactSecrets(text).replaceAll(/\s+/g, " ").trim();
+  return flat.length <= charsMax ? flat : `${flat.slice(0, charsMax - 1).toWellFormed()}…`;
+}
+
+function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilter {
+  const { activeMinutes, kinds, agentId, search, label, spawnedBy, includeArchived, cursor } = params;
+  const { settings, world } = ctx.deps;
+  // The session `global` is a client's own wish, unless it is where everything happens.
+  const hideGlobal = params.includeGlobal !== true && settings.session.scope !== "global";
+  return {
+    limit: Math.min(params.limit ?? LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX),
+    ...(hideGlobal ? { excludeKeys: ["global"] } : {}),
+    ...(kinds === undefined ? {} : { kinds: kinds as ListFilter["kinds"] & object }),
+    ...(agentId === undefined ? {} : { agentId: agentId.trim().toLowerCase() }),
+    ...(search === undefined || search.trim() === "" ? {} : { search: search.trim() }),
+    ...(label === undefined ? {} : { label }),
+    ...(spawnedBy === undefined ? {} : { spawnedBy }),
+    ...(includeArchived === undefined ? {} : { includeArchived }),
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(activeMinutes === undefined
+      ? {}
+      : { activeSinceMs: Math.max(0, world.clock.now() - activeMinutes * MINUTE_MS) }),
+  };
+}
+
+/** Title and last message of a row, where they were asked for. */
+async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
+  const { db } = ctx.access;
+  const first = params.includeDerivedTitles === true ? await firstUserText(db, session.sessionId) : undefined;
+  const [last] =
+    params.includeLastMessage === true
+      ? await lastMessages(db, session.sessionId, 1, { includeTools: false })
+      : [];
+  return {
+    ...(first === undefined ? {} : { derivedTitle: line(first, TITLE_MAX_CHARS) }),
+    ...(last === undefined ? {} : { lastMessagePreview: line(textOf(last), PREVIEW_MAX_CHARS) }),
+  };
+}
+
+function listDefaults(ctx: CallContext) {
+  const { model } = defaultAgent(ctx.deps.settings);
+  const row = ctx.deps.models().find((one) => `${one.provider}/${one.id}` === model);
+  return { ...splitModel(model), contextTokens: row?.contextWindow ?? null };
+}
+
+async function list(ctx: CallContext, params: ParamsOf<"sessions.list">): Promise<Result<unknown>> {
+  if (params.cursor !== undefined && !isSessionCursor(params.cursor)) {
+    return fail("invalid_argument", "cursor is not one that sessions.list gave out");
+  }
+  const page = await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
+  const { settings, world } = ctx.deps;
+  const sessions = [];
+  for (const row of page.rows) {
+    sessions.push({ ...listedRow(settings, row), ...(await textsOf(ctx, params, row)) });
+  }
+  return ok({
+    ts: world.clock.now(),
+    path: settings.store.dir,
+    count: sessions.length,
+    defaults: listDefaults(ctx),
+    sessions,
+    ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+  });
+}
+
+async function resolve(ctx: CallContext, params: ParamsOf<"sessions.resolve">): Promise<Result<unknown>> {
+  const { key, sessionId, label, agentId, spawnedBy } = params;
+  const named = [key, sessionId, label].filter((name) => name !== undefined);
+  if (named.length !== 1) {
+    return fail("invalid_argument", `give exactly one of key, sessionId and label, got ${named.length}`);
+  }
+  const sessionKey = key ?? sessionId;
+  const found = await resolveSession(ctx.access, ctx.viewer, "list", {
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...(label === undefined ? {} : { label }),
+    ...(agentId === undefined || label === undefined ? {} : { agentId }),
+    ...(spawnedBy === undefined || label === undefined ? {} : { spawnedBy }),
+  });
+  if (!found.ok) return found;
+  const strange = fail("session_not_found", "no session matches");
+  if (sessionId !== undefined && found.value.sessionId !== sessionId.toLowerCase()) return strange;
+  if (spawnedBy !== undefined && found.value.spawnedBy !== spawnedBy) return strange;
+  return ok({ ok: true, key: found.value.key });
+}
+
+async function preview(ctx: CallContext, key: string, limit: number, charsMax: number) {
+  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: key });
+  if (!found.ok) return { key, status: "missing", items: [] };
+  const messages = await lastMessages(ctx.access.db, found.value.sessionId, limit, { includeTools: false });
+  const items = messages
+    .map((message) => ({ role: message.role, text: line(textOf(message), charsMax) }))
+    .filter((item) => item.text !== "");
+  return { key, status: items.length === 0 ? "empty" : "ok", items };
+}
+
+/** Finds the session that a change is about, and makes it. */
+async function change<T>(
+  ctx: CallContext,
+  key: string,
+  work: (session: Session, settings: Settings) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: key });
+  return found.ok ? work(found.value, ctx.deps.settings) : found;
+}
+
+type SessionMethodName =
+  | "sessions.list"
+  | "sessions.resolve"
+  | "sessions.create"
+  | "sessions.preview"
+  | "sessions.patch"
+  | "sessions.reset"
+  | "sessions.delete";
+
+export const sessionMethods: Methods<SessionMethodName> = {
+  "sessions.list": { handle: list },
+  "sessions.resolve": { handle: resolve },
+  "sessions.create": {
+    async handle(ctx, { agentId, label }) {
+      const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId });
+      const made = await createSession(ctx.deps, ctx.viewer, {
+        ...(agentId === undefined ? {} : { agentId }),
+        ...(label === undefined ? {} : { label }),
+        also: (unit, session) => ctx.remember(unit, answer(session)),
+      });
+      return made.ok ? ok(answer(made.value)) : made;
+    },
+  },
+  "sessions.preview": {
+    async handle(ctx, { keys, limit, maxChars }) {
+      const count = Math.min(limit ?? PREVIEW_LIMIT_DEFAULT, PREVIEW_LIMIT_MAX);
+      const charsMax = Math.min(maxChars ?? ITEM_CHARS_DEFAULT, ITEM_CHARS_MAX);
+      const previews = [];
+      for (const key of new Set(keys)) previews.push(await preview(ctx, key, count, charsMax));
+      return ok({ ts: ctx.deps.world.clock.now(), previews });
+    },
+  },
+  "sessions.patch": {
+    async handle(ctx, { key, idempotencyKey: _, ...request }) {
+      return change(ctx, key, async (session, settings) => {
+        const patched = await patchSession(ctx.deps, ctx.viewer, session, request);
+        if (!patched.ok) return patched;
+        const entry = sessionRow(settings, patched.value);
+        return ok({ ok: true, path: settings.store.dir, key: entry.key, entry });
+      });
+    },
+  },
+  "sessions.reset": {
+    handle: (ctx, { key }) =>
+      change(ctx, key, async (session, settings) => {
+        const after = await resetSession(ctx.deps, session);
+        if (!after.ok) return after;
+        const entry = sessionRow(settings, after.value);
+        return ok({ ok: true, key: entry.key, sessionId: entry.sessionId, entry });
+      }),
+  },
+  "sessions.delete": {
+    handle: (ctx, { key, deleteTranscript }) =>
+      change(ctx, key, async (session) => {
+        const request = deleteTranscript === undefined ? {} : { deleteTranscript };
+        const deleted = await deleteSession(ctx.deps, session, request);
+        return deleted.ok ? ok({ ok: true, key: deleted.value.key, deleted: true }) : deleted;
+      }),
+  },
+};

@@ -1,0 +1,91 @@
+// Owns what a client asks about the gateway itself: health, status, agents, models.
+// SY1: counts of work are told only to callers whose token covers every session (I9).
+
+import { ok } from "../../core/errors.ts";
+import { defaultAgent } from "../../core/settings.ts";
+import { hasScope } from "../../core/visibility.ts";
+import { WEBCHAT } from "../../channels/webchat.ts";
+import { countDeliveries } from "../../store/deliveries.ts";
+import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
+import type { Caller } from "../auth.ts";
+import { PROTOCOL_VERSIONS } from "../protocol.ts";
+
+/** Whether the store answers. */
+export async function storeAnswers(deps: GatewayDeps): Promise<boolean> {
+  try {
+    await deps.engine.store.db.selectFrom("sessions").select("key").limit(1).execute();
+    return true;
+  } catch (error) {
+    deps.world.log.error({ err: error }, "the store does not answer");
+    return false;
+  }
+}
+
+/** Whether the caller may know how much goes on in sessions of any key. */
+export function seesEverything(caller: Caller): boolean {
+  return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
+}
+
+async function workOf(deps: GatewayDeps) {
+  const [lanes, deliveries] = await Promise.all([
+    deps.engine.load(),
+    countDeliveries(deps.engine.store.db),
+  ]);
+  return { lanes, deliveries };
+}
+
+export async function health(deps: GatewayDeps, state: GatewayState, caller: Caller) {
+  const { settings, world, version } = deps;
+  const ts = world.clock.now();
+  const begun = world.clock.monotonic();
+  const storeOk = await storeAnswers(deps);
+  const accepting = deps.engine.accepting().ok;
+  return {
+    ok: storeOk && accepting,
+    ts,
+    version,
+    uptimeMs: ts - state.startedAt,
+    store: { kind: deps.engine.store.kind, ok: storeOk },
+    accepting,
+    channels: { [WEBCHAT]: { ok: true } },
+    defaultAgentId: defaultAgent(settings).id,
+    ...(storeOk && seesEverything(caller) ? await workOf(deps) : {}),
+    durationMs: Math.round(world.clock.monotonic() - begun),
+  };
+}
+
+async function status(ctx: CallContext) {
+  const { deps, state, caller } = ctx;
+  const all = seesEverything(caller) ? { connections: state.connected() } : {};
+  return {
+    ...(await health(deps, state, caller)),
+    ...all,
+    protocol: PROTOCOL_VERSIONS,
+    agents: deps.settings.agents.length,
+    models: deps.models().length,
+  };
+}
+
+export const systemMethods: Methods<"health" | "status" | "agents.list" | "models.list"> = {
+  health: {
+    handle: async (ctx) => ok(await health(ctx.deps, ctx.state, ctx.caller)),
+  },
+  status: {
+    handle: async (ctx) => ok(await status(ctx)),
+  },
+  "agents.list": {
+    async handle({ deps: { settings } }) {
+      const agents = settings.agents.map(({ id, name, default: isDefault, model }) => ({
+        id,
+        ...(name === undefined ? {} : { name }),
+        default: isDefault,
+        model,
+      }));
+      const { mainKey, scope } = settings.session;
+      return ok({ defaultId: defaultAgent(settings).id, mainKey, scope, agents });
+    },
+  },
+  "models.list": {
+    handle: async ({ deps }) => ok({ models: deps.models() }),
+  },
+};

@@ -1,0 +1,69 @@
+// Owns the methods about tools: which a session has, and a call in its name.
+// TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call takes.
+
+import { ok, type Result } from "../../core/errors.ts";
+import type { Session } from "../../core/session.ts";
+import { defaultAgent, findAgent } from "../../core/settings.ts";
+import type { Viewer } from "../../core/visibility.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { callTool, describeTools } from "../../tools/catalog.ts";
+import type { CallContext, Methods } from "../call.ts";
+
+async function actor(ctx: CallContext, sessionKey: string | undefined, access: "list" | "send") {
+  const found = await resolveSession(ctx.access, ctx.viewer, access, { sessionKey: sessionKey ?? "main" });
+  if (!found.ok) return found;
+  const { settings } = ctx.deps;
+  const agent = findAgent(settings, found.value.agentId) ?? defaultAgent(settings);
+  return ok({ session: found.value, agent, settings });
+}
+
+function actingAs(viewer: Viewer, session: Session): Viewer {
+  const as = { key: session.key, agentId: session.agentId, sandboxed: false };
+  return viewer.kind === "operator" ? { ...viewer, as } : viewer;
+}
+
+/** The tool's own result, as that session would get it. */
+export async function invoke(
+  ctx: CallContext,
+  call: { name: string; args: Record<string, unknown>; sessionKey?: string | undefined },
+): Promise<Result<Record<string, unknown>>> {
+  const found = await actor(ctx, call.sessionKey, "send");
+  if (!found.ok) return found;
+  const { session, agent, settings } = found.value;
+  const tool = {
+    settings,
+    db: ctx.access.db,
+    engine: ctx.deps.engine,
+    viewer: actingAs(ctx.viewer, session),
+    session,
+    agent,
+    signal: ctx.signal,
+  };
+  const callId = `operator:${ctx.deps.world.ids.uuid()}`;
+  return ok(await callTool(tool, { callId, attempt: 1, name: call.name, arguments: call.args }));
+}
+
+export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
+  "tools.catalog": {
+    async handle(ctx, { sessionKey }) {
+      const found = await actor(ctx, sessionKey, "list");
+      if (!found.ok) return found;
+      const all = describeTools(found.value);
+      const tools = all
+        .filter((tool) => tool.allowed)
+        .map(({ name, description, parameters }) => ({ name, description, parameters }));
+      const withheld = all
+        .filter((tool) => !tool.allowed)
+        .map(({ name, reason }) => ({ name, reason }));
+      return ok({ sessionKey: found.value.session.key, tools, withheld });
+    },
+  },
+  "tools.invoke": {
+    handle: (ctx, params) =>
+      invoke(ctx, {
+        name: params.name,
+        args: (params.arguments ?? params.args ?? {}) as Record<string, unknown>,
+        sessionKey: params.sessionKey,
+      }),
+  },
+};

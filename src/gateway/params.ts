@@ -1,0 +1,303 @@
+// Owns the list of methods: which scope each needs and which params it takes, as JSON Schema. Compiled on first use (`validate.ts`).
+// PA1: a method that isn't here doesn't exist; a param that is neither here nor in `ignored` is an error.
+// PA2: `ignored` are params of the OpenClaw method of that name that mean nothing here: taken, never read.
+
+import type { XStatic } from "typebox/schema";
+import { SESSION_KINDS } from "../core/session.ts";
+import type { TokenScope } from "../core/settings.ts";
+
+/** How a method treats `idempotencyKey`. `run`: required, and it is the run id too. */
+export type Idempotency = "none" | "optional" | "required" | "run";
+
+/** Characters of a key, id, label or name. */
+const NAME_MAX_CHARS = 512;
+/** Characters of a message to an agent or a person. */
+const MESSAGE_MAX_CHARS = 1024 * 1024;
+/** Characters of a run id that a client makes up. */
+const IDEMPOTENCY_KEY_MAX_CHARS = 200;
+const ATTACHMENTS_MAX = 16;
+const HISTORY_LIMIT_MAX = 1000;
+const PREVIEW_KEYS_MAX = 64;
+
+const flag = { type: "boolean" } as const;
+const name = { type: "string", minLength: 1, maxLength: NAME_MAX_CHARS } as const;
+const nameOrNull = { type: ["string", "null"], minLength: 1, maxLength: NAME_MAX_CHARS } as const;
+const message = { type: "string", minLength: 1, maxLength: MESSAGE_MAX_CHARS } as const;
+const anyObject = { type: "object" } as const;
+const idempotencyKey = { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX_CHARS } as const;
+const threadId = { type: ["string", "number"], maxLength: NAME_MAX_CHARS } as const;
+const attachments = { type: "array", items: anyObject, maxItems: ATTACHMENTS_MAX } as const;
+
+/** A whole number. Where a method has a most, it cuts to it: clients of the protocol send large numbers to say "all". */
+function count<const Least extends 0 | 1>(least: Least) {
+  return { type: "integer", minimum: least } as const;
+}
+
+function object<const P extends object, const R extends readonly (keyof P & string)[]>(
+  properties: P,
+  required: R,
+) {
+  return { type: "object", properties, required, additionalProperties: false } as const;
+}
+
+const NOTHING = object({}, []);
+const ONE_DELIVERY = object({ id: name, idempotencyKey }, ["id"]);
+
+const PATCH = object(
+  {
+    key: name,
+    label: nameOrNull,
+    thinkingLevel: nameOrNull,
+    verboseLevel: nameOrNull,
+    model: nameOrNull,
+    sendPolicy: { enum: ["allow", "deny", null] },
+    archived: flag,
+    idempotencyKey,
+  },
+  ["key"],
+);
+
+const SEND = object(
+  {
+    to: name,
+    message,
+    channel: name,
+    accountId: name,
+    threadId,
+    sessionKey: name,
+    idempotencyKey,
+  },
+  ["to", "message", "idempotencyKey"],
+);
+
+const CHAT_SEND = object(
+  {
+    sessionKey: name,
+    message: { type: "string", maxLength: MESSAGE_MAX_CHARS },
+    thinking: name,
+    deliver: flag,
+    attachments,
+    timeoutMs: count(0),
+    idempotencyKey,
+  },
+  ["sessionKey", "message", "idempotencyKey"],
+);
+
+const AGENT = object(
+  {
+    message,
+    sessionKey: name,
+    agentId: name,
+    sessionId: name,
+    to: name,
+    channel: name,
+    accountId: name,
+    threadId,
+    deliver: flag,
+    thinking: name,
+    timeout: count(0),
+    lane: name,
+    extraSystemPrompt: { type: "string", maxLength: MESSAGE_MAX_CHARS },
+    label: name,
+    spawnedBy: name,
+    attachments,
+    idempotencyKey,
+  },
+  ["message", "idempotencyKey"],
+);
+
+const LIST = object(
+  {
+    limit: count(1),
+    activeMinutes: count(1),
+    includeGlobal: flag,
+    includeUnknown: flag,
+    includeDerivedTitles: flag,
+    includeLastMessage: flag,
+    includeArchived: flag,
+    label: name,
+    spawnedBy: name,
+    agentId: name,
+    search: { type: "string", maxLength: NAME_MAX_CHARS },
+    kinds: { type: "array", items: { enum: SESSION_KINDS }, maxItems: SESSION_KINDS.length },
+    cursor: name,
+  },
+  [],
+);
+
+const words = { type: "array", items: { type: "string" } } as const;
+const said = { type: "string" } as const;
+
+function open<const P extends object, const R extends readonly (keyof P & string)[]>(properties: P, required: R) {
+  return { type: "object", properties, required } as const;
+}
+
+/** The params of `connect`, with room for what newer clients add. */
+export const CONNECT = open(
+  {
+    minProtocol: { type: "integer" },
+    maxProtocol: { type: "integer" },
+    client: open(
+      { id: name, version: said, platform: said, mode: said, displayName: said, instanceId: said },
+      ["id", "version", "platform", "mode"],
+    ),
+    role: said,
+    scopes: words,
+    auth: open({ token: said, deviceToken: said, password: said }, []),
+    device: open(
+      { id: name, publicKey: said, signature: said, signedAt: { type: "number" }, nonce: said },
+      ["id", "publicKey", "signature", "signedAt"],
+    ),
+  },
+  ["minProtocol", "maxProtocol", "client"],
+);
+
+interface MethodSpec {
+  readonly scope: TokenScope;
+  readonly idempotency: Idempotency;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly ignored: readonly string[];
+}
+
+const READ = "operator.read";
+const WRITE = "operator.write";
+const ADMIN = "operator.admin";
+
+export const METHODS = {
+  health: { scope: READ, idempotency: "none", params: NOTHING, ignored: ["probe"] },
+  status: { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
+  "agents.list": { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
+  "models.list": { scope: READ, idempotency: "none", params: NOTHING, ignored: ["view"] },
+  "sessions.list": { scope: READ, idempotency: "none", params: LIST, ignored: [] },
+  "sessions.resolve": {
+    scope: READ,
+    idempotency: "none",
+    params: object({ key: name, sessionId: name, label: name, agentId: name, spawnedBy: name }, []),
+    ignored: ["includeGlobal", "includeUnknown"],
+  },
+  "sessions.create": {
+    scope: WRITE,
+    idempotency: "required",
+    params: object({ agentId: name, label: name, idempotencyKey }, ["idempotencyKey"]),
+    ignored: ["key", "model", "envelope", "parentSessionKey", "task", "message"],
+  },
+  "sessions.preview": {
+    scope: READ,
+    idempotency: "none",
+    params: object(
+      {
+        keys: { type: "array", items: name, minItems: 1, maxItems: PREVIEW_KEYS_MAX },
+        limit: count(1),
+        maxChars: { type: "integer", minimum: 20 },
+      },
+      ["keys"],
+    ),
+    ignored: [],
+  },
+  "sessions.patch": {
+    scope: WRITE,
+    idempotency: "optional",
+    params: PATCH,
+    ignored: [
+      ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
+      ...["execSecurity", "execAsk", "execNode", "spawnedBy", "spawnedWorkspaceDir", "spawnDepth"],
+      ...["subagentRole", "subagentControlScope", "envelope", "groupActivation"],
+    ],
+  },
+  "sessions.reset": {
+    scope: ADMIN,
+    idempotency: "optional",
+    params: object({ key: name, idempotencyKey }, ["key"]),
+    ignored: ["reason"],
+  },
+  "sessions.delete": {
+    scope: ADMIN,
+    idempotency: "optional",
+    params: object({ key: name, deleteTranscript: flag, idempotencyKey }, ["key"]),
+    ignored: ["emitLifecycleHooks"],
+  },
+  "chat.history": {
+    scope: READ,
+    idempotency: "none",
+    params: object({ sessionKey: name, limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX }, before: name }, ["sessionKey"]),
+    ignored: ["maxChars"],
+  },
+  "chat.send": {
+    scope: WRITE,
+    idempotency: "run",
+    params: CHAT_SEND,
+    ignored: [
+      ...["sessionId", "fastMode", "originatingChannel", "originatingTo", "originatingAccountId"],
+      ...["originatingThreadId", "systemInputProvenance", "systemProvenanceReceipt"],
+    ],
+  },
+  "chat.abort": {
+    scope: WRITE,
+    idempotency: "optional",
+    params: object({ sessionKey: name, runId: name, idempotencyKey }, ["sessionKey"]),
+    ignored: [],
+  },
+  "chat.inject": {
+    scope: WRITE,
+    idempotency: "optional",
+    params: object({ sessionKey: name, message, label: name, idempotencyKey }, ["sessionKey", "message"]),
+    ignored: ["command", "interactive", "channelData"],
+  },
+  agent: {
+    scope: WRITE,
+    idempotency: "run",
+    params: AGENT,
+    ignored: [
+      ...["replyTo", "replyChannel", "replyAccountId", "groupId", "groupChannel", "groupSpace"],
+      ...["inputProvenance", "voiceWakeTrigger", "bestEffortDeliver"],
+    ],
+  },
+  "agent.wait": {
+    scope: READ,
+    idempotency: "none",
+    params: object({ runId: name, timeoutMs: count(0) }, ["runId"]),
+    ignored: [],
+  },
+  send: {
+    scope: WRITE,
+    idempotency: "required",
+    params: SEND,
+    ignored: ["mediaUrl", "mediaUrls", "gifPlayback", "agentId"],
+  },
+  "tools.catalog": {
+    scope: READ,
+    idempotency: "none",
+    params: object({ sessionKey: name }, []),
+    ignored: ["agentId", "includePlugins"],
+  },
+  "tools.invoke": {
+    scope: ADMIN,
+    idempotency: "optional",
+    params: object({ name, arguments: anyObject, args: anyObject, sessionKey: name, idempotencyKey }, ["name"]),
+    ignored: ["agentId", "confirm"],
+  },
+  "deliveries.list": {
+    scope: ADMIN,
+    idempotency: "none",
+    params: object(
+      {
+        state: { enum: ["pending", "sent", "failed", "skipped"] },
+        sessionKey: name,
+        includeDismissed: flag,
+        limit: count(1),
+        cursor: name,
+      },
+      [],
+    ),
+    ignored: [],
+  },
+  "deliveries.retry": { scope: ADMIN, idempotency: "optional", params: ONE_DELIVERY, ignored: [] },
+  "deliveries.dismiss": { scope: ADMIN, idempotency: "optional", params: ONE_DELIVERY, ignored: [] },
+} as const satisfies Record<string, MethodSpec>;
+
+export type MethodName = keyof typeof METHODS;
+export type ParamsOf<M extends MethodName> = XStatic<(typeof METHODS)[M]["params"]>;
+
+export function isMethod(text: string): text is MethodName {
+  return Object.hasOwn(METHODS, text);
+}

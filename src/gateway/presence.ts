@@ -1,0 +1,67 @@
+// Owns who is connected, as clients are told.
+// PR1: only callers whose token covers every session are told of others; everybody else sees itself.
+// PR2: changes are told at most once per interval, however many come and go.
+
+import type { Clock, Timer } from "../world.ts";
+import type { Member } from "./connection.ts";
+import type { PresenceEntry } from "./protocol.ts";
+
+const TELL_EVERY_MS = 1_000;
+
+export interface Presence {
+  /** Counts the changes so far. */
+  version(): number;
+  count(): number;
+  add(member: Member): void;
+  remove(member: Member): void;
+  /** Those that `member` may know of. */
+  seenBy(member: Member, seesAll: boolean): PresenceEntry[];
+  all(): PresenceEntry[];
+  close(): void;
+}
+
+function entryOf({ connId, params: { client } }: Member, ts: number): PresenceEntry {
+  return {
+    connId,
+    clientId: client.id,
+    version: client.version,
+    platform: client.platform,
+    mode: client.mode,
+    ts,
+    ...(client.displayName === undefined ? {} : { host: client.displayName }),
+    ...(client.instanceId === undefined ? {} : { instanceId: client.instanceId }),
+  };
+}
+
+export function createPresence(clock: Clock, changed: () => void): Presence {
+  const members = new Map<Member, PresenceEntry>();
+  let version = 0;
+  let toldAt = Number.NEGATIVE_INFINITY;
+  let timer: Timer | undefined;
+  const tell = (): void => {
+    timer = undefined;
+    toldAt = clock.now();
+    changed();
+  };
+  const note = (): void => {
+    version++;
+    const dueAt = toldAt + TELL_EVERY_MS;
+    if (timer === undefined) timer = clock.at(Math.max(dueAt, clock.now()), tell);
+  };
+  return {
+    version: () => version,
+    count: () => members.size,
+    add(member) {
+      members.set(member, entryOf(member, clock.now()));
+      note();
+    },
+    remove(member) {
+      if (members.delete(member)) note();
+    },
+    seenBy(member, seesAll) {
+      return seesAll ? [...members.values()] : [members.get(member) ?? entryOf(member, clock.now())];
+    },
+    all: () => [...members.values()],
+    close: () => timer?.cancel(),
+  };
+}

@@ -1,0 +1,226 @@
+// Owns what goes over the wire: frames, versions, limits, error codes, event payloads. The one file that a client must read;
+// the methods with their params are listed in `params.ts`, what they answer in `payloads.ts`.
+// P1: a frame is one JSON object in one text message; unknown frame types and binary messages are refused.
+// P2: names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
+
+import type { RpcCode } from "../core/errors.ts";
+import type { Usage } from "../core/message.ts";
+import type { EndedRunState, FlowStep } from "../core/run.ts";
+
+/** Versions that the gateway speaks, best last. They differ in nothing that Parley uses. */
+export const PROTOCOL_VERSIONS = [3, 4] as const;
+
+/** Bytes of one message from a peer that has connected. */
+export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
+/** Bytes that a peer may send in all before it has connected. */
+export const MAX_PAYLOAD_BEFORE_CONNECT_BYTES = 64 * 1024;
+/** The `connect` request has to be there this long after the socket opened. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+/** Requests of one connection that may be under way at once; more are refused with RATE_LIMITED. */
+export const PENDING_REQUESTS_MAX = 512;
+/** Name of the file in the store directory that holds a generated token. */
+export const TOKEN_FILE = "gateway-token";
+/** The port when none is configured. */
+export const DEFAULT_PORT = 7275;
+
+/** Why a socket is closed, as WebSocket close codes. */
+export const CLOSE = {
+  goingAway: 1001,
+  protocol: 1002,
+  unsupported: 1003,
+  policy: 1008,
+  tooBig: 1009,
+  tryAgain: 1013,
+} as const;
+
+export interface RequestFrame {
+  readonly type: "req";
+  readonly id: string;
+  readonly method: string;
+  readonly params?: unknown;
+}
+
+export interface WireError {
+  readonly code: RpcCode;
+  readonly message: string;
+  /** `code` is the finer code of `core/errors.ts`; the rest are facts of that failure. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly retryable?: boolean;
+  readonly retryAfterMs?: number;
+}
+
+export interface ResponseFrame {
+  readonly type: "res";
+  readonly id: string;
+  readonly ok: boolean;
+  readonly payload?: unknown;
+  readonly error?: WireError;
+}
+
+export interface EventFrame {
+  readonly type: "event";
+  readonly event: string;
+  readonly payload?: unknown;
+  /** Rises by one with each event of a connection; absent on `connect.challenge`. */
+  readonly seq?: number;
+  readonly stateVersion?: StateVersion;
+}
+
+export interface StateVersion {
+  readonly presence: number;
+  readonly health: number;
+}
+
+/** What a client says about itself; every string is taken. */
+export interface ClientInfo {
+  readonly id: string;
+  readonly version: string;
+  readonly platform: string;
+  readonly mode: string;
+  readonly displayName?: string;
+  readonly instanceId?: string;
+}
+
+/** Proof of a device key: an Ed25519 signature over the challenge (`auth.ts` says which text). */
+export interface DeviceProof {
+  /** SHA-256 of the raw public key, in hex. */
+  readonly id: string;
+  /** The raw 32 bytes in base64url, or PEM. */
+  readonly publicKey: string;
+  readonly signature: string;
+  readonly signedAt: number;
+  readonly nonce?: string;
+}
+
+export interface ConnectParams {
+  readonly minProtocol: number;
+  readonly maxProtocol: number;
+  readonly client: ClientInfo;
+  /** Default: the token's. */
+  readonly role?: string;
+  /** Default: all of the token's. Never gives more than the token has. */
+  readonly scopes?: readonly string[];
+  readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
+  readonly device?: DeviceProof;
+}
+
+export interface HelloOk {
+  readonly type: "hello-ok";
+  readonly protocol: number;
+  readonly server: { readonly version: string; readonly host: string; readonly connId: string };
+  readonly features: { readonly methods: readonly string[]; readonly events: readonly string[] };
+  readonly snapshot: {
+    readonly presence: readonly PresenceEntry[];
+    readonly health: unknown;
+    readonly stateVersion: StateVersion;
+    readonly uptimeMs: number;
+    readonly configPath?: string;
+    readonly stateDir?: string;
+    readonly sessionDefaults: {
+      readonly defaultAgentId: string;
+      readonly mainKey: string;
+      readonly mainSessionKey: string;
+      readonly scope: string;
+    };
+  };
+  readonly policy: {
+    readonly maxPayload: number;
+    readonly maxBufferedBytes: number;
+    readonly tickIntervalMs: number;
+  };
+  /** What this connection may do; `deviceToken` only when a device proved itself. */
+  readonly auth: { readonly deviceToken?: string; readonly role: string; readonly scopes: readonly string[] };
+}
+
+export interface PresenceEntry {
+  readonly connId: string;
+  readonly clientId: string;
+  readonly version: string;
+  readonly platform: string;
+  readonly mode: string;
+  readonly host?: string;
+  readonly instanceId?: string;
+  readonly ts: number;
+}
+
+/** Events that a connection may get, with `connect.challenge` before all of them. */
+export const EVENTS = ["chat", "agent", "sessions", "presence", "health", "tick", "shutdown"] as const;
+export type EventName = (typeof EVENTS)[number];
+
+/** A message as a chat event carries it. */
+export interface ChatMessage {
+  readonly role: "assistant";
+  readonly content: readonly { readonly type: "text"; readonly text: string }[];
+  readonly timestamp: number;
+}
+
+export interface ChatEvent {
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** Rises within a run, also when a resumed run starts its text again. */
+  readonly seq: number;
+  readonly state: "delta" | "final" | "aborted" | "error";
+  /** In a delta the whole text so far: clients replace. Absent in the final event of a silent run. */
+  readonly message?: ChatMessage;
+  readonly errorMessage?: string;
+  /** The finer code of an error, as in `core/errors.ts`. */
+  readonly code?: string;
+  readonly usage?: Usage;
+  readonly stopReason?: string;
+}
+
+interface AgentEventBase {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly seq: number;
+  readonly ts: number;
+}
+
+export interface LifecycleData {
+  readonly phase: "start" | "end" | "error";
+  readonly chainId: string;
+  readonly flowStep?: FlowStep;
+  readonly startedAt?: number;
+  readonly endedAt?: number;
+  readonly state?: EndedRunState;
+  readonly code?: string;
+  readonly error?: string;
+}
+
+export interface ToolData {
+  readonly phase: "start" | "result";
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly args?: unknown;
+  readonly isError?: boolean;
+  readonly result?: string;
+}
+
+export interface FlowData {
+  readonly flowId: string;
+  readonly step: FlowStep | "ended";
+  readonly from: string;
+  readonly to: string;
+  readonly turn: number;
+  readonly turnsMax: number;
+  readonly text: string;
+  readonly reason?: string;
+}
+
+export type AgentEvent = AgentEventBase &
+  (
+    | { readonly stream: "lifecycle"; readonly data: LifecycleData }
+    | { readonly stream: "assistant"; readonly data: { readonly text: string } }
+    | { readonly stream: "tool"; readonly data: ToolData }
+    | { readonly stream: "flow"; readonly data: FlowData }
+  );
+
+export interface SessionsEvent {
+  readonly key: string;
+  readonly change: "created" | "updated" | "reset" | "deleted" | "state";
+}
+
+export interface ShutdownEvent {
+  readonly reason: string;
+  readonly restartExpectedMs?: number;
+}

@@ -1,0 +1,261 @@
+// Owns the one port: an HTTP server, the WebSocket on it, the connections, the tick, and the planned stop.
+// S1: nothing is listened on before everything behind it is ready; `close` tells every client before it ends.
+// S2: headers are judged before a socket is upgraded; sockets that have not connected are few.
+// S3: work that the connections do together (ticks, presence) is bounded by time, not by how many come and go.
+
+import type { IncomingMessage, Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { getRequestListener } from "@hono/node-server";
+import { type WebSocket, WebSocketServer } from "ws";
+import { CODES, fail, type Failure } from "../core/errors.ts";
+import { mainKeyOf } from "../core/session-key.ts";
+import { defaultAgent, type TokenSettings } from "../core/settings.ts";
+import { keyRulesOf } from "../flows/access.ts";
+import type { Timer } from "../world.ts";
+import { wireError } from "./answer.ts";
+import { type Caller, createAuthority } from "./auth.ts";
+import type { GatewayDeps, GatewayState } from "./call.ts";
+import { Connection, type ConnectionParts, type Member } from "./connection.ts";
+import { createDispatcher } from "./dispatch.ts";
+import { createFanout, type Fanout } from "./fanout.ts";
+import { checkHeaders } from "./host.ts";
+import { createHttp } from "./http.ts";
+import { health, seesEverything } from "./methods/system.ts";
+import { encodeEvent } from "./outlet.ts";
+import { METHODS } from "./params.ts";
+import { createPresence } from "./presence.ts";
+import { CLOSE, EVENTS, type HelloOk, MAX_PAYLOAD_BYTES, type ShutdownEvent } from "./protocol.ts";
+
+/** Sockets that are open and have not said hello; more are refused. */
+const STRANGERS_MAX = 128;
+const CONNECTIONS_MAX = 2_000;
+/** Ticks between two `health` events. */
+const HEALTH_EVERY_TICKS = 4;
+/** How long a planned stop waits for clients to close. */
+const CLOSE_WAIT_MS = 500;
+
+export interface Gateway {
+  readonly port: number;
+  /** Tells the clients, refuses new ones, and closes. `runs` go on until the engine stops. */
+  close(shutdown?: ShutdownEvent): Promise<void>;
+}
+
+class GatewayServer implements Gateway {
+  readonly #deps: GatewayDeps;
+  readonly #http: Server;
+  readonly #sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_PAYLOAD_BYTES,
+    perMessageDeflate: false,
+    clientTracking: false,
+  });
+  readonly #fanout: Fanout;
+  readonly #presence: ReturnType<typeof createPresence>;
+  readonly #state: GatewayState;
+  readonly #parts: ConnectionParts;
+  readonly #open = new Set<Connection>();
+  #strangers = 0;
+  #ticks = 0;
+  #tickTimer: Timer | undefined;
+  #closing = false;
+
+  constructor(deps: GatewayDeps, makeHttp: (listener: ReturnType<typeof getRequestListener>) => Server) {
+    const { settings, world, engine } = deps;
+    const { clock } = world;
+    this.#deps = deps;
+    this.#fanout = createFanout({ bus: engine.bus, clock, settings });
+    this.#presence = createPresence(clock, () => this.#tellPresence());
+    this.#state = { startedAt: clock.now(), connected: () => this.#presence.count() };
+    const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
+    const authority = createAuthority(clock, [main, ...settings.gateway.tokens]);
+    const { call } = createDispatcher(deps, this.#state);
+    const app = createHttp({ deps, authority, call });
+    this.#http = makeHttp(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+    this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
+    this.#parts = {
+      world,
+      authority,
+      maxBufferedBytes: settings.gateway.maxBufferedBytes,
+      call,
+      hello: (member) => this.#hello(member),
+      join: (member) => this.#join(member),
+    };
+  }
+
+  get port(): number {
+    return (this.#http.address() as AddressInfo).port;
+  }
+
+  async listen(): Promise<void> {
+    const { host, port } = this.#deps.settings.gateway;
+    await new Promise<void>((resolve, reject) => {
+      this.#http.once("error", reject);
+      this.#http.listen(port, host, () => {
+        this.#http.off("error", reject);
+        resolve();
+      });
+    });
+    this.#http.on("error", (error) => this.#deps.world.log.error({ err: error }, "the HTTP server failed"));
+    this.#scheduleTick();
+  }
+
+  async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    this.#tickTimer?.cancel();
+    this.#presence.close();
+    this.#fanout.broadcast(encodeEvent("shutdown", shutdown));
+    const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
+    for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason, CLOSE_WAIT_MS);
+    this.#fanout.close();
+    this.#http.closeIdleConnections();
+    const { clock } = this.#deps.world;
+    const cutOff = clock.at(clock.now() + CLOSE_WAIT_MS, () => this.#http.closeAllConnections());
+    await closed;
+    cutOff.cancel();
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Without a listener a reset from the peer would end the process.
+    socket.on("error", () => socket.destroy());
+    const refused = this.#refusal(request);
+    if (refused !== undefined) return refuseUpgrade(socket, refused);
+    this.#sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
+  }
+
+  #refusal(request: IncomingMessage): Failure | undefined {
+    if (this.#closing) return fail("shutting_down", "the gateway is stopping");
+    const { host, origin } = request.headers;
+    const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
+    if (!allowed.ok) return allowed;
+    const [path] = (request.url ?? "/").split("?");
+    if (path !== "/") return fail("unknown_method", "the WebSocket is at /");
+    const full = this.#strangers >= STRANGERS_MAX || this.#open.size >= CONNECTIONS_MAX;
+    return full ? fail("rate_limited", "too many connections; try again in a moment") : undefined;
+  }
+
+  #accept(ws: WebSocket, request: IncomingMessage, stream: Duplex): void {
+    let stranger = true;
+    this.#strangers++;
+    const known = (): void => {
+      if (stranger) this.#strangers--;
+      stranger = false;
+    };
+    const parts: ConnectionParts = {
+      ...this.#parts,
+      join: (member) => {
+        known();
+        return this.#parts.join(member);
+      },
+    };
+    const connection = new Connection(parts, {
+      socket: ws,
+      remote: request.socket.remoteAddress ?? "unknown",
+      countBytes(count) {
+        const onData = (piece: Buffer): void => count(piece.length);
+        stream.on("data", onData);
+        return () => stream.off("data", onData);
+      },
+    });
+    this.#open.add(connection);
+    ws.once("close", () => {
+      known();
+      this.#open.delete(connection);
+    });
+  }
+
+  #join(member: Member): () => void {
+    this.#presence.add(member);
+    const stop = this.#fanout.add(member);
+    return () => {
+      stop();
+      this.#presence.remove(member);
+    };
+  }
+
+  async #hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">> {
+    const { settings, version, configPath, hostName } = this.#deps;
+    const { gateway, session } = settings;
+    const agentId = defaultAgent(settings).id;
+    const all = seesEverything(member.caller);
+    return {
+      server: { version, host: hostName ?? gateway.host, connId: member.connId },
+      features: { methods: member.caller.role === "node" ? [] : Object.keys(METHODS), events: EVENTS },
+      snapshot: {
+        presence: this.#presence.seenBy(member, all),
+        health: await health(this.#deps, this.#state, member.caller),
+        stateVersion: this.#stateVersion(),
+        uptimeMs: this.#deps.world.clock.now() - this.#state.startedAt,
+        ...(all && configPath !== undefined ? { configPath } : {}),
+        ...(all ? { stateDir: settings.store.dir } : {}),
+        sessionDefaults: {
+          defaultAgentId: agentId,
+          mainKey: session.mainKey,
+          mainSessionKey: mainKeyOf(agentId, keyRulesOf(settings)),
+          scope: session.scope,
+        },
+      },
+      policy: {
+        maxPayload: MAX_PAYLOAD_BYTES,
+        maxBufferedBytes: gateway.maxBufferedBytes,
+        tickIntervalMs: gateway.tickIntervalMs,
+      },
+    };
+  }
+
+  #stateVersion() {
+    return { presence: this.#presence.version(), health: Math.floor(this.#ticks / HEALTH_EVERY_TICKS) };
+  }
+
+  #tellPresence(): void {
+    const stateVersion = this.#stateVersion();
+    const event = encodeEvent("presence", { presence: this.#presence.all() }, { stateVersion, replaces: "presence" });
+    this.#fanout.broadcast(event, seesEverything);
+  }
+
+  #scheduleTick(): void {
+    const { clock } = this.#deps.world;
+    const { tickIntervalMs } = this.#deps.settings.gateway;
+    this.#tickTimer = clock.at(clock.now() + tickIntervalMs, () => this.#tick());
+  }
+
+  #tick(): void {
+    this.#ticks++;
+    this.#fanout.broadcast(encodeEvent("tick", { ts: this.#deps.world.clock.now() }, { replaces: "tick" }));
+    if (this.#ticks % HEALTH_EVERY_TICKS === 0) void this.#tellHealth();
+    this.#scheduleTick();
+  }
+
+  async #tellHealth(): Promise<void> {
+    const anybody: Caller = { id: "", role: "operator", scopes: ["operator.read"] };
+    try {
+      const payload = await health(this.#deps, this.#state, anybody);
+      const stateVersion = this.#stateVersion();
+      this.#fanout.broadcast(encodeEvent("health", payload, { stateVersion, replaces: "health" }), seesEverything);
+    } catch (error) {
+      this.#deps.world.log.error({ err: error }, "health could not be told");
+    }
+  }
+}
+
+/** Refuses before the upgrade, over plain HTTP: no frame has been spoken yet. */
+function refuseUpgrade(socket: Duplex, failure: Failure): void {
+  const body = JSON.stringify({ ok: false, error: wireError(failure) });
+  const { http } = CODES[failure.code];
+  const head = [
+    `HTTP/1.1 ${http} Refused`,
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** Starts to listen. Rejects when the port can't be had. */
+export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
+  const { createServer } = await import("node:http");
+  const server = new GatewayServer(deps, (listener) => createServer(listener));
+  await server.listen();
+  return server;
+}

@@ -1,0 +1,173 @@
+// Owns the check of a method's params, in words that a person can act on.
+// V1: every unknown param is named, with the nearest valid name; every wrong one says what was expected and what came.
+// V2: what comes out holds only params that the method reads: no ignored ones, no inherited names.
+// V3: depth is bounded before anything walks the value recursively.
+
+import type { Validator } from "typebox/schema";
+import { fail, ok, type Failure, type Result } from "../core/errors.ts";
+import { nearestName } from "../tools/arguments.ts";
+import { CONNECT, METHODS, type MethodName, type ParamsOf } from "./params.ts";
+import type { ConnectParams } from "./protocol.ts";
+
+/** Levels of arrays and objects in the params of a request. */
+const DEPTH_MAX = 64;
+/** Problems that are told at once; more help nobody. */
+const PROBLEMS_SHOWN_MAX = 8;
+const SHOWN_MAX_CHARS = 60;
+
+type Problem = ReturnType<Validator["Errors"]>[1][number];
+
+/** Compiled schemas, made when first used: compiling all of them would cost the start. */
+const validators = new Map<string, Validator>();
+
+type RequestName = MethodName | "connect";
+
+function schemaOf(name: RequestName) {
+  return name === "connect" ? CONNECT : METHODS[name].params;
+}
+
+async function validatorOf(name: RequestName): Promise<Validator> {
+  const known = validators.get(name);
+  if (known !== undefined) return known;
+  const { Compile } = await import("typebox/schema");
+  const made = Compile(schemaOf(name)) as Validator;
+  validators.set(name, made);
+  return made;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function described(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return "an object";
+  if (typeof value !== "string") return `the ${typeof value} ${String(value)}`;
+  const text = value.length > SHOWN_MAX_CHARS ? `${value.slice(0, SHOWN_MAX_CHARS)}…` : value;
+  return value.length > SHOWN_MAX_CHARS ? `a string of ${value.length} characters` : JSON.stringify(text);
+}
+
+/** True when the value has more levels than any method needs. Walks with a list of its own, never by recursion. */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) return true;
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== "object" || item === null) continue;
+      for (const inner of Object.values(item)) if (typeof inner === "object" && inner !== null) next.push(inner);
+    }
+    level = next;
+  }
+  return false;
+}
+
+function valueAt(params: unknown, path: readonly string[]): unknown {
+  let at: unknown = params;
+  for (const step of path) at = typeof at === "object" && at !== null ? Reflect.get(at, step) : undefined;
+  return at;
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  integer: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  null: "null",
+};
+
+function expectation(problem: Problem): string | undefined {
+  switch (problem.keyword) {
+    case "type": {
+      const types = [problem.params.type].flat().map((type) => KINDS[type] ?? type);
+      return types.join(" or ");
+    }
+    case "enum":
+      return `one of ${problem.params.allowedValues.map((value) => JSON.stringify(value)).join(", ")}`;
+    case "minimum":
+      return `at least ${problem.params.limit}`;
+    case "maximum":
+      return `at most ${problem.params.limit}`;
+    case "minLength":
+      return "not empty";
+    case "maxLength":
+      return `at most ${problem.params.limit} characters`;
+    case "minItems":
+      return "a list of at least one";
+    case "maxItems":
+      return `a list of at most ${problem.params.limit}`;
+    default:
+      return undefined;
+  }
+}
+
+function sentence(problem: Problem, params: unknown): string[] {
+  if (problem.keyword === "required") {
+    return problem.params.requiredProperties.map((missing) => `${missing} is required`);
+  }
+  const expected = expectation(problem);
+  const path = problem.instancePath.split("/").slice(1);
+  if (expected === undefined) return [`${path.join(".") || "params"}: ${problem.message}`];
+  const where = path.length === 0 ? "params" : path.join(".");
+  return [`${where} must be ${expected}, got ${described(valueAt(params, path))}`];
+}
+
+function unknownParams(method: MethodName, params: object): string[] {
+  const valid = Object.keys(METHODS[method].params.properties);
+  const ignored: readonly string[] = METHODS[method].ignored;
+  return Object.keys(params)
+    .filter((param) => !valid.includes(param) && !ignored.includes(param))
+    .map((param) => {
+      const nearest = nearestName(param, valid);
+      const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+      return `unknown param ${described(param)}${meant}`;
+    });
+}
+
+function refuse(method: RequestName, code: "invalid_argument" | "unknown_argument", problems: string[]): Failure {
+  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
+  const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : "";
+  const names = Object.keys(schemaOf(method).properties);
+  const takes = names.length === 0 ? `${method} takes no params` : `${method} takes: ${names.join(", ")}`;
+  return fail(code, `invalid params for ${method}: ${shown.join("; ")}${more}`, {
+    hint: takes,
+    details: { problems: shown },
+  });
+}
+
+/** What is wrong before the schema is asked. */
+function refuseShape(name: RequestName, params: unknown): Failure | undefined {
+  if (!isObject(params)) {
+    return refuse(name, "invalid_argument", [`params must be an object, got ${described(params)}`]);
+  }
+  if (!isTooDeep(params)) return undefined;
+  return refuse(name, "invalid_argument", [`params have more than ${DEPTH_MAX} levels`]);
+}
+
+async function checkSchema(name: RequestName, params: object): Promise<Failure | undefined> {
+  const validator = await validatorOf(name);
+  if (validator.Check(params)) return undefined;
+  const [, errors] = validator.Errors(params);
+  return refuse(name, "invalid_argument", [...new Set(errors.flatMap((error) => sentence(error, params)))]);
+}
+
+/** The params that `method` reads, when they fit its schema. Absent params are an empty object. */
+export async function checkParams<M extends MethodName>(method: M, given: unknown): Promise<Result<ParamsOf<M>>> {
+  const params = given ?? {};
+  const wrong = refuseShape(method, params);
+  if (wrong !== undefined) return wrong;
+  const unknown = unknownParams(method, params);
+  if (unknown.length > 0) return refuse(method, "unknown_argument", unknown);
+  const ignored: readonly string[] = METHODS[method].ignored;
+  const read = Object.fromEntries(Object.entries(params).filter(([param]) => !ignored.includes(param)));
+  return (await checkSchema(method, read)) ?? ok(read as ParamsOf<M>);
+}
+
+/** The params of `connect`. Unknown ones are left alone: newer clients may connect. */
+export async function checkConnect(params: unknown): Promise<Result<ConnectParams>> {
+  const wrong = refuseShape("connect", params) ?? (await checkSchema("connect", params as object));
+  return wrong ?? ok(params as ConnectParams);
+}

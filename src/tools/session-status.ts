@@ -1,0 +1,144 @@
+// Owns the tool `session_status`: what one session or one run is doing, and what it has cost.
+
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { redactSecrets } from "../core/redact.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { modelOf, thinkingOf } from "../core/settings.ts";
+import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
+import { type Flow, openFlowsOf } from "../store/flows.ts";
+import { type UsageSum, usageOf } from "../store/ledger.ts";
+import { countAhead, getRun, listRuns } from "../store/runs.ts";
+import { activityOf, getSession } from "../store/sessions.ts";
+import { textArgument } from "./arguments.ts";
+import { KEY_CHARS_MAX } from "./sessions-history.ts";
+import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+
+const RUN_ID_CHARS_MAX = 200;
+/** Unfinished runs that are named; `queuedRuns` counts all. */
+const RUNS_SHOWN_MAX = 20;
+const FLOWS_SHOWN_MAX = 20;
+const ACTIVE = ["queued", "running", "waiting"] as const;
+
+export const sessionStatus: Tool = {
+  spec: {
+    name: "session_status",
+    description:
+      "What a session is doing: state, model, usage and cost, waiting messages, open conversations. " +
+      "Default: your own session. With runId: how one run stands or ended.",
+    parameters: {
+      type: "object",
+      properties: {
+        sessionKey: { type: "string", description: "Key or session id. Default: your own session." },
+        runId: { type: "string", description: "Instead: a run id, as sessions_send gave it." },
+      },
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  async execute(ctx, args) {
+    const runId = textArgument(args, "runId", RUN_ID_CHARS_MAX);
+    if (!runId.ok) return toolFailure(runId);
+    const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
+    if (!sessionKey.ok) return toolFailure(sessionKey);
+    if (runId.value !== undefined && sessionKey.value !== undefined) {
+      return toolFailure(fail("invalid_argument", "give sessionKey or runId, not both"));
+    }
+    if (runId.value !== undefined) {
+      const run = await visibleRun(ctx, runId.value);
+      return run.ok ? runStatus(ctx, run.value) : toolFailure(run);
+    }
+    const wanted = sessionKey.value ?? ctx.session.sessionId;
+    const found = await resolveSession(ctx, ctx.viewer, "status", { sessionKey: wanted });
+    return found.ok ? sessionReport(ctx, found.value) : toolFailure(found);
+  },
+};
+
+/** A run is as visible as its session; what can't be seen is answered like what isn't there. */
+async function visibleRun(ctx: ToolContext, runId: string): Promise<Result<Run>> {
+  const run = await getRun(ctx.db, runId);
+  const session = run && (await getSession(ctx.db, run.sessionKey));
+  const seen = session !== undefined && (await openGate(ctx, ctx.viewer).admits("status", session));
+  if (run !== undefined && seen) return ok(run);
+  const hint = "sessions_send gives run ids; session_status of a session names its unfinished runs.";
+  if (run === undefined && viewerScope(ctx, ctx.viewer).all)
+    return fail("run_not_found", `no run ${JSON.stringify(runId)}`, { hint });
+  return fail("not_visible", `no run ${JSON.stringify(runId)} is visible to you`, { hint });
+}
+
+async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
+  const queuedBehind = run.state === "queued" ? { queuedBehind: await countAhead(ctx.db, run) } : {};
+  return {
+    runId: run.runId,
+    sessionKey: shownKey(ctx, ctx.viewer, run.sessionKey),
+    agentId: run.agentId,
+    state: run.state,
+    ...queuedBehind,
+    acceptedAt: run.acceptedAt,
+    ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
+    ...(run.endedAt === undefined ? {} : { endedAt: run.endedAt }),
+    ...(run.model === undefined ? {} : { model: run.model }),
+    ...(run.reply === undefined ? {} : { reply: redactSecrets(run.reply) }),
+    ...(run.code === undefined ? {} : { code: run.code }),
+    ...(run.error === undefined ? {} : { error: redactSecrets(run.error) }),
+    usage: tokensOf(run.usage),
+    cost: run.usage.cost.total,
+    chainId: run.chainId,
+    hop: run.hop,
+  };
+}
+
+async function sessionReport(ctx: ToolContext, session: Session): Promise<ToolResult> {
+  const { db } = ctx;
+  const activity = (await activityOf(db, [session.key])).get(session.key);
+  const unfinished = { sessionKey: session.key, states: ACTIVE, limit: RUNS_SHOWN_MAX };
+  const [runs, flows, sum] = await Promise.all([
+    listRuns(db, unfinished),
+    openFlowsOf(db, session.key),
+    usageOf(db, { sessionKey: session.key }),
+  ]);
+  return {
+    sessionKey: shownKey(ctx, ctx.viewer, session.key),
+    sessionId: session.sessionId,
+    agentId: session.agentId,
+    kind: session.kind,
+    state: activity?.state ?? "idle",
+    queuedRuns: activity?.queuedRuns ?? 0,
+    runs: runs.map(({ runId, state, acceptedAt }) => ({ runId, state, acceptedAt })),
+    model: modelOf(ctx.settings, session),
+    thinkingLevel: thinkingOf(ctx.settings, session),
+    contextTokens: session.contextTokens,
+    usage: tokensOf(sum),
+    cost: sum.cost,
+    openFlows: await shownFlows(ctx, flows),
+    updatedAt: session.updatedAt,
+    abortedLastRun: session.abortedLastRun,
+  };
+}
+
+function tokensOf(usage: Omit<UsageSum, "cost">): ToolResult {
+  const { input, output, cacheRead, cacheWrite, totalTokens } = usage;
+  return { input, output, cacheRead, cacheWrite, totalTokens };
+}
+
+/** The open conversations of a session. A party that the viewer may not see has no name. */
+async function shownFlows(ctx: ToolContext, flows: readonly Flow[]): Promise<ToolResult[]> {
+  const gate = openGate(ctx, ctx.viewer);
+  const named = async (key: string): Promise<string> => {
+    const session = await getSession(ctx.db, key);
+    const seen = session !== undefined && (await gate.admits("status", session));
+    return seen ? shownKey(ctx, ctx.viewer, key) : "(not visible)";
+  };
+  const rows: ToolResult[] = [];
+  for (const flow of flows.slice(0, FLOWS_SHOWN_MAX)) {
+    const { flowId, turnsMax, createdAt } = flow;
+    rows.push({
+      flowId,
+      from: await named(flow.requesterKey),
+      to: await named(flow.targetKey),
+      turnsMax,
+      createdAt,
+    });
+  }
+  return rows;
+}

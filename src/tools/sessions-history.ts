@@ -1,0 +1,69 @@
+// Owns the tool `sessions_history`: one page of a visible session's transcript (SPEC 3).
+// SH1: what leaves is redacted, then cut; what is stored is neither (I14).
+
+import { fail, toolFailure } from "../core/errors.ts";
+import { cutHistory } from "../core/history-cut.ts";
+import { redactMessage } from "../core/redact.ts";
+import { resolveSession, shownKey } from "../flows/access.ts";
+import { readHistory } from "../store/transcripts.ts";
+import { countArgument, textArgument } from "./arguments.ts";
+import type { Tool } from "./tool.ts";
+
+const LIMIT = { fallback: 50, min: 1, max: 1_000 };
+const MESSAGE_ID_CHARS_MAX = 200;
+export const KEY_CHARS_MAX = 512;
+
+export const sessionsHistory: Tool = {
+  spec: {
+    name: "sessions_history",
+    description:
+      "Read the transcript of a session that you can see, oldest message first. " +
+      "For what came before, call again with `before` set to the `nextBefore` of the result.",
+    parameters: {
+      type: "object",
+      properties: {
+        sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
+        limit: { type: "number", description: "Most messages. Default 50, at most 1000." },
+        includeTools: { type: "boolean", description: "Also tool results. Default false." },
+        before: { type: "string", description: "A message id: the page before it." },
+      },
+      required: ["sessionKey"],
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  async execute(ctx, args) {
+    const limit = countArgument(args, "limit", LIMIT);
+    if (!limit.ok) return toolFailure(limit);
+    const before = textArgument(args, "before", MESSAGE_ID_CHARS_MAX);
+    if (!before.ok) return toolFailure(before);
+    const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
+    if (!sessionKey.ok) return toolFailure(sessionKey);
+    if (sessionKey.value === undefined)
+      return toolFailure(fail("invalid_argument", "sessionKey is required"));
+
+    const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey: sessionKey.value });
+    if (!found.ok) return toolFailure(found);
+    const session = found.value;
+    const page = await readHistory(ctx.db, {
+      sessionId: session.sessionId,
+      limit: limit.value,
+      includeTools: args.includeTools === true,
+      ...(before.value === undefined ? {} : { before: before.value }),
+    });
+    if (!page.ok) return toolFailure(page);
+    const { maxTextChars, maxBytes } = ctx.settings.tools.history;
+    const cut = cutHistory(page.value.messages.map(redactMessage), { maxTextChars, maxBytes });
+    const oldest = cut.messages[0]?.id;
+    const more = page.value.nextBefore !== undefined || cut.droppedMessages > 0;
+    return {
+      sessionKey: shownKey(ctx, ctx.viewer, session.key),
+      sessionId: session.sessionId,
+      messages: cut.messages,
+      ...(more && oldest !== undefined ? { nextBefore: oldest } : {}),
+      truncated: cut.truncated,
+      droppedMessages: cut.droppedMessages,
+      bytes: cut.bytes,
+    };
+  },
+};

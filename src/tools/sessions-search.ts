@@ -1,0 +1,89 @@
+// Owns the tool `sessions_search`: full-text search in the transcripts of visible sessions.
+// SS1: the query is words, never search syntax. SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
+
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import type { Session } from "../core/session.ts";
+import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
+import { getSession } from "../store/sessions.ts";
+import { type SearchHit, searchTranscripts } from "../store/transcript-search.ts";
+import { countArgument, textArgument } from "./arguments.ts";
+import { KEY_CHARS_MAX } from "./sessions-history.ts";
+import { badCursor, readAgentId } from "./sessions-list.ts";
+import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+
+const LIMIT = { fallback: 20, min: 1, max: 100 };
+const QUERY_CHARS_MAX = 500;
+const CURSOR_CHARS_MAX = 2_000;
+
+export const sessionsSearch: Tool = {
+  spec: {
+    name: "sessions_search",
+    description:
+      "Find messages by their words in the transcripts of the sessions that you can see. " +
+      "Gives excerpts with message ids; read around one with sessions_history.",
+    parameters: {
+      type: "object",
+      properties: {
+        query: { type: "string", description: "Words that the message contains." },
+        sessionKey: { type: "string", description: "Only this session." },
+        agentId: { type: "string", description: "Only sessions of this agent." },
+        limit: { type: "number", description: "Most hits. Default 20, at most 100." },
+        cursor: { type: "string", description: "`nextCursor` of the page before." },
+      },
+      required: ["query"],
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  async execute(ctx, args) {
+    const query = textArgument(args, "query", QUERY_CHARS_MAX);
+    if (!query.ok) return toolFailure(query);
+    if (query.value === undefined) return toolFailure(fail("invalid_argument", "query is required"));
+    const limit = countArgument(args, "limit", LIMIT);
+    if (!limit.ok) return toolFailure(limit);
+    const cursor = textArgument(args, "cursor", CURSOR_CHARS_MAX);
+    if (!cursor.ok) return toolFailure(cursor);
+    if (cursor.value !== undefined && !/^\d{1,15}$/.test(cursor.value)) return toolFailure(badCursor());
+    const agentId = readAgentId(args.agentId);
+    if (!agentId.ok) return toolFailure(agentId);
+    const only = await namedSession(ctx, args);
+    if (!only.ok) return toolFailure(only);
+
+    const page = await searchTranscripts(ctx.db, {
+      query: query.value,
+      scope: viewerScope(ctx, ctx.viewer),
+      limit: limit.value,
+      ...(cursor.value === undefined ? {} : { cursor: cursor.value }),
+      ...(agentId.value === undefined ? {} : { agentId: agentId.value }),
+      ...(only.value === undefined ? {} : { sessionKey: only.value.key }),
+    });
+    const hits = await visibleHits(ctx, page.hits);
+    return {
+      count: hits.length,
+      hits,
+      ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+    };
+  },
+};
+
+async function namedSession(
+  ctx: ToolContext,
+  args: Record<string, unknown>,
+): Promise<Result<Session | undefined>> {
+  const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
+  if (!sessionKey.ok) return sessionKey;
+  if (sessionKey.value === undefined) return ok(undefined);
+  return resolveSession(ctx, ctx.viewer, "search", { sessionKey: sessionKey.value });
+}
+
+async function visibleHits(ctx: ToolContext, hits: readonly SearchHit[]): Promise<ToolResult[]> {
+  const gate = openGate(ctx, ctx.viewer);
+  const admitted = new Map<string, boolean>();
+  for (const key of new Set(hits.map((hit) => hit.sessionKey))) {
+    const session = await getSession(ctx.db, key);
+    admitted.set(key, session !== undefined && (await gate.admits("search", session)));
+  }
+  return hits
+    .filter((hit) => admitted.get(hit.sessionKey) === true)
+    .map((hit) => ({ ...hit, sessionKey: shownKey(ctx, ctx.viewer, hit.sessionKey) }));
+}

@@ -1,0 +1,36 @@
+// Owns what a tool of the gateway is: a description for the model, and what it may use when it is called.
+// T1: a tool returns one JSON object; an expected failure is a result (`status`, `code`, `error`), never an exception.
+
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import type { AgentSettings, Settings } from "../core/settings.ts";
+import type { ToolCallRequest, ToolSpec } from "../core/tool.ts";
+import type { Viewer } from "../core/visibility.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { RunWait } from "../engine/waits.ts";
+import type { Db } from "../store/sql.ts";
+
+/** Everything that a tool call may use. */
+export interface ToolContext {
+  readonly settings: Settings;
+  readonly db: Db;
+  readonly engine: Engine;
+  /** Whose rights decide; for an operator acting as a session, both. */
+  readonly viewer: Viewer;
+  /** The session that calls, or that an operator calls for. */
+  readonly session: Session;
+  readonly agent: AgentSettings;
+  /** The run that calls; absent when an operator invokes a tool. */
+  readonly run?: Run;
+  readonly signal: AbortSignal;
+  /** Lets the calling run wait for another one without holding a slot (I6). */
+  readonly wait?: RunWait;
+}
+
+export type ToolResult = Record<string, unknown>;
+
+export interface Tool {
+  readonly spec: ToolSpec;
+  /** Arguments are already checked against `spec.parameters`. */
+  execute(ctx: ToolContext, args: Record<string, unknown>, call: ToolCallRequest): Promise<ToolResult>;
+}

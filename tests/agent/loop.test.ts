@@ -1,0 +1,244 @@
+// One agent turn over a scripted model: calls, limits, aborts, compaction.
+
+import { expect, test } from "vitest";
+import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
+import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
+
+function rolesOf(entries: readonly Entry[]): string[] {
+  return entries.map((entry) => (isCompaction(entry) ? "compaction" : entry.role));
+}
+
+function resultTexts(entries: readonly Entry[]): string[] {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  return messages.filter((message) => message.role === "toolResult").map(textOf);
+}
+
+/** A model that makes these calls once, then says "done". */
+function once(
+  toolCalls: { name: string; id?: string; arguments?: Record<string, unknown> }[],
+  stopReason?: string,
+) {
+  const stop = stopReason === undefined ? {} : { stopReason };
+  return scriptedModel((_, call) => (call === 0 ? { toolCalls, ...stop } : "done"));
+}
+
+const never = new Promise<never>(() => {});
+
+test("a plain answer is appended, streamed and returned with its usage", async () => {
+  const turn = startTurn({ port: scriptedModel(() => "hello") });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "hello", contextTokens: 15 });
+  expect(turn.texts).toEqual(["hello"]);
+  expect(rolesOf(turn.entries)).toEqual(["user", "assistant"]);
+});
+
+test("L1: calls, results and the final text are appended in order, with stable call ids", async () => {
+  const port = scriptedModel((_, call) =>
+    call < 2 ? { text: `step ${call}`, toolCalls: [{ name: "t" }] } : "end",
+  );
+  const ids: string[] = [];
+  const turn = startTurn({
+    port,
+    tools: [toolSpec("t")],
+    callTool: async (request) => {
+      ids.push(request.callId);
+      return { text: "ok", isError: false };
+    },
+  });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "end", usage: { totalTokens: 45 } });
+  const roles = ["user", "assistant", "toolResult", "assistant", "toolResult", "assistant"];
+  expect(rolesOf(turn.entries)).toEqual(roles);
+  expect(ids).toEqual([`run:${turn.entries[1]?.id}:0`, `run:${turn.entries[3]?.id}:0`]);
+  expect(turn.events.map((event) => [event.phase, event.callId])).toEqual([
+    ["start", ids[0]],
+    ["end", ids[0]],
+    ["start", ids[1]],
+    ["end", ids[1]],
+  ]);
+});
+
+test("K2: parallel tools run side by side, and any other tool waits and is waited for", async () => {
+  const log: string[] = [];
+  const gates = new Map<string, () => void>();
+  const turn = startTurn({
+    port: once(["p", "p", "s", "p"].map((name) => ({ name }))),
+    tools: [toolSpec("p", { parallel: true }), toolSpec("s")],
+    callTool: async (request) => {
+      const at = request.callId.split(":").at(-1) ?? "";
+      log.push(`begin ${at}`);
+      await new Promise<void>((resolve) => gates.set(at, resolve));
+      log.push(`end ${at}`);
+      return { text: at, isError: false };
+    },
+  });
+  const open = async (at: string): Promise<void> => {
+    while (!gates.has(at)) await new Promise((resolve) => setImmediate(resolve));
+    gates.get(at)?.();
+  };
+  await open("1");
+  await open("0");
+  await open("2");
+  await open("3");
+  expect(await turn.end).toMatchObject({ kind: "ok" });
+  expect(log).toEqual(["begin 0", "begin 1", "end 1", "end 0", "begin 2", "end 2", "begin 3", "end 3"]);
+  expect(resultTexts(turn.entries)).toEqual(["1", "0", "2", "3"]);
+});
+
+test.each([
+  ["an unknown tool", once([{ name: "nope" }]), 'there is no tool "nope". Your tools: t.'],
+  [
+    "unreadable arguments",
+    once([{ name: "t", arguments: { [UNREADABLE_ARGUMENTS]: "{x" } }]),
+    "can't be read as one: {x",
+  ],
+  ["a message cut off by the output limit", once([{ name: "t" }], "length"), "output limit"],
+  ["a nameless call", once([{ name: "" }]), 'there is no tool "".'],
+])("K4: %s is answered, and the tool isn't run", async (_, port, expected) => {
+  let ran = 0;
+  const callTool = async () => {
+    ran += 1;
+    return { text: "ran", isError: false };
+  };
+  const turn = startTurn({ port, tools: [toolSpec("t")], callTool });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
+  expect(resultTexts(turn.entries)[0]).toContain(expected);
+  expect(ran).toBe(0);
+});
+
+test("calls that share an id, or have none, get ids of their own", async () => {
+  const calls = [
+    { name: "t", id: "same" },
+    { name: "t", id: "same" },
+    { name: "t", id: "" },
+  ];
+  const turn = startTurn({ port: once(calls), tools: [toolSpec("t")] });
+  await turn.end;
+  const ids = turn.entries.flatMap((entry) => ("toolCallId" in entry ? [entry.toolCallId] : []));
+  expect(ids).toEqual(["same", "same_1", "call_2"]);
+});
+
+test("an empty answer is an answer, an answer lost to the output limit is not", async () => {
+  expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
+  const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
+  expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
+  const strange = startTurn({ port: scriptedModel(() => ({ text: "hm", stopReason: "toolUse" })) });
+  expect(await strange.end).toMatchObject({ kind: "ok", text: "hm" });
+});
+
+test("the limit of model calls ends a turn that never finishes", async () => {
+  const port = scriptedModel(() => ({ text: "more", toolCalls: [{ name: "t" }] }));
+  const end = await startTurn({ port, tools: [toolSpec("t")], more: { maxSteps: 3 } }).end;
+  expect(end).toMatchObject({
+    kind: "error",
+    error: "stopped after 3 model calls without a final answer",
+    text: "more",
+  });
+  expect(port.requests).toHaveLength(3);
+});
+
+test("a failed model call that wrote nothing is appended nowhere", async () => {
+  const turn = startTurn({ port: scriptedModel(() => ({ error: "no luck" })) });
+  expect(await turn.end).toMatchObject({ kind: "error", error: "no luck" });
+  expect(turn.entries).toHaveLength(1);
+});
+
+test("L4: an abort during the model call or a tool settles the turn, and nothing more is appended", async () => {
+  const asking = startTurn({ port: scriptedModel(() => never) });
+  asking.abort.abort();
+  expect(await asking.end).toMatchObject({ kind: "aborted" });
+  expect(asking.entries).toHaveLength(1);
+
+  let begun = (): void => {};
+  const running = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const working = startTurn({
+    port: once([{ name: "t" }]),
+    tools: [toolSpec("t")],
+    callTool: () => {
+      begun();
+      return never;
+    },
+  });
+  await running;
+  working.abort.abort();
+  expect(await working.end).toMatchObject({ kind: "aborted" });
+  expect(rolesOf(working.entries)).toEqual(["user", "assistant"]);
+});
+
+test("a throw of append leaves the turn, and stops the tools that run beside it", async () => {
+  const signals: AbortSignal[] = [];
+  const turn = startTurn({
+    port: once([{ name: "quick" }, { name: "slow" }]),
+    tools: [toolSpec("quick", { parallel: true }), toolSpec("slow", { parallel: true })],
+    callTool: (request, signal) => {
+      signals.push(signal);
+      return request.name === "quick" ? Promise.resolve({ text: "", isError: false }) : never;
+    },
+    appendsMax: 1,
+  });
+  await expect(turn.end).rejects.toThrow();
+  expect(signals.map((signal) => signal.aborted)).toEqual([true, true]);
+});
+
+/** Ten exchanges, then the input. */
+function longTalk(): Entry[] {
+  const old = Array.from({ length: 10 }, (_, at) =>
+    userSays(`old question ${at} ${"x".repeat(400)}`, `old${at}`),
+  );
+  return [...old, userSays("the new question")];
+}
+
+test("overflow is answered by one compaction, made by the model, and a second try", async () => {
+  const port = scriptedModel(
+    (_, call) => [{ overflow: "too long" }, "the summary", "the answer"][call] ?? "",
+  );
+  const turn = startTurn({ port, entries: longTalk() });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "the answer", usage: { totalTokens: 30 } });
+  const compaction = turn.entries.find(isCompaction);
+  expect(compaction).toMatchObject({ summary: "the summary" });
+  expect(turn.entries.some((entry) => entry.id === compaction?.firstKeptId)).toBe(true);
+  expect(port.requests[1]?.tools).toEqual([]);
+});
+
+test("overflow after a compaction is an error that names the model and its window", async () => {
+  const port = scriptedModel((_, call) => (call === 1 ? "the summary" : { overflow: "still too long" }));
+  const end = await startTurn({ port, entries: longTalk(), more: { model: smallModel(50_000) } }).end;
+  expect(end).toMatchObject({ kind: "error" });
+  expect(end).toHaveProperty("error", expect.stringContaining("offline/rehearsal (50000 tokens)"));
+  expect(port.requests).toHaveLength(3);
+});
+
+test("overflow with nothing older to summarise is an error at once", async () => {
+  const port = scriptedModel(() => ({ overflow: "too long" }));
+  const end = await startTurn({ port }).end;
+  expect(end).toHaveProperty("error", expect.stringContaining("nothing older"));
+  expect(port.requests).toHaveLength(1);
+});
+
+test("a summary request that is too long itself is halved, a bounded number of times", async () => {
+  const port = scriptedModel(() => ({ overflow: "too long" }));
+  const end = await startTurn({ port, entries: longTalk() }).end;
+  expect(end).toHaveProperty("error", expect.stringContaining("summarising older messages failed"));
+  expect(port.requests.length).toBeLessThanOrEqual(6);
+});
+
+test("room is made before the window is full, and a later overflow may compact again", async () => {
+  const port = scriptedModel((request, call) =>
+    request.tools.length === 0
+      ? `summary ${call}`
+      : call < 3
+        ? { toolCalls: [{ name: "t" }], totalTokens: 9_000 }
+        : { text: "end", totalTokens: 500 },
+  );
+  const turn = startTurn({
+    port,
+    entries: longTalk(),
+    tools: [toolSpec("t")],
+    more: { model: smallModel(10_000), world: fakeWorld({ clock: "real" }) },
+  });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "end" });
+  expect(rolesOf(turn.entries).filter((role) => role === "compaction").length).toBeGreaterThan(0);
+});

@@ -1,0 +1,317 @@
+// The four provider APIs over real HTTP: what is sent, what comes back, what goes wrong.
+
+import { afterEach, expect, test } from "vitest";
+import type { ModelOutcome, ModelRequest } from "../../src/agent/model.ts";
+import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
+import { openModelPort } from "../../src/agent/port.ts";
+import type { Entry } from "../../src/core/message.ts";
+import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
+import {
+  call,
+  cut,
+  drop,
+  hang,
+  httpError,
+  malformed,
+  overloaded,
+  pause,
+  rateLimited,
+  serverError,
+  stop,
+  text,
+  thinking,
+  tooLong,
+  usage,
+} from "../kit/model-server-steps.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+
+let server: ModelServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function serve(script: Script): Promise<ModelServer> {
+  server = await startModelServer(script);
+  return server;
+}
+
+function said(text: string): Entry {
+  return { id: "u1", role: "user", content: [{ type: "text", text }], timestamp: 1 };
+}
+
+const ECHO = {
+  name: "echo",
+  description: "Gives back what it is given.",
+  parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+  parallel: true,
+  idempotent: true,
+};
+
+function requestTo(api: ProviderApi, from: ModelServer, more: Partial<ModelRequest> = {}): ModelRequest {
+  const provider = from.provider(api);
+  const model = resolveModel([provider], `${provider.id}/test-model`);
+  if (!model.ok) throw new Error(model.error);
+  return {
+    model: model.value,
+    system: "You are a test.",
+    entries: [said("hello")],
+    tools: [ECHO],
+    thinking: "off",
+    sessionId: "s1",
+    ...more,
+  };
+}
+
+interface Asked {
+  readonly outcome: Promise<ModelOutcome>;
+  readonly texts: string[];
+  readonly abort: AbortController;
+  readonly world: FakeWorld;
+}
+
+function ask(request: ModelRequest, world: FakeWorld = fakeWorld()): Asked {
+  const texts: string[] = [];
+  const abort = new AbortController();
+  const outcome = openModelPort(world).call(request, (text) => texts.push(text), abort.signal);
+  return { outcome, texts, abort, world };
+}
+
+/** Lets every backoff pass at once, and notes how long each was. */
+async function withBackoffs(asked: Asked): Promise<{ outcome: ModelOutcome; delays: number[] }> {
+  const delays: number[] = [];
+  let over = false;
+  const outcome = asked.outcome.finally(() => {
+    over = true;
+  });
+  const drive = async (): Promise<void> => {
+    while (!over) {
+      const delay = await Promise.race([asked.world.timerWithin(300_000), outcome.then(() => undefined)]);
+      if (delay === undefined) return;
+      delays.push(delay);
+      await asked.world.advance(delay);
+    }
+  };
+  await Promise.all([outcome, drive()]);
+  return { outcome: await outcome, delays };
+}
+
+async function messageOf(outcome: Promise<ModelOutcome>) {
+  const settled = await outcome;
+  if (settled.kind !== "message") throw new Error(JSON.stringify(settled));
+  return settled.message;
+}
+
+test.each(PROVIDER_APIS)("%s: text streams in, growing, with usage and its price", async (api) => {
+  const served = await serve(() => [
+    usage({ input: 1000, output: 200, cacheRead: 500 }),
+    text("Hello there, world", 3),
+  ]);
+  const { outcome, texts } = ask(requestTo(api, served));
+  const message = await messageOf(outcome);
+  expect(message.content).toMatchObject([{ type: "text", text: "Hello there, world" }]);
+  expect(texts).toEqual(["Hello ", "Hello there,", "Hello there, world"]);
+  expect(message).toMatchObject({ stopReason: "stop", api, model: "test-model" });
+  expect(message.usage).toMatchObject({ input: 1000, output: 200, cacheRead: 500, totalTokens: 1700 });
+  expect(message.usage.cost.total).toBeCloseTo((1000 * 3 + 200 * 15 + 500 * 0.3) / 1e6, 9);
+  expect(served.requests[0]).toMatchObject({
+    system: "You are a test.",
+    lastUserText: "hello",
+    toolNames: ["echo"],
+    model: "test-model",
+  });
+});
+
+test.each(PROVIDER_APIS)("%s: thinking and several tool calls come back as blocks", async (api) => {
+  const served = await serve(() => [
+    thinking("let me see"),
+    text("One moment."),
+    call("echo", { text: "a" }, "id_a"),
+    call("echo", { text: "b" }, "id_b"),
+  ]);
+  const message = await messageOf(ask(requestTo(api, served, { thinking: "high" })).outcome);
+  expect(message.content).toMatchObject([
+    { type: "thinking", thinking: "let me see" },
+    { type: "text", text: "One moment." },
+    { type: "toolCall", name: "echo", arguments: { text: "a" } },
+    { type: "toolCall", name: "echo", arguments: { text: "b" } },
+  ]);
+  expect(message.stopReason).toBe("toolUse");
+});
+
+test.each([
+  ["openai-completions", (body: object) => body, { reasoning_effort: "high" }],
+  ["openai-responses", (body: object) => body, { reasoning: { effort: "high" } }],
+  ["anthropic-messages", (body: object) => body, { thinking: { type: "enabled" } }],
+  [
+    "google-generative-ai",
+    (body: object) => body,
+    { generationConfig: { thinkingConfig: { includeThoughts: true } } },
+  ],
+] as const)("%s: the thinking level reaches the provider", async (api, _, expected) => {
+  const served = await serve(() => "ok");
+  await ask(requestTo(api, served, { thinking: "high" })).outcome;
+  expect(served.requests[0]?.body).toMatchObject(expected);
+});
+
+test.each(PROVIDER_APIS)(
+  "%s: 429, 500, 529 and a refused stream are tried again, five times at most",
+  async (api) => {
+    const answers = [rateLimited(), serverError(), overloaded(), httpError(503, "unavailable")];
+    const served = await serve((_, index) => answers[index] ?? "at last");
+    const { outcome, delays } = await withBackoffs(ask(requestTo(api, served)));
+    expect(outcome).toMatchObject({ kind: "message" });
+    expect(delays).toHaveLength(4);
+    delays.forEach((delay, at) => {
+      expect(delay).toBeGreaterThanOrEqual(250 * 2 ** at);
+      expect(delay).toBeLessThanOrEqual(500 * 2 ** at);
+    });
+    served.script(() => serverError());
+    const failing = await withBackoffs(ask(requestTo(api, served)));
+    expect(failing.outcome).toMatchObject({ kind: "failed" });
+    expect(failing.outcome).toHaveProperty("error", expect.stringContaining("given up after 5 tries"));
+    expect(served.requests).toHaveLength(10);
+  },
+);
+
+test.each(PROVIDER_APIS)(
+  "%s: retry-after is honoured, and one beyond five minutes is an error",
+  async (api) => {
+    const served = await serve((_, index) => (index === 0 ? rateLimited(42) : "ok"));
+    const first = await withBackoffs(ask(requestTo(api, served)));
+    expect(first).toMatchObject({ outcome: { kind: "message" }, delays: [42_000] });
+    served.script(() => rateLimited(900));
+    const second = await withBackoffs(ask(requestTo(api, served)));
+    expect(second.delays).toEqual([]);
+    expect(second.outcome).toHaveProperty("error", expect.stringContaining("asks to wait 900 s"));
+  },
+);
+
+test.each(PROVIDER_APIS)(
+  "%s: a stream that breaks before any text is tried again, after text never",
+  async (api) => {
+    const served = await serve((_, index) => (index === 0 ? [drop()] : "fine"));
+    const early = await withBackoffs(ask(requestTo(api, served)));
+    expect(early.outcome).toMatchObject({ kind: "message" });
+    served.script(() => [text("half of it "), drop()]);
+    const late = ask(requestTo(api, served));
+    expect(await late.outcome).toMatchObject({ kind: "failed", partial: { stopReason: "error" } });
+    expect(served.requests).toHaveLength(3);
+    served.script(() => [call("echo", { text: "x" }), drop()]);
+    expect(await ask(requestTo(api, served)).outcome).toMatchObject({ kind: "failed" });
+    expect(served.requests).toHaveLength(4);
+  },
+);
+
+test.each(PROVIDER_APIS)(
+  "%s: malformed events and a response without its end are failures, not crashes",
+  async (api) => {
+    const served = await serve(() => [malformed()]);
+    const broken = await withBackoffs(ask(requestTo(api, served)));
+    expect(broken.outcome.kind).toBe("failed");
+    served.script(() => [text("begun"), cut()]);
+    expect((await withBackoffs(ask(requestTo(api, served)))).outcome).toMatchObject({ kind: "failed" });
+  },
+);
+
+test.each(PROVIDER_APIS)("%s: a filtered or a strange stop reason is a clear error", async (api) => {
+  for (const reason of ["filtered", "strange"] as const) {
+    const served = await serve(() => [text("so "), stop(reason)]);
+    const outcome = await ask(requestTo(api, served)).outcome;
+    expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "so " }] } });
+    await served.close();
+  }
+});
+
+test.each(PROVIDER_APIS)("%s: an abort settles during the request, the stream and a backoff", async (api) => {
+  const served = await serve(() => [hang()]);
+  const waiting = ask(requestTo(api, served));
+  await until(() => served.requests.length === 1);
+  waiting.abort.abort();
+  expect(await waiting.outcome).toEqual({ kind: "aborted" });
+
+  served.script(() => [text("begun", 1), hang()]);
+  const streaming = ask(requestTo(api, served));
+  await until(() => streaming.texts.length === 1);
+  streaming.abort.abort();
+  expect(await streaming.outcome).toMatchObject({
+    kind: "aborted",
+    partial: { content: [{ text: "begun" }], stopReason: "aborted" },
+  });
+
+  served.script(() => serverError());
+  const backingOff = ask(requestTo(api, served));
+  await backingOff.world.timerWithin(30_000);
+  backingOff.abort.abort();
+  expect(await backingOff.outcome).toEqual({ kind: "aborted" });
+  expect(backingOff.world.pendingDelays()).toEqual([]);
+});
+
+test.each(PROVIDER_APIS)("%s: too long a context is reported as overflow, without a retry", async (api) => {
+  const served = await serve(() => tooLong(api));
+  const outcome = await ask(requestTo(api, served)).outcome;
+  expect(outcome).toMatchObject({ kind: "overflow" });
+  expect(served.requests).toHaveLength(1);
+});
+
+test.each(PROVIDER_APIS)("%s: a wrong request, a wrong key and an empty purse fail at once", async (api) => {
+  const served = await serve(() => "");
+  for (const refused of [
+    httpError(400, "bad request", {}, "invalid_request_error"),
+    httpError(401, "invalid key test-key-123456", {}, "authentication_error"),
+    httpError(429, "You exceeded your current quota, check your billing", {}, "insufficient_quota"),
+  ]) {
+    served.script(() => refused);
+    const outcome = await ask(requestTo(api, served)).outcome;
+    expect(outcome.kind).toBe("failed");
+    expect(JSON.stringify(outcome)).not.toContain("test-key-123456");
+  }
+  expect(served.requests).toHaveLength(3);
+});
+
+test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
+  "%s: arguments that are no JSON object are kept as written and marked",
+  async (api) => {
+    const served = await serve(() => [call("echo", '{"text": "unfin'), call("echo", "[1]")]);
+    const message = await messageOf(ask(requestTo(api, served)).outcome);
+    expect(message.content).toMatchObject([
+      { arguments: { [UNREADABLE_ARGUMENTS]: '{"text": "unfin' } },
+      { arguments: { [UNREADABLE_ARGUMENTS]: "[1]" } },
+    ]);
+  },
+);
+
+test("a provider that can't be reached is named by its address, after five tries", async () => {
+  const served = await serve(() => "never");
+  const request = requestTo("openai-completions", served);
+  await served.close();
+  const { outcome, delays } = await withBackoffs(ask(request));
+  expect(delays).toHaveLength(4);
+  expect(outcome).toHaveProperty("error", expect.stringContaining(`no answer from ${served.url}`));
+});
+
+test("a connection that stays silent for ten minutes is given up", async () => {
+  const served = await serve(() => [text("begun", 1), hang()]);
+  const asked = ask(requestTo("anthropic-messages", served));
+  await until(() => asked.texts.length === 1);
+  await asked.world.advance(10 * 60_000 + 1);
+  expect(await asked.outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "begun" }] } });
+});
+
+test("a stream that pauses goes on", async () => {
+  let open = (): void => {};
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const served = await serve(() => [text("a", 1), pause(gate), text("b", 1)]);
+  const asked = ask(requestTo("openai-completions", served));
+  await until(() => asked.texts.length === 1);
+  open();
+  expect((await messageOf(asked.outcome)).content).toMatchObject([{ text: "ab" }]);
+});
+
+/** Waits, without a clock, until other work has made the condition true. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}

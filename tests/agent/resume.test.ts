@@ -1,0 +1,168 @@
+// A turn that crashes between any two steps and is run again over what it had stored.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { ModelPort } from "../../src/agent/model.ts";
+import { modelView } from "../../src/agent/view.ts";
+import { type Entry, isCompaction, type Message, textOf, toolCallsOf } from "../../src/core/message.ts";
+import type { ToolSpec } from "../../src/core/tool.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
+import { Crash, OFFLINE, startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
+
+const TOOLS: readonly ToolSpec[] = [
+  toolSpec("once"),
+  toolSpec("again", { idempotent: true }),
+  toolSpec("side", { parallel: true }),
+  toolSpec("sideAgain", { parallel: true, idempotent: true }),
+];
+
+/** What the model does, step by step; then it says "final". */
+type Plan = readonly (readonly string[])[];
+
+const plans: fc.Arbitrary<Plan> = fc.array(
+  fc.array(fc.constantFrom("once", "again", "side", "sideAgain", "unknown"), { minLength: 1, maxLength: 4 }),
+  { maxLength: 4 },
+);
+
+function messagesOf(entries: readonly Entry[]): Message[] {
+  return entries.filter((entry): entry is Message => !isCompaction(entry));
+}
+
+/** The model looks at the transcript alone, so a new process goes on where the old one was. */
+function planned(plan: Plan): ModelPort {
+  return scriptedModel((request) => {
+    const step = messagesOf(request.entries).filter((message) => message.role === "assistant").length;
+    const names = plan[step];
+    return names === undefined ? "final" : { toolCalls: names.map((name) => ({ name })) };
+  });
+}
+
+interface Ran {
+  readonly counts: Map<string, number>;
+  readonly setup: TurnSetup;
+}
+
+function counting(plan: Plan, entries: Entry[]): Ran {
+  const counts = new Map<string, number>();
+  const callTool: TurnSetup["callTool"] = async (request) => {
+    counts.set(request.callId, (counts.get(request.callId) ?? 0) + 1);
+    return { text: `ran ${request.name}`, isError: false };
+  };
+  return { counts, setup: { port: planned(plan), entries, tools: TOOLS, callTool } };
+}
+
+/** Every call has exactly one result, and what a model would be sent pairs up. */
+function expectPaired(entries: readonly Entry[]): void {
+  const messages = messagesOf(entries);
+  const calls = messages.flatMap((message) => toolCallsOf(message).map((call) => call.id));
+  const results = messages.flatMap((message) => (message.role === "toolResult" ? [message.toolCallId] : []));
+  expect(results.toSorted()).toEqual(calls.toSorted());
+  const view = modelView(entries, OFFLINE);
+  view.forEach((message, at) => {
+    toolCallsOf(message).forEach((call, index) => {
+      expect(view[at + 1 + index]).toMatchObject({ role: "toolResult", toolCallId: call.id });
+    });
+  });
+}
+
+test("L2: after a crash at any append the turn ends the same, and no finished call runs again", async () => {
+  await fc.assert(
+    fc.asyncProperty(plans, async (plan) => {
+      const whole = counting(plan, [userSays("go")]);
+      const unbroken = startTurn(whole.setup);
+      expect(await unbroken.end).toMatchObject({ kind: "ok", text: "final" });
+      const appends = unbroken.entries.length - 1;
+      for (let crashAt = 0; crashAt <= appends; crashAt++) {
+        const entries: Entry[] = [userSays("go")];
+        const { counts, setup } = counting(plan, entries);
+        const first = startTurn({ ...setup, appendsMax: crashAt });
+        if (crashAt < appends) await expect(first.end).rejects.toBeInstanceOf(Crash);
+        else await first.end;
+        const second = startTurn(setup);
+        expect(await second.end).toMatchObject({ kind: "ok", text: "final" });
+        expect(entries).toHaveLength(unbroken.entries.length);
+        expectPaired(entries);
+        expectRunOnce(entries, counts);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function expectRunOnce(entries: readonly Entry[], counts: ReadonlyMap<string, number>): void {
+  for (const message of messagesOf(entries)) {
+    toolCallsOf(message).forEach((call, index) => {
+      const spec = TOOLS.find((tool) => tool.name === call.name);
+      const ran = counts.get(`run:${message.id}:${index}`) ?? 0;
+      const result = messagesOf(entries).find(
+        (one) => one.role === "toolResult" && one.toolCallId === call.id,
+      );
+      const text = result === undefined ? "" : textOf(result);
+      if (spec === undefined) expect(ran).toBe(0);
+      else if (spec.idempotent) expect(text).toBe(`ran ${call.name}`);
+      else expect(ran).toBeLessThanOrEqual(1);
+      if (spec !== undefined && !text.startsWith("Outcome unknown")) expect(ran).toBeGreaterThanOrEqual(1);
+    });
+  }
+}
+
+test("a finished turn ends at once, without a model call", async () => {
+  const entries: Entry[] = [userSays("go")];
+  await startTurn({ port: scriptedModel(() => "final"), entries }).end;
+  const port = scriptedModel(() => "never");
+  expect(await startTurn({ port, entries }).end).toMatchObject({
+    kind: "ok",
+    text: "final",
+    contextTokens: 15,
+  });
+  expect(port.requests).toHaveLength(0);
+  expect(entries).toHaveLength(2);
+});
+
+test("an earlier run's final text doesn't end this run", async () => {
+  const entries: Entry[] = [userSays("first", "u1")];
+  await startTurn({ port: scriptedModel(() => "one"), entries }).end;
+  entries.push(userSays("second", "u2"));
+  const end = await startTurn({ port: scriptedModel(() => "two"), entries }).end;
+  expect(end).toMatchObject({ kind: "ok", text: "two", usage: { totalTokens: 15 } });
+});
+
+test("L3: a failure that was written down is the same failure after a crash", async () => {
+  const entries: Entry[] = [userSays("go")];
+  const partial = {
+    id: "a1",
+    role: "assistant",
+    content: [{ type: "text", text: "half" }],
+    timestamp: 2,
+    api: "x",
+    provider: "x",
+    model: "x",
+    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: zero() },
+    stopReason: "error",
+    errorMessage: "broke",
+  } as const;
+  entries.push(partial);
+  const port = scriptedModel(() => "never");
+  const end = await startTurn({ port, entries }).end;
+  expect(end).toMatchObject({ kind: "error", error: "broke", text: "half" });
+  entries[1] = { ...partial, stopReason: "aborted" };
+  expect(await startTurn({ port, entries }).end).toMatchObject({ kind: "ok", text: "never" });
+});
+
+function zero() {
+  return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+}
+
+test("K3: what may have begun isn't run again, what can't have begun is run", async () => {
+  const entries: Entry[] = [userSays("go")];
+  const { counts, setup } = counting([["once", "once"]], entries);
+  await expect(startTurn({ ...setup, appendsMax: 1 }).end).rejects.toBeInstanceOf(Crash);
+  expect([...counts.values()]).toEqual([1]);
+  await startTurn(setup).end;
+  const texts = messagesOf(entries)
+    .filter((message) => message.role === "toolResult")
+    .map(textOf);
+  expect(texts[0]).toContain("Outcome unknown");
+  expect(texts[1]).toBe("ran once");
+  expect([...counts.values()]).toEqual([1, 1]);
+});

@@ -1,0 +1,77 @@
+// Owns a turn under test: a transcript in memory that can crash, tools that count, and a place for every event.
+
+import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop.ts";
+import { listModels, type ModelPort, type ResolvedModel } from "../../src/agent/model.ts";
+import type { ToolEvent } from "../../src/agent/tool-calls.ts";
+import type { Entry, UserMessage } from "../../src/core/message.ts";
+import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/tool.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+/** Thrown by the store of a process that "crashes". */
+export class Crash extends Error {}
+
+export const OFFLINE = listModels([])[0] as ResolvedModel;
+
+export function smallModel(contextWindow: number): ResolvedModel {
+  return { ...OFFLINE, settings: { ...OFFLINE.settings, contextWindow } };
+}
+
+export function userSays(text: string, id = "input"): UserMessage {
+  return { id, role: "user", content: [{ type: "text", text }], timestamp: 1 };
+}
+
+export function toolSpec(name: string, more: Partial<ToolSpec> = {}): ToolSpec {
+  const parameters = { type: "object", properties: {} };
+  return { name, description: name, parameters, parallel: false, idempotent: false, ...more };
+}
+
+export interface TurnSetup {
+  readonly port: ModelPort;
+  readonly entries?: Entry[];
+  readonly tools?: readonly ToolSpec[];
+  readonly callTool?: (request: ToolCallRequest, signal: AbortSignal) => Promise<ToolOutcome>;
+  readonly more?: Partial<TurnArgs>;
+  /** Every append after this many throws, before it is stored. */
+  readonly appendsMax?: number;
+}
+
+export interface Turn {
+  readonly end: Promise<TurnEnd>;
+  /** The stored transcript, grown in place. */
+  readonly entries: Entry[];
+  readonly texts: string[];
+  readonly events: ToolEvent[];
+  readonly abort: AbortController;
+}
+
+/** Starts a turn over `entries`, which grow as the turn appends to them. */
+export function startTurn(setup: TurnSetup): Turn {
+  const entries = setup.entries ?? [userSays("go")];
+  const texts: string[] = [];
+  const events: ToolEvent[] = [];
+  const abort = new AbortController();
+  let appends = 0;
+  const end = runTurn({
+    runId: "run",
+    system: "system",
+    model: OFFLINE,
+    thinking: "off",
+    entries: [...entries],
+    tools: setup.tools ?? [],
+    append: async (entry) => {
+      await Promise.resolve();
+      if (appends >= (setup.appendsMax ?? Number.POSITIVE_INFINITY)) throw new Crash();
+      appends += 1;
+      entries.push(entry);
+    },
+    callTool: setup.callTool ?? (async (request) => ({ text: `ran ${request.name}`, isError: false })),
+    onText: (text) => texts.push(text),
+    onTool: (event) => events.push(event),
+    signal: abort.signal,
+    attempt: 1,
+    port: setup.port,
+    world: fakeWorld({ seed: entries.length + 1 }),
+    ...setup.more,
+  });
+  return { end, entries, texts, events, abort };
+}

@@ -1,0 +1,144 @@
+// Everything that can be wrong with a configuration, and how it is told.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { useConfigHome } from "./kit/config-home.ts";
+
+const config = useConfigHome();
+
+const LOCAL = `models: { providers: { local: { api: "openai-completions", baseUrl: "http://127.0.0.1:11434/v1",
+  models: [{ id: "qwen3" }] } } }`;
+
+test.each([
+  ["{ a: ", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:6"],
+  ["[]", "HOME/.parley/parley.json5 must hold one object, { … }"],
+  ["7", "HOME/.parley/parley.json5 must hold one object, { … }"],
+  ["/* open", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:8"],
+])("the text %j is refused as a whole", (text, error) => {
+  expect(config().problems(text)).toEqual([error]);
+});
+
+test("all problems are told at once, each with its path and what would be right", () => {
+  const text = `{ gatway: {}, gateway: { port: 70000, host: "", auth: { tokens: [{ token: "12345678" }] } },
+    agents: { defaults: { thinking: "hihg", maxConcurent: 3 }, list: [{ id: "a b" }, { default: "yes" }] },
+    session: { agentToAgent: { maxPingPongTurns: 6 }, queueMax: 1.5, sendPolicy: { rules: {} } },
+    tools: { visibility: "all" }, store: { dir: "~bob/x", postgresUrl: "postgres://u:geheim@h/d" },
+    models: { providers: { "a/b": {}, x: { baseUrl: "nowhere" } } } }`;
+  expect(config().problems(text)).toEqual([
+    "gateway.host: must not be empty",
+    "gateway.port: must be at most 65535, got 70000",
+    'store.dir: only ~ and ~/… are expanded, not ~user, got "~bob/x"',
+    'models.providers["a/b"]: is not a valid name: it must be 1 to 64 letters, digits, ., _ and -',
+    'models.providers.x.baseUrl: must be an http or https address, got "nowhere"',
+    'agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got "hihg"',
+    "agents.defaults.maxConcurent: unknown key; the nearest valid key is agents.defaults.maxConcurrent",
+    'agents.list[0].id: must be 1 to 64 of a-z, 0-9, _ and -, got "a b"',
+    "agents.list[1].id: is missing; must be a text",
+    'agents.list[1].default: must be true or false, got "yes"',
+    "session.queueMax: must be a whole number, got 1.5",
+    "session.sendPolicy.rules: must be a list, [ … ], got an object",
+    "session.agentToAgent.maxPingPongTurns: must be at most 5, got 6",
+    "tools.visibility: unknown key here; visibility belongs at tools.sessions.visibility",
+    "gatway: unknown key; the nearest valid key is gateway",
+  ]);
+});
+
+test("problems behind the shape are told together with those of the shape", () => {
+  const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
+      list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
+      { id: "research", sandbox: { mode: "all" } }] },
+    gateway: { auth: { token: "same-token", tokens: [{ token: "same-token", scopes: ["operator.admin"] },
+      { token: "12345678" }] } },
+    store: { postgresUrl: "postgres://u:geheim@h/d" }, gatway: 1 }`;
+  expect(config().problems(text)).toEqual([
+    "gatway: unknown key; the nearest valid key is gateway",
+    "store.postgresUrl: this version has only the embedded store; remove it",
+    'agents.list[2].sandbox.mode: this version has no sandbox, so commands would run uncontained; must be "off"',
+    'agents.list[1].id: "a" is there twice',
+    "agents.list[1].default: only one agent can be the default, and agents.list[0] is",
+    'agents.defaults.subagents.allowAgents[0]: there is no agent "reserch"; the nearest is research',
+    'agents.defaults.model: there is no model "local/qwen4"; valid: local/qwen3, offline/rehearsal',
+    'agents.list[1].model: there is no model "gone/x"; valid: offline/rehearsal, local/qwen3',
+    "gateway.auth.tokens[0].token: is the same as another token",
+    "gateway.auth.tokens[1].scopes: must name at least one of operator.read, operator.write, operator.admin",
+  ]);
+});
+
+test.each([
+  ["{ models: { providers: { p: {} } } }", ["api: is missing", "baseUrl: is missing", "models: must list"]],
+  [
+    '{ models: { providers: { offline: { api: "openai-completions", baseUrl: "http://h", models: [{ id: "m" }] } } } }',
+    ["name of the built-in provider"],
+  ],
+  [
+    `{ ${LOCAL.replace('[{ id: "qwen3" }]', '[{ id: "m" }, { id: "m" }]')} }`,
+    ['models[1].id: "m" is there twice'],
+  ],
+  ['{ agents: { defaults: { model: "anthropic/claude-sonnet-5" } } }', ["none of ANTHROPIC_API_KEY"]],
+  ['{ session: { mainKey: "global" } }', ["not global or unknown"]],
+  ['{ session: { mainKey: "a:b" } }', ["session.mainKey: must be 1 to 64"]],
+  ['{ "__proto__": { x: 1 } }', ["__proto__: unknown key"]],
+  ['{ models: { providers: { "__proto__": {} } } }', ["models.providers.__proto__: unknown key"]],
+  ["{ channels: { telgram: {} } }", ["channels.telegram"]],
+  ["{ gateway: { port: Infinity } }", ["gateway.port: must be a"]],
+  ["{ gateway: null }", ["gateway: must be an object, { … }, got null"]],
+])("%s is refused with a reason", (text, reasons) => {
+  const found = config().problems(text).join("\n");
+  for (const reason of reasons) expect(found).toContain(reason);
+});
+
+test("variables that are unset, malformed or hold a wrong value are problems with their path, never their value", () => {
+  const text = `{ gateway: { host: "\${NO_HOST}", port: "\${PORT}", auth: { token: "\${open" } },
+    agents: { defaults: { thinking: "\${SECRET}" } }, commands: { owners: ["\${a-b}"] } }`;
+  const found = config().problems(text, { env: { PORT: "geheim", SECRET: "geheim" } });
+  expect([...found].sort()).toEqual(
+    [
+      "gateway.host: needs the environment variable NO_HOST, which is not set",
+      "gateway.port: must be a number, got a text",
+      'gateway.auth.token: has a "${" that names no variable; write "$${" for the characters themselves',
+      "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got a text",
+      'commands.owners[0]: has a "${" that names no variable; write "$${" for the characters themselves',
+    ].sort(),
+  );
+  expect(found.join()).not.toContain("geheim");
+});
+
+test("an earlier spelling beside the new one is a problem, and so is a rest that has no new place", () => {
+  const text = `{ agent: { thinking: "low", foo: 1 }, agents: { defaults: { thinking: "high" } },
+    routing: { agentToAgent: {}, rules: [] } }`;
+  expect(config().problems(text)).toEqual([
+    "agent.thinking: is an earlier spelling of agents.defaults.thinking, and both are set; remove it",
+    expect.stringContaining("agents.defaults.foo: unknown key"),
+    expect.stringContaining("routing: unknown key"),
+  ]);
+});
+
+test("any tree of known and unknown keys is either settings or a list of problems, never an exception", () => {
+  const key = fc.constantFrom(
+    "gateway",
+    "port",
+    "agents",
+    "list",
+    "defaults",
+    "model",
+    "session",
+    "tools",
+    "agent",
+    "x",
+  );
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 5 },
+      fc.constantFrom<unknown>("", "${X}", "${", 0, -1, null, true, [], {}),
+      fc.array(tie("tree"), { maxLength: 2 }),
+      fc.dictionary(key, tie("tree"), { maxKeys: 4 }),
+    ),
+  }));
+  fc.assert(
+    fc.property(fc.dictionary(key, tree, { maxKeys: 5 }), (tree) => {
+      const loaded = config().load(JSON.stringify(tree));
+      if (!loaded.ok) expect(loaded.details?.problems).not.toHaveLength(0);
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,284 @@
+// What a configuration file may say and what it means. What is wrong with one: config-problems.test.ts.
+
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { configJsonSchema } from "../src/config/schema.ts";
+import { describeSettings, processEnvironment } from "../src/config.ts";
+import { defaultAgent } from "../src/core/settings.ts";
+import { useConfigHome } from "./kit/config-home.ts";
+
+const config = useConfigHome();
+
+const LOCAL = `models: { providers: { local: { api: "openai-completions", baseUrl: "http://127.0.0.1:11434/v1",
+  models: [{ id: "qwen3" }] } } }`;
+
+test("without a file everything has a default and the offline model answers", () => {
+  const { settings, warnings, path, exists } = config().good();
+  expect({ warnings, path, exists }).toEqual({ warnings: [], path: config().defaultPath, exists: false });
+  expect(settings).toEqual({
+    gateway: {
+      host: "127.0.0.1",
+      port: 7275,
+      tokens: [],
+      allowedOrigins: [],
+      allowedHosts: [],
+      maxBufferedBytes: 8 * 1024 * 1024,
+      tickIntervalMs: 15_000,
+    },
+    store: { dir: join(config().home, ".parley/state"), durability: "full" },
+    providers: [],
+    agents: [
+      {
+        id: "main",
+        default: true,
+        model: "offline/rehearsal",
+        thinking: "off",
+        workspace: join(config().home, ".parley/workspace"),
+        tools: { allow: [], deny: [] },
+        subagents: { allowAgents: [] },
+      },
+    ],
+    maxConcurrent: 8,
+    session: {
+      scope: "per-sender",
+      mainKey: "main",
+      dmScope: "main",
+      queueMax: 200,
+      sendPolicy: { rules: [], default: "allow" },
+      agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 200 },
+    },
+    tools: {
+      filter: { allow: [], deny: [] },
+      visibility: "tree",
+      agentToAgent: { enabled: false, allow: [] },
+      history: { maxTextChars: 4_000, maxBytes: 81_920 },
+      exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
+    },
+    owners: [],
+  });
+});
+
+test.each(["", "  \n", "// nothing yet\n", "/* a */ // b", "{}", "\uFEFF{}"])(
+  "an empty file %j is whole",
+  (text) => {
+    const { settings, exists } = config().good(text);
+    expect(exists).toBe(true);
+    rmSync(config().defaultPath);
+    expect(settings).toEqual(config().good().settings);
+  },
+);
+
+test("the example of the specification loads", () => {
+  const { settings, warnings } = config().good(SPEC_EXAMPLE, { env: { PARLEY_TOKEN: "", LOCAL_KEY: "k" } });
+  expect(warnings).toEqual(["not used by this version: channels.telegram, channels.discord, hooks"]);
+  expect(settings.agents.map(({ id, model, workspace }) => ({ id, model, workspace }))).toEqual([
+    { id: "main", model: "local/qwen3", workspace: join(config().home, ".parley/workspace") },
+    {
+      id: "research",
+      model: "offline/rehearsal",
+      workspace: join(config().home, ".parley/workspace-research"),
+    },
+  ]);
+  expect(settings.agents[1]?.subagents.allowAgents).toEqual(["*"]);
+  expect(settings.gateway).not.toHaveProperty("token");
+  expect(settings.providers[0]).toMatchObject({ apiKey: "k", models: [{ contextWindow: 128_000 }] });
+});
+
+const SPEC_EXAMPLE = `{
+  gateway: { host: "127.0.0.1", port: 7275, auth: { token: "\${PARLEY_TOKEN:-}" } },
+  store: { dir: "~/.parley/state", durability: "full", postgresUrl: null },
+  models: { providers: { local: { api: "openai-completions", baseUrl: "http://127.0.0.1:11434/v1",
+    apiKey: "\${LOCAL_KEY}",
+    models: [{ id: "qwen3", contextWindow: 128000, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] } } },
+  agents: {
+    defaults: { model: "local/qwen3", thinking: "off", workspace: "~/.parley/workspace", maxConcurrent: 8,
+      sandbox: { mode: "off", sessionToolsVisibility: "spawned" },
+      subagents: { allowAgents: [], model: null, maxConcurrent: 8, maxChildren: 20, maxSpawnDepth: 1,
+        runTimeoutSeconds: 0, archiveAfterMinutes: 60, announce: "post" } },
+    list: [{ id: "main", default: true },
+      { id: "research", model: "offline/rehearsal", subagents: { allowAgents: ["*"] } }],
+  },
+  session: { scope: "per-sender", mainKey: "main", dmScope: "main", queueMax: 200,
+    sendPolicy: { rules: [], default: "allow" },
+    agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 200 },
+    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 } },
+  tools: { allow: [], deny: [], sessions: { visibility: "tree" }, agentToAgent: { enabled: false, allow: [] },
+    subagents: { tools: { allow: [], deny: [] } }, sandbox: { tools: { allow: [], deny: [] } },
+    sessions_spawn: { attachments: { enabled: true } } },
+  channels: { telegram: { botToken: "x" }, discord: { token: "y" } },
+  commands: { owners: [] }, hooks: { enabled: false, token: "z", allowedSessionKeys: ["hook:*"] },
+  cron: { enabled: true },
+}`;
+
+test("what is set arrives, also from the command line", () => {
+  const text = `{ gateway: { port: 1, auth: { tokens: [{ token: "12345678", scopes: ["operator.read"] }] } },
+    agents: { defaults: { workspace: "~/w", maxConcurrent: 3 }, list: [{ id: "A" }, { id: "B", default: true,
+      name: "Bee", thinking: "high", workspace: "rel", instructions: "Be brief.", tools: { deny: ["exec"] } }] },
+    session: { sendPolicy: { rules: [{ match: { chatType: "group" }, action: "deny" }, { match: {}, action: "allow" }] } },
+    tools: { deny: ["exec"], sessions: { visibility: "all" }, agentToAgent: { enabled: true, allow: ["a*"] } },
+    commands: { owners: ["telegram:1"] } }`;
+  const overrides = { host: "::1", port: 0, storeDir: "/s" };
+  const { settings } = config().good(text, { overrides, env: { PARLEY_TOKEN: "from-env", PATH: "/p" } });
+  expect(settings.gateway).toMatchObject({ host: "::1", port: 0, token: "from-env" });
+  expect(settings.gateway.tokens).toEqual([
+    { token: "12345678", role: "operator", scopes: ["operator.read"] },
+  ]);
+  expect(settings.store.dir).toBe("/s");
+  expect(settings.maxConcurrent).toBe(3);
+  expect(defaultAgent(settings)).toEqual({
+    id: "b",
+    name: "Bee",
+    default: true,
+    model: "offline/rehearsal",
+    thinking: "high",
+    workspace: join(config().home, ".parley/rel"),
+    instructions: "Be brief.",
+    tools: { allow: [], deny: ["exec"] },
+    subagents: { allowAgents: [] },
+  });
+  expect(settings.agents[0]).toMatchObject({
+    id: "a",
+    default: false,
+    workspace: join(config().home, "w-a"),
+  });
+  expect(settings.session.sendPolicy.rules).toEqual([
+    { match: { chatType: "group" }, action: "deny" },
+    { match: {}, action: "allow" },
+  ]);
+  expect(settings.tools).toMatchObject({
+    filter: { allow: [], deny: ["exec"] },
+    visibility: "all",
+    agentToAgent: { enabled: true, allow: ["a*"] },
+    exec: { searchPath: "/p" },
+  });
+  expect(settings.owners).toEqual(["telegram:1"]);
+});
+
+test("settings are frozen to the leaves", () => {
+  const frozen = (value: unknown): boolean =>
+    typeof value !== "object" ||
+    value === null ||
+    (Object.isFrozen(value) && Object.values(value).every(frozen));
+  expect(frozen(config().good(SPEC_EXAMPLE, { env: { LOCAL_KEY: "k" } }).settings)).toBe(true);
+});
+
+test("the file is the named one, then PARLEY_CONFIG, then the default one; a named one must exist", () => {
+  config().write("{ gateway: { port: 1 } }");
+  config().write("{ gateway: { port: 2 } }", join(config().home, "env.json5"));
+  config().write("{ gateway: { port: 3 } }", join(config().home, "named.json5"));
+  const env = { PARLEY_CONFIG: "~/env.json5" };
+  expect(config().good().settings.gateway.port).toBe(1);
+  expect(config().good(undefined, { env }).settings.gateway.port).toBe(2);
+  expect(config().good(undefined, { env, configPath: join(config().home, "named.json5") })).toMatchObject({
+    path: join(config().home, "named.json5"),
+    settings: { gateway: { port: 3 } },
+  });
+  expect(config().load(undefined, { configPath: join(config().home, "no.json5") })).toMatchObject({
+    error: `${join(config().home, "no.json5")} does not exist`,
+  });
+  expect(config().load(undefined, { env: { PARLEY_CONFIG: config().home } })).toMatchObject({ ok: false });
+});
+
+test("variables are filled in, with fallbacks and an escape, and read as the type that is wanted", () => {
+  const text = `{ gateway: { port: "\${PORT}", host: "\${HOST:-0.0.0.0}", auth: { token: "a\${T}b\${T:-c}" } },
+    tools: { agentToAgent: { enabled: "\${ON}" } }, agents: { list: [{ id: "x", name: "$\${T} $ \${EMPTY:-e\${}" }] } }`;
+  const { settings } = config().good(text, { env: { PORT: "81", T: "${PORT}", ON: "true", EMPTY: "" } });
+  expect(settings.gateway).toMatchObject({ port: 81, host: "0.0.0.0", token: "a${PORT}b${PORT}" });
+  expect(settings.tools.agentToAgent.enabled).toBe(true);
+  expect(settings.agents[0]?.name).toBe("${T} $ e${");
+});
+
+test("earlier spellings are read with a warning that names the new one", () => {
+  const text = `{ agent: { maxConcurrent: "\${N}", subagents: { tools: { deny: ["exec"] } }, sandbox: { mode: "off" } },
+    routing: { agentToAgent: { enabled: true } }, session: { sendPolicy: { rules: [
+      { match: { provider: "telegram", chatType: "channel" }, action: "deny" },
+      { match: { surface: "discord" }, action: "deny" }] } } }`;
+  const { settings, warnings } = config().good(text, { env: { N: "2" } });
+  expect(settings.maxConcurrent).toBe(2);
+  expect(settings.tools.agentToAgent).toEqual({ enabled: true, allow: [] });
+  expect(settings.session.sendPolicy.rules).toEqual([
+    { match: { channel: "telegram", chatType: "room" }, action: "deny" },
+    { match: { channel: "discord" }, action: "deny" },
+  ]);
+  expect(warnings).toEqual([
+    "agent.subagents.tools.deny is an earlier spelling: write tools.subagents.tools.deny instead",
+    "agent.maxConcurrent is an earlier spelling: write agents.defaults.maxConcurrent instead",
+    "agent.sandbox is an earlier spelling: write agents.defaults.sandbox instead",
+    "routing.agentToAgent.enabled is an earlier spelling: write tools.agentToAgent.enabled instead",
+    "session.sendPolicy.rules[0].match.provider is an earlier spelling: write channel instead",
+    'session.sendPolicy.rules[0].match.chatType is an earlier spelling: write chatType "room" instead',
+    "session.sendPolicy.rules[1].match.surface is an earlier spelling: write channel instead",
+    "not used by this version: tools.subagents",
+  ]);
+});
+
+test.each([
+  [{ ANTHROPIC_API_KEY: "k" }, "anthropic/claude-sonnet-5"],
+  [{ OPENAI_API_KEY: "k" }, "openai/gpt-6-sol"],
+  [{ GEMINI_API_KEY: "k" }, "google/gemini-3.8-flash"],
+  [{ GEMINI_API_KEY: "k", OPENAI_API_KEY: "k" }, "openai/gpt-6-sol"],
+  [{ ANTHROPIC_API_KEY: "" }, "offline/rehearsal"],
+])("keys in the environment %j make a provider", (env, model) => {
+  expect(defaultAgent(config().good("{}", { env }).settings).model).toBe(model);
+});
+
+test("a provider in the file goes before keys in the environment; a known one needs only its name", () => {
+  const env = { ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "o" };
+  const local = config().good(`{ ${LOCAL} }`, { env }).settings;
+  expect(local.providers.map(({ id }) => id)).toEqual(["local"]);
+  expect(defaultAgent(local).model).toBe("local/qwen3");
+  const text = `{ models: { providers: { openai: { models: [{ id: "gpt-6-luna", name: "Luna" }] }, google: {} } } }`;
+  const { settings, warnings } = config().good(text, { env });
+  expect(settings.providers[0]).toMatchObject({
+    api: "openai-responses",
+    apiKey: "o",
+    models: [{ id: "gpt-6-luna", name: "Luna", contextWindow: 272_000, cost: { input: 0.1 } }],
+  });
+  expect(warnings).toEqual([
+    "models.providers.google.apiKey is not set, and neither is GEMINI_API_KEY: its models will not answer",
+  ]);
+});
+
+test("a file with secrets in it that others can read is warned about; names of variables are no secrets", () => {
+  const warned = (text: string, mode: number) => {
+    config().write(text, config().defaultPath, mode);
+    return config().good(undefined, { env: { T: "t" } }).warnings;
+  };
+  const secret = '{ gateway: { auth: { token: "abc" } } }';
+  expect(warned(secret, 0o644)).toEqual([
+    `${config().defaultPath} holds secrets, and others can read it (mode 644): chmod 600 it`,
+  ]);
+  expect(warned(secret, 0o600)).toEqual([]);
+  expect(warned('{ gateway: { auth: { token: "${T}" } } }', 0o644)).toEqual([]);
+  expect(warned("{ gateway: { port: 1 } }", 0o644)).toEqual([]);
+});
+
+test("a workspace that holds the store or the configuration is warned about", () => {
+  const { warnings } = config().good('{ agents: { defaults: { workspace: "~/.parley" } } }');
+  expect(warnings).toHaveLength(2);
+  expect(warnings[0]).toContain(`holds ${join(config().home, ".parley/state")}: the agent can change it`);
+});
+
+test("I14: the described settings hold everything but secrets", () => {
+  const text = `{ gateway: { auth: { token: "geheim-1", tokens: [{ token: "geheim-2", scopes: ["operator.read"] }] } },
+    models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1", apiKey: "geheim-3",
+      headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } } }`;
+  const described = describeSettings(config().good(text).settings);
+  expect(JSON.stringify(described)).not.toContain("geheim");
+  expect(described).toMatchObject({
+    gateway: { port: 7275, token: "(set)", tokens: [{ token: "(set)", scopes: ["operator.read"] }] },
+    providers: [{ id: "p", apiKey: "(set)", headers: { "x-key": "(set)" } }],
+  });
+});
+
+test("the process's own environment is what a start reads", () => {
+  const { env, home: own } = processEnvironment();
+  expect(env.PATH).toBe(process.env.PATH);
+  expect(own.length).toBeGreaterThan(0);
+});
+
+test("the published JSON Schema is the one in docs (vitest -u writes it)", async () => {
+  const text = `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
+  await expect(text).toMatchFileSnapshot("../docs/config.schema.json");
+});

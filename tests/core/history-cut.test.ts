@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { cutHistory } from "../../src/core/history-cut.ts";
+import type { Message } from "../../src/core/message.ts";
+import { assistantMessage, toolResult, userMessage } from "./rows.ts";
+
+const LIMITS = { maxTextChars: 4000, maxBytes: 80 * 1024 };
+const bytesOf = (messages: readonly Message[]): number => Buffer.byteLength(JSON.stringify(messages));
+
+const text = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 80 }),
+  fc.integer({ min: 0, max: 3000 }).map((length) => 'é😀\n"x'.repeat(length).slice(0, length)),
+);
+const message: fc.Arbitrary<Message> = fc.oneof(
+  text.map((body) => userMessage("u", body)),
+  fc.tuple(text, text, text).map(([body, thinking, argument]) =>
+    assistantMessage(
+      "a",
+      [
+        { type: "thinking", thinking },
+        { type: "text", text: body },
+        { type: "toolCall", id: "c", name: "write", arguments: { path: "x", content: [argument] } },
+      ],
+      { errorMessage: body },
+    ),
+  ),
+  fc.tuple(text, text).map(([body, detail]) => toolResult("t", body, { details: { detail } })),
+);
+
+test("H1, H2: never over the byte cap, and always saying what was left out", () => {
+  fc.assert(
+    fc.property(
+      fc.array(message, { maxLength: 12 }),
+      fc.integer({ min: 60, max: 3000 }),
+      fc.integer({ min: 2, max: 20_000 }),
+      (messages, maxTextChars, maxBytes) => {
+        const cut = cutHistory(messages, { maxTextChars, maxBytes });
+        expect(cut.bytes).toBe(bytesOf(cut.messages));
+        expect(cut.bytes).toBeLessThanOrEqual(maxBytes);
+        expect(cut.messages.length + cut.droppedMessages).toBe(messages.length);
+        const kept = messages.slice(cut.droppedMessages);
+        expect(cut.messages.map(({ id, role }) => ({ id, role }))).toEqual(
+          kept.map(({ id, role }) => ({ id, role })),
+        );
+        const same = JSON.stringify(cut.messages) === JSON.stringify(messages);
+        expect(cut.truncated).toBe(!same);
+      },
+    ),
+    { numRuns: 1000 },
+  );
+});
+
+test("what fits is returned as it is", () => {
+  const messages = [userMessage("1", "a"), assistantMessage("2", [{ type: "text", text: "b" }])];
+  expect(cutHistory(messages, LIMITS)).toEqual({
+    messages,
+    truncated: false,
+    droppedMessages: 0,
+    bytes: bytesOf(messages),
+  });
+  expect(cutHistory([], LIMITS)).toEqual({ messages: [], truncated: false, droppedMessages: 0, bytes: 2 });
+});
+
+test("H2: a long text is cut within its limit and says how long it was", () => {
+  const cut = cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS);
+  const block = cut.messages[0]?.content[0];
+  if (block?.type !== "text") throw new Error("no text");
+  expect(block.text).toHaveLength(4000);
+  expect(block.text).toContain("[cut: 10000 characters in all]");
+  expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
+});
+
+test("H1: a cut never leaves half a character", () => {
+  for (let length = 60; length < 70; length += 1) {
+    const cut = cutHistory([userMessage("1", "😀".repeat(100))], { maxTextChars: length, maxBytes: 10_000 });
+    expect(JSON.stringify(cut.messages)).not.toMatch(/\\ud[89ab]/);
+  }
+});
+
+test("H2: the oldest messages go first", () => {
+  const messages = Array.from({ length: 100 }, (_, at) => userMessage(String(at), "x".repeat(3000)));
+  const cut = cutHistory(messages, LIMITS);
+  expect(cut.messages.at(-1)?.id).toBe("99");
+  expect(cut.messages[0]?.id).toBe(String(cut.droppedMessages));
+  expect(cut.droppedMessages).toBeGreaterThan(70);
+  expect(cut.bytes + 3200).toBeGreaterThan(LIMITS.maxBytes);
+});
+
+test("H2: one message that alone is over the cap is cut to fit rather than dropped", () => {
+  const big = toolResult("t", "begin ".repeat(700), {
+    details: { rows: ["x".repeat(3000), "y".repeat(3000)] },
+  });
+  const cut = cutHistory([userMessage("u", "before"), big], { maxTextChars: 4000, maxBytes: 2000 });
+  expect(cut).toMatchObject({ truncated: true, droppedMessages: 1 });
+  expect(cut.messages[0]).toMatchObject({ id: "t", role: "toolResult", toolCallId: "c1" });
+  expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
+});

@@ -1,0 +1,240 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { redactMessage, redactSecrets } from "../../src/core/redact.ts";
+import { assistantMessage, toolResult, userMessage } from "./rows.ts";
+
+const M = "[redacted]";
+const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
+// Put together here, so that no scanner takes this file for a leak.
+const KEYS = {
+  openai: `sk-proj-${letters}`,
+  anthropic: `sk-ant-api03-${letters}-_x`,
+  github: `ghp_${letters.slice(0, 36)}`,
+  githubFine: `github_pat_${letters}`,
+  aws: `AKIA${"ABCDEFGH12345678"}`,
+  google: `AIza${letters.slice(0, 35)}`,
+  slack: `xoxb-123456789012-${letters.slice(0, 24)}`,
+  telegram: `123456789:AA${letters.slice(0, 33)}`,
+  discord: `M${letters.slice(0, 23)}.GhIjKl.${letters.slice(0, 30)}`,
+  jwt: `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.${letters.slice(0, 30)}`,
+  stripe: `sk_live_${letters.slice(0, 24)}`,
+  gitlab: `glpat-${letters.slice(0, 20)}`,
+};
+
+test.each(Object.entries(KEYS))("I14: a key of %s is masked wherever it stands", (_, key) => {
+  for (const [before, after] of [
+    ["", ""],
+    ["use ", " now"],
+    ['"', '"'],
+    ["(", ")."],
+    ["KEY=", "\n"],
+    ["line\n", "\nline"],
+  ]) {
+    expect(redactSecrets(before + key + after)).toBe(before + M + after);
+  }
+});
+
+test.each([
+  ["Authorization: Bearer abc.DEF-123_456", `Authorization: Bearer ${M}`],
+  ["authorization: Basic dXNlcjpwYXNz", `authorization: Basic ${M}`],
+  ["curl -H 'Bearer 0123456789abcdef'", `curl -H 'Bearer ${M}'`],
+  ["password=correcthorse next", `password=${M} next`],
+  ["DB_PASSWORD=hunter22&x=1", `DB_PASSWORD=${M}&x=1`],
+  ["PARLEY_TOKEN=abcdef0123", `PARLEY_TOKEN=${M}`],
+  ['api_key: "a b c"', `api_key: "${M}"`],
+  ["apiKey = 'x'", `apiKey = '${M}'`],
+  ['{"clientSecret":"a\\"b","n":1}', `{"clientSecret":"${M}","n":1}`],
+  ['{\\"token\\":\\"abc\\",\\"n\\":\\"1\\"}', `{\\"token\\":\\"${M}\\",\\"n\\":\\"1\\"}`],
+  ["password: hunter2hunter2", `password: ${M}`],
+  ["x-api-key: 0123456789", `x-api-key: ${M}`],
+  ["?access_token=abcdef&page=2", `?access_token=${M}&page=2`],
+  ["postgres://me:s3cr%40t@db:5432/x", `postgres://me:${M}@db:5432/x`],
+  ["https://a:b@c@host/p", `https://a:${M}@host/p`],
+  [`https://api.telegram.org/bot${KEYS.telegram}/getMe`, `https://api.telegram.org/bot${M}/getMe`],
+  [
+    "k:\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4\n\nabc+/=\n-----END RSA PRIVATE KEY-----\nend",
+    `k:\n${M}\nend`,
+  ],
+  [`"-----BEGIN PRIVATE KEY-----\\n${letters}\\n${letters}`, `"${M}`],
+])("I14: %j", (given, expected) => {
+  expect(redactSecrets(given)).toBe(expected);
+});
+
+test.each([
+  ["The password: remember it well, and tell nobody."],
+  ["Bearer instruments and bearer responsibilities, token of appreciation: thanks!"],
+  ["Authorization: basic authentication is required"],
+  ["A task-management-for-beginners guide, risk-assessment-2024-overview"],
+  ["const token = readToken(); password = getPassword(user)"],
+  ["token=${TOKEN} password=<your password> secret=$SECRET"],
+  ["see http://localhost:8080/a@b and http://localhost:8080?mail=a@b.c or mail me@example.org"],
+  ["agent:main:telegram:group:-1001234567890:topic:42"],
+  ["run 0b6f1c0e-7d1c-4c57-9a53-012345678901:1b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11:0"],
+  ['{"totalTokens": 12, "maxTokens":"12", "sessionKey":"agent:main:main", "nextCursor":"abcdef123456"}'],
+  ["-----BEGIN PRIVATE KEY----- is how such a block starts."],
+  ["-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----"],
+  ["sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+])("RD2: left as it is: %j", (text) => {
+  expect(redactSecrets(text)).toBe(text);
+});
+
+test("RD2: ordinary prose passes unchanged, also where it speaks of secrets", () => {
+  const word = fc.constantFrom(
+    ..."the a password token secret key api credentials bearer authorization is was please send it to me my".split(
+      " ",
+    ),
+    ...'tomorrow research agent main session 2024 3.5 10:30 (maybe) "quoted" it\'s e.g. https://example.org/x'.split(
+      " ",
+    ),
+  );
+  const mark = fc.constantFrom(" ", " ", " ", ", ", ". ", "; ", " – ", "\n", "? ", ": the ");
+  fc.assert(
+    fc.property(fc.array(fc.tuple(word, mark), { maxLength: 40 }), (pairs) => {
+      const text = pairs.flat().join("");
+      expect(redactSecrets(text)).toBe(text);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+const fragment = fc.oneof(
+  fc.constantFrom(...Object.values(KEYS)),
+  fc.constantFrom(
+    "password",
+    "token",
+    "secret_key",
+    "=",
+    ": ",
+    ":",
+    '"',
+    "'",
+    "\\",
+    '\\"',
+    "Bearer ",
+    "authorization: ",
+    "https://",
+    "user:",
+    "@",
+    "/",
+    M,
+    "[",
+    "]",
+    "(",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY-----",
+    "\n",
+    "\\n",
+    " ",
+    "sk-",
+    "eyJ",
+    ".",
+    "123456789:",
+    "abcdefgh1234",
+    "%",
+    "$",
+    "?",
+    "&",
+    "basic ",
+  ),
+  fc.string({ maxLength: 12 }),
+);
+
+test("RD1: masking twice is masking once, for any mixture of keys and fragments of them", () => {
+  fc.assert(
+    fc.property(fc.array(fragment, { maxLength: 14 }), (pieces) => {
+      const once = redactSecrets(pieces.join(""));
+      expect(redactSecrets(once)).toBe(once);
+    }),
+    { numRuns: 600_000 },
+  );
+});
+
+test("I14: a key between any words is masked", () => {
+  const around = fc.string({ unit: fc.constantFrom(" ", "a", ".", "\n", "x "), maxLength: 8 });
+  fc.assert(
+    fc.property(around, fc.constantFrom(...Object.values(KEYS)), around, (before, key, after) => {
+      expect(redactSecrets(`${before} ${key} ${after}`)).toBe(`${before} ${M} ${after}`);
+    }),
+  );
+});
+
+test("RD3: megabytes of almost-secrets are passed in one go", () => {
+  const almost = [
+    "sk-",
+    "token=",
+    'token="',
+    "eyJaaaaaaaaa.",
+    "http://a:",
+    "-----BEGIN PRIVATE KEY-----",
+    "password ",
+  ];
+  for (const piece of almost) {
+    const text = piece.repeat(Math.ceil(1_000_000 / piece.length));
+    expect(redactSecrets(text).length).toBeGreaterThan(0);
+  }
+});
+
+test("I14: a message leaves without keys, image data and signatures; nothing else changes", () => {
+  const message = assistantMessage(
+    "m1",
+    [
+      { type: "text", text: `key ${KEYS.openai}`, textSignature: "sig" },
+      { type: "thinking", thinking: `hm ${KEYS.github}`, thinkingSignature: "sig", redacted: false },
+      {
+        type: "toolCall",
+        id: "c",
+        name: "exec",
+        arguments: {
+          command: "ls",
+          password: "abc",
+          env: { API_KEY: "k", list: [KEYS.aws], n: 1, none: null },
+        },
+        thoughtSignature: "sig",
+      },
+    ],
+    { errorMessage: `401 ${KEYS.google}`, stopReason: "error" },
+  );
+  expect(redactMessage(message)).toEqual({
+    ...message,
+    content: [
+      { type: "text", text: `key ${M}` },
+      { type: "thinking", thinking: `hm ${M}`, redacted: false },
+      {
+        type: "toolCall",
+        id: "c",
+        name: "exec",
+        arguments: { command: "ls", password: M, env: { API_KEY: M, list: [M], n: 1, none: null } },
+      },
+    ],
+    errorMessage: `401 ${M}`,
+  });
+  const user = userMessage("u", "hi", {
+    content: [
+      { type: "image", data: "AAAA", mimeType: "image/png" },
+      { type: "text", text: "what is this?" },
+    ],
+    senderName: "Ann",
+  });
+  expect(redactMessage(user)).toEqual({
+    ...user,
+    content: [
+      { type: "image", data: "", mimeType: "image/png" },
+      { type: "text", text: "what is this?" },
+    ],
+  });
+  const result = toolResult("t", `env ${KEYS.slack}`, {
+    details: { token: "x", image: { type: "image", data: "AAAA" } },
+  });
+  expect(redactMessage(result)).toEqual({
+    ...result,
+    content: [{ type: "text", text: `env ${M}` }],
+    details: { token: M, image: { type: "image", data: "" } },
+  });
+});
+
+test("I14: the stored message itself is not changed", () => {
+  const message = userMessage("u", `key ${KEYS.openai}`);
+  const before = structuredClone(message);
+  redactMessage(message);
+  expect(message).toEqual(before);
+});

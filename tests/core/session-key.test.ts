@@ -1,0 +1,346 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  agentIdInKey,
+  canonicalKey,
+  channelOf,
+  chatTypeOf,
+  closestKeys,
+  displayKey,
+  encodeOutsideId,
+  formatKey,
+  isAgentId,
+  isReservedKey,
+  type KeyRules,
+  kindOf,
+  mainKeyOf,
+  type ParsedKey,
+  parseKey,
+  routeOfKey,
+  VALID_KEY_FORMS,
+} from "../../src/core/session-key.ts";
+import { sessionRow } from "./rows.ts";
+
+const RULES: KeyRules = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" };
+const GLOBAL: KeyRules = { ...RULES, scope: "global" };
+const WHO = { agentId: "research" };
+const UUID = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
+
+/** Ids as hostile as the outside world may send them: separators, blanks, controls, lone surrogates, escapes. */
+const outsideId = fc
+  .oneof(
+    fc.string({ unit: "binary", minLength: 1, maxLength: 20 }),
+    fc.string({
+      unit: fc.constantFrom(
+        "%",
+        ":",
+        " ",
+        "\n",
+        "\u0000",
+        "\ud800",
+        "\udc00",
+        "é",
+        "😀",
+        "\u202e",
+        "2",
+        "5",
+        "u",
+        "D",
+      ),
+      minLength: 1,
+      maxLength: 12,
+    }),
+  )
+  .filter((id) => id !== "");
+const agentId = fc.stringMatching(/^[a-z0-9_-]{1,64}$/);
+const channel = fc.constantFrom("telegram", "discord", "whatsapp", "my-plugin_2");
+const thread = fc.option(
+  fc.record({ kind: fc.constantFrom("thread" as const, "topic" as const), id: outsideId }),
+  {
+    nil: undefined,
+  },
+);
+
+const anyKey: fc.Arbitrary<ParsedKey> = fc.oneof(
+  fc.record({ form: fc.constant("main" as const), agentId, name: outsideId }),
+  fc
+    .record({
+      form: fc.constantFrom("group" as const, "channel" as const),
+      agentId,
+      channel,
+      id: outsideId,
+      thread,
+    })
+    .map(({ thread: inside, ...rest }) => (inside === undefined ? rest : { ...rest, thread: inside })),
+  fc.record({ form: fc.constant("dm" as const), agentId, channel, peer: outsideId }),
+  fc.record({ form: fc.constantFrom("chat" as const, "subagent" as const), agentId, id: outsideId }),
+  fc.record({
+    form: fc.constant("external" as const),
+    agentId,
+    client: fc.constantFrom("mcp" as const, "acp" as const, "openai" as const),
+    id: outsideId,
+  }),
+  fc.record({ form: fc.constantFrom("cron" as const, "hook" as const, "node" as const), id: outsideId }),
+  fc.constant({ form: "global" as const }),
+);
+
+test("K1: every key, however hostile its ids, survives being written and read again", () => {
+  fc.assert(
+    fc.property(anyKey, (parsed) => {
+      const key = formatKey(parsed);
+      fc.pre(key.length <= 512);
+      expect(parseKey(key)).toEqual({ ok: true, value: parsed });
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test("K1: a canonical key is its own canonical key, for any caller", () => {
+  fc.assert(
+    fc.property(anyKey, agentId, fc.constantFrom(RULES, GLOBAL), (parsed, caller, rules) => {
+      const key = formatKey(parsed);
+      fc.pre(key.length <= 512 && parsed.form !== "main");
+      expect(canonicalKey(key, { agentId: caller }, rules)).toEqual({ ok: true, value: key });
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("K1: whatever text is accepted, canonicalising its answer changes nothing", () => {
+  const word = fc.constantFrom(
+    "agent",
+    "AGENT",
+    "main",
+    "Main",
+    "telegram",
+    "group",
+    "channel",
+    "thread",
+    "dm",
+    "chat",
+    "subagent",
+    "cron",
+    "hook",
+    "node",
+    "node-x",
+    "global",
+    "%41",
+    "%3a",
+    "%C3%A9",
+    "%",
+    "é",
+    " ",
+    "x",
+    "research",
+    UUID,
+  );
+  const text = fc.oneof(
+    fc.array(word, { minLength: 1, maxLength: 8 }).map((words) => words.join(":")),
+    fc.string({ unit: "binary" }),
+  );
+  fc.assert(
+    fc.property(text, fc.constantFrom(RULES, GLOBAL), (given, rules) => {
+      const once = canonicalKey(given, WHO, rules);
+      if (!once.ok) return;
+      expect(canonicalKey(once.value, { agentId: "other" }, rules)).toEqual(once);
+      expect(once.value.length).toBeLessThanOrEqual(512);
+    }),
+    { numRuns: 4000 },
+  );
+});
+
+test("K2: an outside id can't add a part to a key, nor anything invisible", () => {
+  fc.assert(
+    fc.property(outsideId, (id) => {
+      const encoded = encodeOutsideId(id);
+      expect(encoded).not.toMatch(/[:\s\p{Cc}\u200b-\u200f\u202a-\u202e]/u);
+      expect(encoded.isWellFormed()).toBe(true);
+    }),
+    { numRuns: 2000 },
+  );
+  expect(encodeOutsideId("a:b c%d\u0007")).toBe("a%3Ab%20c%25d%07");
+  expect(encodeOutsideId("-100Äß")).toBe("-100Äß");
+});
+
+test("K2: two ids never share a key", () => {
+  fc.assert(
+    fc.property(outsideId, outsideId, (a, b) => {
+      if (a !== b) expect(formatKey({ form: "cron", id: a })).not.toBe(formatKey({ form: "cron", id: b }));
+    }),
+  );
+});
+
+test.each([
+  ["main", "agent:research:main"],
+  [" main\n", "agent:research:main"],
+  ["MAIN", "agent:research:main"],
+  ["agent:Ops:main", "agent:ops:main"],
+  ["agent:ops:MAIN", "agent:ops:main"],
+  ["telegram:group:-1001", "agent:research:telegram:group:-1001"],
+  ["Telegram:Group:AbC", "agent:research:telegram:group:AbC"],
+  ["telegram:group:-1001:topic:42", "agent:research:telegram:group:-1001:topic:42"],
+  ["discord:channel:123", "agent:research:discord:channel:123"],
+  [`subagent:${UUID}`, `agent:research:subagent:${UUID}`],
+  ["node:Phone-1", "node-Phone-1"],
+  ["node-Phone-1", "node-Phone-1"],
+  ["agent:ops:matrix:channel:!r%3aserver.org", "agent:ops:matrix:channel:!r%3Aserver.org"],
+  ["agent:ops:whatsapp:group:a b", "agent:ops:whatsapp:group:a%20b"],
+  ["agent:ops:whatsapp:group:%41", "agent:ops:whatsapp:group:A"],
+  ["cron:Daily", "cron:Daily"],
+  ["hook:github", "hook:github"],
+  ["unknown", "unknown"],
+  ["global", "global"],
+])("K3: %j means %j", (given, expected) => {
+  expect(canonicalKey(given, WHO, RULES)).toEqual({ ok: true, value: expected });
+});
+
+test.each([
+  [""],
+  ["   "],
+  [UUID],
+  ["agent"],
+  ["agent:"],
+  ["agent:ops"],
+  ["agent:ops:"],
+  ["agent:ops:reserch"],
+  ["agent:o p s:main"],
+  ["agent:ops:main:extra"],
+  [`agent:${"a".repeat(65)}:main`],
+  ["agent:ops:telegram:grp:1"],
+  ["agent:ops:telegram:group:"],
+  ["agent:ops:telegram:group:1:reply:2"],
+  ["agent:ops:telegram:dm:1:thread:2"],
+  ["agent:ops:matrix:channel:!r:server.org"],
+  ["agent:ops:cron:group:1"],
+  ["agent:ops:cli:1"],
+  ["cron:"],
+  ["cron:a:b"],
+  ["cron:100%"],
+  ["cron:%ff"],
+  ["node-"],
+  ["node-a:b"],
+  ["agent:ops:telegram:group:%zz"],
+  [`cron:${"x".repeat(508)}`],
+  [`cron:${" ".repeat(200)}x`],
+])("a malformed key %j is refused with the valid forms", (given) => {
+  const result = canonicalKey(given, WHO, RULES);
+  expect(result).toMatchObject({ ok: false, code: "invalid_session_key" });
+  if (!result.ok) for (const form of VALID_KEY_FORMS) expect(result.hint).toContain(form);
+});
+
+test("a key has at most 512 characters in its canonical form", () => {
+  expect(parseKey(`cron:${"x".repeat(507)}`).ok).toBe(true);
+  expect(parseKey(`cron:${"x".repeat(508)}`).ok).toBe(false);
+  expect(parseKey(`cron:y${" ".repeat(300)}x`).ok).toBe(false);
+});
+
+test("the configured main key is the last part of main sessions, and `main` is read as it", () => {
+  const rules = { ...RULES, mainKey: "Home" };
+  expect(mainKeyOf("ops", rules)).toBe("agent:ops:Home");
+  for (const text of ["main", "Home", "agent:research:main", "agent:research:Home"]) {
+    expect(canonicalKey(text, WHO, rules)).toEqual({ ok: true, value: "agent:research:Home" });
+  }
+  expect(kindOf("agent:ops:Home", rules)).toBe("main");
+  expect(displayKey("agent:ops:Home", "ops", rules)).toBe("main");
+});
+
+test("under scope global every main session is `global`, shown as main to every agent", () => {
+  for (const text of ["main", "agent:ops:main", "global"]) {
+    expect(canonicalKey(text, WHO, GLOBAL)).toEqual({ ok: true, value: "global" });
+  }
+  expect(displayKey("global", "ops", GLOBAL)).toBe("main");
+  expect(displayKey("global", undefined, GLOBAL)).toBe("global");
+  expect(kindOf("global", GLOBAL)).toBe("main");
+  expect(agentIdInKey("global")).toBeUndefined();
+});
+
+test("a main session is `main` to its own agent and the full key to everybody else", () => {
+  expect(displayKey("agent:ops:main", "ops", RULES)).toBe("main");
+  expect(displayKey("agent:ops:main", "research", RULES)).toBe("agent:ops:main");
+  expect(displayKey("agent:ops:main", undefined, RULES)).toBe("agent:ops:main");
+  expect(displayKey("cron:x", "ops", RULES)).toBe("cron:x");
+});
+
+test("what an agent is shown, it can use: a shown key leads back to its session", () => {
+  fc.assert(
+    fc.property(anyKey, agentId, (parsed, viewer) => {
+      const key = parsed.form === "main" ? mainKeyOf(parsed.agentId, RULES) : formatKey(parsed);
+      fc.pre(key.length <= 512 && key !== "global");
+      const shown = displayKey(key, viewer, RULES);
+      expect(canonicalKey(shown, { agentId: viewer }, RULES)).toEqual({ ok: true, value: key });
+    }),
+  );
+});
+
+test.each([
+  ["agent:a:main", "main", ["direct"], "a"],
+  ["agent:a:telegram:group:1", "group", ["group"], "a"],
+  ["agent:a:telegram:group:1:topic:2", "group", ["thread", "group"], "a"],
+  ["agent:a:discord:channel:1", "group", ["room"], "a"],
+  ["agent:a:discord:channel:1:thread:2", "group", ["thread", "room"], "a"],
+  ["agent:a:telegram:dm:1", "other", ["direct"], "a"],
+  [`agent:a:chat:${UUID}`, "other", ["direct"], "a"],
+  [`agent:a:subagent:${UUID}`, "other", [], "a"],
+  ["agent:a:mcp:editor", "other", [], "a"],
+  ["agent:a:acp:1", "other", [], "a"],
+  ["agent:a:openai:ff", "other", [], "a"],
+  ["cron:x", "cron", [], undefined],
+  ["hook:x", "hook", [], undefined],
+  ["node-x", "node", [], undefined],
+  ["nonsense", "other", [], undefined],
+])("%s is of kind %s, chat types %j, agent %s", (key, kind, types, agent) => {
+  expect(kindOf(key, RULES)).toBe(kind);
+  expect(chatTypeOf(key)).toEqual(types);
+  expect(agentIdInKey(key)).toBe(agent);
+});
+
+test("a group, room, thread or per-peer key names its place, ids as the channel knows them", () => {
+  expect(routeOfKey("agent:a:telegram:group:-1:topic:4")).toEqual({
+    channel: "telegram",
+    to: "-1",
+    threadId: "4",
+  });
+  expect(routeOfKey("agent:a:matrix:channel:!r%3As.org")).toEqual({ channel: "matrix", to: "!r:s.org" });
+  expect(routeOfKey("agent:a:signal:dm:+49 1")).toEqual({ channel: "signal", to: "+49 1" });
+  for (const key of ["agent:a:main", "cron:x", "global", "unknown", "agent:a:mcp:x"]) {
+    expect(routeOfKey(key)).toBeUndefined();
+  }
+});
+
+test("channel: groups have the recorded one, direct chats the last used, cron, hook and node `internal`", () => {
+  const last = { channel: "signal", to: "x" };
+  expect(channelOf(sessionRow("agent:a:telegram:group:1"))).toBe("telegram");
+  expect(channelOf(sessionRow("agent:a:telegram:group:1", { groupChannel: "tg2", lastRoute: last }))).toBe(
+    "tg2",
+  );
+  expect(channelOf(sessionRow("agent:a:main", { lastRoute: last }))).toBe("signal");
+  expect(channelOf(sessionRow("agent:a:main"))).toBe("unknown");
+  expect(channelOf(sessionRow("agent:a:telegram:dm:1"))).toBe("telegram");
+  expect(channelOf(sessionRow("cron:x", { lastRoute: last }))).toBe("internal");
+  expect(channelOf(sessionRow("hook:x"))).toBe("internal");
+  expect(channelOf(sessionRow("node-x"))).toBe("internal");
+  expect(channelOf(sessionRow(`agent:a:subagent:${UUID}`))).toBe("unknown");
+});
+
+test("agent ids are 1–64 of lower-case letters, digits, _ and -", () => {
+  for (const good of ["a", "main", "re-search_2", "a".repeat(64)]) expect(isAgentId(good)).toBe(true);
+  for (const bad of ["", "A", "a b", "a:b", "ä", "a".repeat(65), "a\n"]) expect(isAgentId(bad)).toBe(false);
+});
+
+test("global and unknown are reserved, and nothing else", () => {
+  expect(["global", "unknown", "main", "agent:a:main"].map(isReservedKey)).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+});
+
+test("the closest keys come first: typos, other case, a part of the key", () => {
+  const keys = ["agent:ops:main", "agent:research:main", "agent:research:telegram:group:-100", "cron:daily"];
+  expect(closestKeys("agent:reserch:main", keys, 2)[0]).toBe("agent:research:main");
+  expect(closestKeys("DAILY", keys, 1)).toEqual(["cron:daily"]);
+  expect(closestKeys("telegram", keys, 1)).toEqual(["agent:research:telegram:group:-100"]);
+  expect(closestKeys("x", keys, 10)).toHaveLength(4);
+  expect(closestKeys("", keys, 0)).toEqual([]);
+});

@@ -1,0 +1,304 @@
+// I9: one gate, whatever the argument: keys, session ids and labels, seen by sessions and by operators.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Result } from "../../src/core/errors.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { TokenScope, VisibilityMode } from "../../src/core/settings.ts";
+import type { Access, Viewer } from "../../src/core/visibility.ts";
+import {
+  mayAccess,
+  operatorViewer,
+  resolveSession,
+  type SessionTarget,
+  sessionViewer,
+} from "../../src/flows/access.ts";
+import { resetSession } from "../../src/flows/lifecycle.ts";
+import { type App, openApp } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const ALL: TokenScope[] = ["operator.admin"];
+const CHILD = "agent:research:subagent:00000000-0000-4000-8000-000000000001";
+const GRANDCHILD = "agent:writer:subagent:00000000-0000-4000-8000-000000000002";
+const COUSIN = "agent:main:subagent:00000000-0000-4000-8000-000000000003";
+const ARCHIVED = "agent:main:subagent:00000000-0000-4000-8000-000000000004";
+const GROUP = "agent:main:telegram:group:-100Team";
+const CHAT = "agent:main:chat:00000000-0000-4000-8000-000000000005";
+
+async function withSessions(app: App): Promise<App> {
+  await app.add(CHILD, { spawnedBy: MAIN, spawnDepth: 1 });
+  await app.add(GRANDCHILD, { spawnedBy: CHILD, spawnDepth: 2 });
+  await app.add(COUSIN, { spawnedBy: "agent:main:telegram:group:-100Team", spawnDepth: 1 });
+  await app.add(ARCHIVED, { spawnedBy: MAIN, spawnDepth: 1, archivedAt: 1 });
+  await app.add(GROUP);
+  await app.add(CHAT, { label: "plans" });
+  await app.add("cron:nightly", { agentId: "research" });
+  return app;
+}
+
+function ask(
+  app: App,
+  viewer: Viewer,
+  target: SessionTarget,
+  access: Access = "read",
+): Promise<Result<Session>> {
+  return resolveSession({ db: app.engine.store.db, settings: app.settings }, viewer, access, target);
+}
+
+/** A refusal without the words that were asked for; the order of suggestions depends on them. */
+function refusalOf(result: Result<Session>, wanted: string): string {
+  if (result.ok) return "allowed";
+  const closest = [...((result.details?.closest ?? []) as string[])].sort();
+  const facts = { ...result, hint: "", details: { ...result.details, closest } };
+  return JSON.stringify(facts).replaceAll(wanted, "WANTED");
+}
+
+const shown = (result: Result<Session>): string => (result.ok ? result.value.key : result.code);
+
+describe("every mode shows exactly what it says", () => {
+  const relations = {
+    self: MAIN,
+    child: CHILD,
+    grandchild: GRANDCHILD,
+    ownGroup: GROUP,
+    ownCousin: COUSIN,
+    otherAgent: "agent:research:main",
+    otherCron: "cron:nightly",
+    archivedChild: ARCHIVED,
+  };
+  type Relation = keyof typeof relations;
+  const TREE: Relation[] = ["self", "child", "grandchild"];
+  const SAME: Relation[] = [...TREE, "ownGroup", "ownCousin"];
+  const cases: [VisibilityMode, boolean, string[], readonly Relation[]][] = [
+    ["self", true, [], ["self"]],
+    ["tree", true, [], TREE],
+    ["agent", true, [], SAME],
+    ["all", false, [], SAME],
+    ["all", true, [], [...SAME, "otherAgent", "otherCron"]],
+    ["all", true, ["main", "res*"], [...SAME, "otherAgent", "otherCron"]],
+    ["all", true, ["main", "writer"], SAME],
+    ["all", true, ["research"], SAME],
+  ];
+
+  test.each(cases)("mode %s, agentToAgent %s %j", async (visibility, enabled, allow, visible) => {
+    const app = await withSessions(
+      await openApp({ tools: { visibility, agentToAgent: { enabled, allow } } }),
+    );
+    const viewer = sessionViewer(await app.session(MAIN));
+    const ctx = { db: app.engine.store.db, settings: app.settings };
+    for (const [relation, key] of Object.entries(relations)) {
+      const expected = visible.includes(relation as Relation);
+      for (const access of ["list", "read", "search", "send", "status"] as const) {
+        const answer = await mayAccess(ctx, viewer, access, await app.session(key));
+        expect(`${relation} ${access} ${answer}`).toBe(`${relation} ${access} ${expected}`);
+        expect((await ask(app, viewer, { sessionKey: key }, access)).ok).toBe(expected);
+      }
+    }
+    await app.close();
+  });
+});
+
+describe("with every agent visible", () => {
+  let app: App;
+  let viewer: Viewer;
+  beforeAll(async () => {
+    app = await withSessions(await openApp());
+    viewer = sessionViewer(await app.session(MAIN));
+  });
+  afterAll(() => app.close());
+
+  test.each([
+    ["main", MAIN],
+    ["MAIN", MAIN],
+    [" main ", MAIN],
+    ["agent:research:main", "agent:research:main"],
+    ["agent:Research:main", "agent:research:main"],
+    ["telegram:group:-100Team", GROUP],
+    [CHAT, CHAT],
+    ["cron:nightly", "cron:nightly"],
+    ["subagent:00000000-0000-4000-8000-000000000003", COUSIN],
+  ])("%j means %s", async (text, key) => {
+    expect(shown(await ask(app, viewer, { sessionKey: text }))).toBe(key);
+  });
+
+  test("`main` is the viewer's own main session, and an operator's the default agent's", async () => {
+    const research = sessionViewer(await app.session("agent:research:main"));
+    expect(shown(await ask(app, research, { sessionKey: "main" }))).toBe("agent:research:main");
+    expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "main" }))).toBe(MAIN);
+  });
+
+  test("a session id finds its session, in either case", async () => {
+    const { sessionId } = await app.session(CHAT);
+    expect(shown(await ask(app, viewer, { sessionKey: sessionId }))).toBe(CHAT);
+    expect(shown(await ask(app, viewer, { sessionKey: sessionId.toUpperCase() }))).toBe(CHAT);
+  });
+
+  test("a session id from before a reset is an error that names the current one", async () => {
+    const before = await app.add("agent:main:chat:00000000-0000-4000-8000-000000000009");
+    const after = await resetSession(app, before);
+    expect(after.ok).toBe(true);
+    const result = await ask(app, viewer, { sessionKey: before.sessionId });
+    expect(shown(result)).toBe("stale_session_id");
+    expect(result.ok ? {} : result.details).toMatchObject({
+      sessionKey: before.key,
+      currentSessionId: after.ok ? after.value.sessionId : "",
+    });
+  });
+
+  test("what does not exist is named so where the viewer would see it, with the closest keys", async () => {
+    const result = await ask(app, viewer, { sessionKey: "agent:reserch:main" });
+    expect(shown(result)).toBe("session_not_found");
+    expect(result.ok ? {} : result.details?.closest).toContain("agent:research:main");
+  });
+
+  test.each(["agent:main:discord:channel:nope", "hook:nope", "node-nope", "agent:main:chat:nope"])(
+    "%s does not come into being by being asked for",
+    async (sessionKey) => {
+      expect(shown(await ask(app, viewer, { sessionKey }, "send"))).toBe("session_not_found");
+    },
+  );
+
+  test.each(["nonsense", "agent:", "a b c", "agent:main:telegram:group:"])(
+    "%j is no key: the answer lists the valid forms",
+    async (sessionKey) => {
+      const result = await ask(app, viewer, { sessionKey });
+      expect(shown(result)).toBe("invalid_session_key");
+      expect(result.ok ? "" : result.hint).toContain("agent:<agentId>:<channel>:group:<id>");
+    },
+  );
+
+  test("an unknown session id is not visible, whoever might have it", async () => {
+    const sessionKey = "00000000-0000-4000-8000-0000000000ff";
+    expect(shown(await ask(app, viewer, { sessionKey }))).toBe("not_visible");
+    expect(shown(await ask(app, operatorViewer(ALL), { sessionKey }))).toBe("session_not_found");
+  });
+
+  test.each(["global", "unknown", "GLOBAL"])(
+    "the reserved name %s is not visible to an agent",
+    async (name) => {
+      expect(shown(await ask(app, viewer, { sessionKey: name }))).toBe("not_visible");
+      expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "unknown" }))).toBe("not_visible");
+    },
+  );
+
+  test("a label is looked up among the visible sessions of one's own agent", async () => {
+    await app.add("agent:research:chat:00000000-0000-4000-8000-000000000010", { label: "notes" });
+    expect(shown(await ask(app, viewer, { label: "plans" }))).toBe(CHAT);
+    expect(shown(await ask(app, viewer, { label: " plans " }))).toBe(CHAT);
+    expect(shown(await ask(app, viewer, { label: "notes" }))).toBe("session_not_found");
+    expect(shown(await ask(app, viewer, { label: "notes", agentId: "Research" }))).toMatch(
+      /^agent:research:chat/,
+    );
+    expect(shown(await ask(app, operatorViewer(ALL), { label: "notes" }))).toMatch(/^agent:research:chat/);
+  });
+
+  test("a label that several sessions have is ambiguous, and their keys are told", async () => {
+    const keys = ["agent:writer:chat:1", "agent:writer:chat:2"];
+    for (const key of keys) await app.add(key, { label: "draft" });
+    const result = await ask(app, viewer, { label: "draft", agentId: "writer" });
+    expect(shown(result)).toBe("label_ambiguous");
+    expect(result.ok ? [] : result.details?.keys).toEqual(expect.arrayContaining(keys));
+  });
+
+  test("an archived session's label finds nothing", async () => {
+    await app.add("agent:main:chat:3", { label: "old", archivedAt: 5 });
+    expect(shown(await ask(app, viewer, { label: "old" }))).toBe("session_not_found");
+  });
+});
+
+describe("where the viewer sees its tree only", () => {
+  let app: App;
+  let viewer: Viewer;
+  beforeAll(async () => {
+    app = await withSessions(await openApp({ tools: { visibility: "tree" } }));
+    viewer = sessionViewer(await app.session(MAIN));
+  });
+  afterAll(() => app.close());
+
+  test.each([
+    ["agent:research:main", "agent:research:chat:nope"],
+    [GROUP, "agent:main:telegram:group:nope"],
+    ["cron:nightly", "cron:nope"],
+    [COUSIN, "agent:main:subagent:00000000-0000-4000-8000-0000000000aa"],
+  ])("%s is answered like something that does not exist", async (hidden, absent) => {
+    const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
+    const two = refusalOf(await ask(app, viewer, { sessionKey: absent }), absent);
+    expect(one).toBe(two);
+    expect(one).toContain('"not_visible"');
+  });
+
+  test("a refusal names the setting that would allow it, and the closest visible keys", async () => {
+    const other = await ask(app, viewer, { sessionKey: "agent:research:main" });
+    expect(other.ok ? "" : other.error).toContain('tools.sessions.visibility: "all"');
+    expect(other.ok ? "" : other.error).not.toContain("agentToAgent.enabled");
+    const same = await ask(app, viewer, { sessionKey: GROUP });
+    expect(same.ok ? "" : same.error).toContain('tools.sessions.visibility: "agent"');
+    const closest = same.ok ? [] : (same.details?.closest as string[]);
+    expect(closest).toContain("main");
+    expect(closest).not.toContain(GROUP);
+  });
+
+  test("a hidden session's id tells nothing either", async () => {
+    const hidden = (await app.session(GROUP)).sessionId;
+    const absent = "00000000-0000-4000-8000-0000000000ff";
+    const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
+    expect(one).toBe(refusalOf(await ask(app, viewer, { sessionKey: absent }), absent));
+    expect(one).toContain('"not_visible"');
+  });
+
+  test("a hidden session's label tells nothing either", async () => {
+    const hidden = await ask(app, viewer, { label: "plans" });
+    const absent = await ask(app, viewer, { label: "plons" });
+    expect(refusalOf(hidden, "plans")).toBe(refusalOf(absent, "plons"));
+    expect(shown(hidden)).toBe("not_visible");
+  });
+});
+
+describe("operators", () => {
+  let app: App;
+  beforeAll(async () => {
+    app = await withSessions(await openApp({ tools: { visibility: "self" } }));
+  });
+  afterAll(() => app.close());
+
+  test("a token without patterns sees everything its scope allows, archived sessions too", async () => {
+    const reader = operatorViewer(["operator.read"]);
+    expect(shown(await ask(app, reader, { sessionKey: ARCHIVED }))).toBe(ARCHIVED);
+    expect(shown(await ask(app, reader, { sessionKey: "cron:nightly" }, "send"))).toBe("missing_scope");
+    expect(shown(await ask(app, operatorViewer(["operator.write"]), { sessionKey: MAIN }, "send"))).toBe(
+      MAIN,
+    );
+  });
+
+  test("a token's patterns bound it, for keys, ids and labels", async () => {
+    const viewer = operatorViewer(ALL, ["agent:research:*", "cron:*"]);
+    expect(shown(await ask(app, viewer, { sessionKey: "agent:research:main" }))).toBe("agent:research:main");
+    expect(shown(await ask(app, viewer, { sessionKey: "cron:nightly" }))).toBe("cron:nightly");
+    expect(shown(await ask(app, viewer, { sessionKey: MAIN }))).toBe("not_visible");
+    expect(shown(await ask(app, viewer, { sessionKey: (await app.session(MAIN)).sessionId }))).toBe(
+      "not_visible",
+    );
+    expect(shown(await ask(app, viewer, { label: "plans" }))).toBe("not_visible");
+    expect(shown(await ask(app, viewer, { sessionKey: "cron:absent" }))).toBe("session_not_found");
+    expect(shown(await ask(app, viewer, { sessionKey: "hook:absent" }))).toBe("not_visible");
+  });
+
+  test("an operator who acts as a session has that session's sight within the token's", async () => {
+    const as = { key: MAIN, agentId: "main", sandboxed: false };
+    const viewer: Viewer = { kind: "operator", scopes: ALL, as };
+    expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe(MAIN);
+    expect(shown(await ask(app, viewer, { sessionKey: GROUP }))).toBe("not_visible");
+    const narrow: Viewer = { ...viewer, patterns: ["agent:research:*"] };
+    expect(shown(await ask(app, narrow, { sessionKey: "main" }))).toBe("not_visible");
+  });
+});
+
+test("under scope global every agent's `main` is the one session, and its name is no way in", async () => {
+  const app = await openApp({ session: { scope: "global" }, tools: { visibility: "agent" } });
+  const chat = await app.add("agent:research:chat:1");
+  const viewer = sessionViewer(chat);
+  expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe("global");
+  expect(shown(await ask(app, viewer, { sessionKey: "agent:writer:main" }))).toBe("global");
+  expect(shown(await ask(app, viewer, { sessionKey: "global" }))).toBe("not_visible");
+  expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "global" }))).toBe("global");
+  await app.close();
+});

@@ -1,0 +1,227 @@
+// Engine, flows and outbox on a real store, with actors in place of models: each session's turns are a function.
+
+import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import type { LiveEvent } from "../../src/core/event.ts";
+import { textOf } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { type LaneHandle, LostLane } from "../../src/engine/execution.ts";
+import type { EndFacts } from "../../src/engine/finish.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/reply-back.ts";
+import { sendToSession } from "../../src/flows/send.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import { getSession, updateSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { readHistory, readRun } from "../../src/store/transcripts.ts";
+import type { World } from "../../src/world.ts";
+import { type Choices, settingsWith } from "../tools/app.ts";
+import {
+  assistantText,
+  type CrashPoint,
+  cleanup,
+  crashingStore,
+  openStore,
+  quietWorld,
+  temporaryFolder,
+} from "./engine.ts";
+
+export interface Actor {
+  readonly handle: LaneHandle;
+  /** The text of this turn's input. */
+  readonly input: string;
+  readonly step: "message" | "round1" | "reply" | "announce";
+  send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
+}
+
+/** What a session answers: text, or a thrown error, which fails the run. */
+export type Play = (actor: Actor) => Promise<string> | string;
+
+export interface FlowApp {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly dir: string;
+  readonly sent: OutgoingMessage[];
+  readonly events: LiveEvent[];
+  tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
+  /** Gives sessions a place where people read. */
+  route(...keys: string[]): Promise<void>;
+  texts(sessionKey: string): Promise<string[]>;
+  runs(sessionKey: string): Promise<Run[]>;
+  session(sessionKey: string): Promise<Session>;
+  send(
+    requesterKey: string,
+    targetKey: string,
+    text: string,
+    timeoutSeconds: number,
+  ): Promise<Record<string, unknown>>;
+  /** Resolves when no run, flow or delivery is unfinished. */
+  quiet(): Promise<void>;
+}
+
+export interface FlowAppOptions {
+  readonly plays: Record<string, Play>;
+  readonly choices?: Choices;
+  readonly dir?: string;
+  readonly world?: World;
+  readonly crash?: CrashPoint;
+  /** What the channel says to an attempt. Default: sent. */
+  readonly channel?: (message: OutgoingMessage) => DeliveryOutcome;
+  readonly deduplicates?: boolean;
+}
+
+async function isQuiet(store: Store): Promise<boolean> {
+  const open = await store.db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("state", "in", ["queued", "running", "waiting"])
+    .executeTakeFirst();
+  const flow = await store.db
+    .selectFrom("flows")
+    .select("flow_id")
+    .where("state", "=", "open")
+    .executeTakeFirst();
+  const pending = await store.db
+    .selectFrom("deliveries")
+    .select("id")
+    .where("state", "=", "pending")
+    .executeTakeFirst();
+  return open === undefined && flow === undefined && pending === undefined;
+}
+
+function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor {
+  return {
+    handle,
+    input: handle.run.input.text,
+    step: handle.run.flow?.step ?? "message",
+    send: (to, text, timeoutSeconds = 30, call = to) =>
+      handle.duringCall(async () => {
+        const requester = await getSession(engine.store.db, handle.run.sessionKey);
+        const target = await getSession(engine.store.db, to);
+        if (requester === undefined || target === undefined) throw new Error(`no session ${to}`);
+        return sendToSession(
+          { engine, settings },
+          {
+            requester,
+            requesterRun: handle.run,
+            callId: `${handle.run.runId}:${call}`,
+            target,
+            text,
+            timeoutSeconds,
+            signal: handle.signal,
+            wait: handle.wait,
+          },
+        );
+      }),
+  };
+}
+
+/** One turn: stored like a model's, and not made again by a later attempt. */
+async function playTurn(
+  handle: LaneHandle,
+  play: Play | undefined,
+  app: { engine: Engine; settings: Settings },
+): Promise<EndFacts> {
+  const { run } = handle;
+  const written = (await readRun(app.engine.store.db, run.runId)).findLast((m) => m.role === "assistant");
+  if (written !== undefined) return { state: "ok", reply: textOf(written) };
+  try {
+    const reply =
+      play === undefined ? `echo ${run.input.text}` : await play(actorOf(handle, app.engine, app.settings));
+    if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
+    return { state: "ok", reply };
+  } catch (error) {
+    if (error instanceof LostLane || handle.signal.aborted) throw error;
+    return { state: "error", code: "run_failed", error: (error as Error).message };
+  }
+}
+
+export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const settings = settingsWith(options.choices ?? {});
+  const disk = await openStore(dir, world);
+  const store = options.crash === undefined ? disk : crashingStore(disk, options.crash).store;
+  const sent: OutgoingMessage[] = [];
+  const events: LiveEvent[] = [];
+  const channels = new Map<string, Channel>();
+  channels.set("webchat", {
+    id: "webchat",
+    deduplicates: options.deduplicates ?? true,
+    async deliver(message) {
+      const outcome = options.channel?.(message) ?? { kind: "sent" as const };
+      if (outcome.kind === "sent") sent.push(message);
+      return outcome;
+    },
+  });
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: {
+      ...settings.session,
+      ...settings.session.agentToAgent,
+      maxConcurrent: settings.maxConcurrent,
+    },
+    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } }),
+    executor: {
+      execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
+    },
+  });
+  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  engine.bus.subscribe((event) => events.push(event));
+  await ensureMainSessions({ engine, settings });
+  await outbox.start();
+  await engine.start();
+  cleanup(async () => {
+    await engine.stop(0);
+    await outbox.stop();
+  });
+  const sessionOf = async (key: string): Promise<Session> => {
+    const session = await getSession(store.db, key);
+    if (session === undefined) throw new Error(`no session ${key}`);
+    return session;
+  };
+  return {
+    engine,
+    store,
+    settings,
+    dir,
+    sent,
+    events,
+    session: sessionOf,
+    async tell(sessionKey, text, more = {}) {
+      const accepted = await engine.accept({ sessionKey, input: { text }, ...more });
+      if (!accepted.ok) throw new Error(accepted.error);
+      return accepted.value.run;
+    },
+    async route(...keys) {
+      await store.transaction(async (tx) => {
+        for (const key of keys) await updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } });
+      });
+    },
+    async texts(sessionKey) {
+      const { sessionId } = await sessionOf(sessionKey);
+      const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
+      if (!page.ok) throw new Error(page.error);
+      return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
+    },
+    runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
+    async send(requesterKey, targetKey, text, timeoutSeconds) {
+      const [requester, target] = [await sessionOf(requesterKey), await sessionOf(targetKey)];
+      const callId = world.ids.uuid();
+      const signal = new AbortController().signal;
+      return sendToSession({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
+    },
+    async quiet() {
+      const deadline = Date.now() + 10_000;
+      while (!(await isQuiet(store))) {
+        if (Date.now() > deadline) throw new Error("work is left that nobody does");
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+  };
+}

@@ -1,0 +1,74 @@
+// Owns a model port whose answers a test writes, in process, for tests that need no HTTP.
+
+import { ABORTED, untilAborted } from "../../src/agent/abort.ts";
+import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model.ts";
+import { ZERO_USAGE } from "../../src/core/message.ts";
+
+export interface ScriptedCall {
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  readonly id?: string;
+}
+
+/** Text, tool calls (with text before them, if wanted), or a failure. */
+export type ScriptedAnswer =
+  | string
+  | {
+      readonly text?: string;
+      readonly toolCalls?: readonly ScriptedCall[];
+      readonly stopReason?: string;
+      readonly totalTokens?: number;
+    }
+  | { readonly error: string }
+  | { readonly overflow: string };
+
+export interface ScriptedModel extends ModelPort {
+  readonly requests: ModelRequest[];
+}
+
+/** A model that answers as `script` says; a promise that never settles hangs until the abort. */
+export function scriptedModel(
+  script: (request: ModelRequest, call: number) => ScriptedAnswer | Promise<ScriptedAnswer>,
+): ScriptedModel {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    async call(request, onText, signal): Promise<ModelOutcome> {
+      requests.push({ ...request, entries: [...request.entries] });
+      const call = requests.length - 1;
+      const answer = await untilAborted(Promise.resolve(script(request, call)), signal);
+      if (answer === ABORTED || signal.aborted) return { kind: "aborted" };
+      if (typeof answer === "object" && "error" in answer) return { kind: "failed", error: answer.error };
+      if (typeof answer === "object" && "overflow" in answer)
+        return { kind: "overflow", error: answer.overflow };
+      const said = typeof answer === "string" ? { text: answer } : answer;
+      if (said.text !== undefined && said.text !== "") onText(said.text);
+      return { kind: "message", message: written(request, call, said) };
+    },
+  };
+}
+
+function written(
+  request: ModelRequest,
+  call: number,
+  said: Exclude<ScriptedAnswer, string | { error: string } | { overflow: string }>,
+): WrittenMessage {
+  const calls = (said.toolCalls ?? []).map((one, at) => ({
+    type: "toolCall" as const,
+    id: one.id ?? `call_${call}_${at}`,
+    name: one.name,
+    arguments: one.arguments ?? {},
+  }));
+  const text = said.text === undefined ? [] : [{ type: "text" as const, text: said.text }];
+  const total = said.totalTokens ?? 15;
+  return {
+    role: "assistant",
+    content: [...text, ...calls],
+    timestamp: request.entries.at(-1)?.timestamp ?? 0,
+    api: "scripted",
+    provider: "scripted",
+    model: request.model.settings.id,
+    usage: { ...ZERO_USAGE, input: total - 5, output: 5, totalTokens: total },
+    stopReason: said.stopReason ?? (calls.length > 0 ? "toolUse" : "stop"),
+  };
+}

@@ -1,0 +1,135 @@
+// Owns the worlds that tests run in: predictable ids and randomness, a log to read, a clock to hold.
+// K1: with one seed, everything but a real clock's readings is the same in every run.
+// K2: a held clock moves only in `advance`, and fires what falls due in order of time.
+
+import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
+
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly fields: Record<string, unknown>;
+  readonly text: string;
+}
+
+export interface FakeWorld extends World {
+  readonly logged: LogLine[];
+  /** Moves a held clock, firing due timers in order; work that they set off gets its turn in between. */
+  advance(ms: number): Promise<void>;
+  /** Delays of the pending timers, shortest first. Always empty with a real clock. */
+  pendingDelays(): number[];
+  /** Resolves with its delay once a timer is pending that is due within `withinMs`. */
+  timerWithin(withinMs: number): Promise<number>;
+}
+
+export interface FakeWorldOptions {
+  /** Default 1. */
+  readonly seed?: number;
+  /** "held" (default): moves by `advance` only. "real": the system's clock and timers. */
+  readonly clock?: "held" | "real";
+  /** Where a held clock starts; default 2026-01-01T00:00:00Z. */
+  readonly startMs?: number;
+}
+
+const START_MS = 1_767_225_600_000;
+
+export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
+  const random = randomFrom(options.seed ?? 1);
+  const logged: LogLine[] = [];
+  const write =
+    (level: LogLine["level"]) =>
+    (fields: object, text: string): void => {
+      logged.push({ level, fields: { ...fields }, text });
+    };
+  const held = heldClock(options.startMs ?? START_MS);
+  const isReal = options.clock === "real";
+  let ids = 0;
+  return {
+    clock: isReal ? realWorld({ level: "silent" }).clock : held.clock,
+    ids: {
+      uuid: () => {
+        ids += 1;
+        const seed = (options.seed ?? 1).toString(16).padStart(8, "0").slice(-8);
+        return `${seed}-0000-4000-8000-${ids.toString(16).padStart(12, "0")}`;
+      },
+    },
+    random,
+    log: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
+    logged,
+    advance: (ms) => {
+      if (isReal) throw new Error("a real clock can't be advanced");
+      return held.advance(ms);
+    },
+    pendingDelays: held.pendingDelays,
+    timerWithin: held.timerWithin,
+  };
+}
+
+/** Mulberry32: small, and good enough for jitter. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface HeldTimer {
+  readonly atMs: number;
+  readonly fire: () => void;
+}
+
+function heldClock(startMs: number) {
+  let nowMs = startMs;
+  let timers: HeldTimer[] = [];
+  let watchers: (() => void)[] = [];
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs - startMs,
+    at: (atMs, fire): Timer => {
+      const timer = { atMs, fire };
+      timers.push(timer);
+      for (const watcher of watchers) watcher();
+      return {
+        cancel: () => {
+          timers = timers.filter((one) => one !== timer);
+        },
+      };
+    },
+  };
+  const sorted = () => timers.toSorted((left, right) => left.atMs - right.atMs);
+  return {
+    clock,
+    advance: async (ms: number): Promise<void> => {
+      const untilMs = nowMs + ms;
+      for (;;) {
+        const [next] = sorted();
+        if (next === undefined || next.atMs > untilMs) break;
+        timers = timers.filter((one) => one !== next);
+        nowMs = Math.max(nowMs, next.atMs);
+        next.fire();
+        await turn();
+      }
+      nowMs = untilMs;
+      await turn();
+    },
+    pendingDelays: () => sorted().map((timer) => timer.atMs - nowMs),
+    timerWithin: (withinMs: number): Promise<number> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          const due = sorted().find((timer) => timer.atMs - nowMs <= withinMs);
+          if (due === undefined) return;
+          watchers = watchers.filter((watcher) => watcher !== look);
+          resolve(due.atMs - nowMs);
+        };
+        watchers.push(look);
+        look();
+      }),
+  };
+}
+
+/** Lets everything that is already possible happen: microtasks, then one round of the event loop. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

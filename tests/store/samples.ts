@@ -1,0 +1,96 @@
+// Rows for store tests: complete, plain, and different in what a test names.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/message.ts";
+import { ZERO_USAGE } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { Log } from "../../src/world.ts";
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A log that can be read. */
+export function keptLog(): Log & { readonly lines: { level: string; text: string; fields: object }[] } {
+  const lines: { level: string; text: string; fields: object }[] = [];
+  const at = (level: string) => (fields: object, text: string) => void lines.push({ level, text, fields });
+  return { lines, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** A directory of its own, with the way to remove it. */
+export function temporaryDir(): { dir: string; remove(): void } {
+  const dir = mkdtempSync(join(tmpdir(), "parley-store-"));
+  return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
+}
+
+export function sampleSession(over: Partial<Session> = {}): Session {
+  return {
+    key: "agent:main:main",
+    sessionId: "session-1",
+    agentId: "main",
+    kind: "main",
+    createdAt: 1_000,
+    updatedAt: 1_000,
+    spawnDepth: 0,
+    external: false,
+    systemSent: false,
+    abortedLastRun: false,
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    contextTokens: 0,
+    ...over,
+  };
+}
+
+export function sampleRun(over: Partial<Run> = {}): Run {
+  return {
+    runId: "run-1",
+    sessionKey: "agent:main:main",
+    sessionId: "session-1",
+    agentId: "main",
+    laneSeq: 1,
+    kind: "turn",
+    state: "queued",
+    input: { text: "hello" },
+    chainId: "chain-1",
+    hop: 0,
+    attempt: 0,
+    crashes: 0,
+    acceptedAt: 1_000,
+    timeoutMs: 0,
+    usage: ZERO_USAGE,
+    ...over,
+  };
+}
+
+export function userMessage(id: string, text: string): UserMessage {
+  return { id, role: "user", content: [{ type: "text", text }], timestamp: 1_000 };
+}
+
+export function assistantMessage(id: string, text: string): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp: 1_000,
+    api: "openai-completions",
+    provider: "local",
+    model: "test",
+    usage: ZERO_USAGE,
+    stopReason: "stop",
+  };
+}
+
+export function toolResult(id: string, text: string): ToolResultMessage {
+  return {
+    id,
+    role: "toolResult",
+    toolCallId: `call-${id}`,
+    toolName: "read",
+    content: [{ type: "text", text }],
+    isError: false,
+    timestamp: 1_000,
+  };
+}

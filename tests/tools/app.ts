@@ -1,0 +1,216 @@
+// What the tests of tools and session flows run on: a real store and a real engine in a temporary directory.
+// Only the model is fake: it answers every message at once with an echo.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
+import type { Session } from "../../src/core/session.ts";
+import { kindOf } from "../../src/core/session-key.ts";
+import { type AgentSettings, agentOf, type Settings } from "../../src/core/settings.ts";
+import type { Viewer } from "../../src/core/visibility.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import type { Executor } from "../../src/engine/lanes.ts";
+import { keyRulesOf, sessionViewer } from "../../src/flows/access.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/reply-back.ts";
+import { getSession, insertSession } from "../../src/store/sessions.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { appendEntry } from "../../src/store/transcripts.ts";
+import { callTool } from "../../src/tools/catalog.ts";
+import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import { realWorld } from "../../src/world.ts";
+
+export function agentSettings(id: string, more: Partial<AgentSettings> = {}): AgentSettings {
+  return {
+    id,
+    default: id === "main",
+    model: "offline/rehearsal",
+    thinking: "off",
+    workspace: join(tmpdir(), "parley-no-workspace"),
+    tools: { allow: [], deny: [] },
+    subagents: { allowAgents: [] },
+    ...more,
+  };
+}
+
+/** What a test may change of the settings. */
+export interface Choices {
+  readonly agents?: readonly AgentSettings[];
+  readonly tools?: Partial<Settings["tools"]>;
+  readonly session?: Partial<Settings["session"]>;
+}
+
+export function settingsWith(choices: Choices = {}): Settings {
+  return {
+    gateway: {
+      host: "127.0.0.1",
+      port: 0,
+      tokens: [],
+      allowedOrigins: [],
+      allowedHosts: [],
+      maxBufferedBytes: 1_000_000,
+      tickIntervalMs: 15_000,
+    },
+    store: { dir: "/nowhere", durability: "normal" },
+    providers: [],
+    agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
+    maxConcurrent: 4,
+    session: {
+      scope: "per-sender",
+      mainKey: "main",
+      dmScope: "main",
+      queueMax: 200,
+      sendPolicy: { rules: [], default: "allow" },
+      agentToAgent: { maxPingPongTurns: 0, maxHops: 16, maxChainRuns: 200 },
+      ...choices.session,
+    },
+    tools: {
+      filter: { allow: [], deny: [] },
+      visibility: "all",
+      agentToAgent: { enabled: true, allow: [] },
+      history: { maxTextChars: 4_000, maxBytes: 80_000 },
+      exec: { timeoutSeconds: 10, maxOutputBytes: 10_000 },
+      ...choices.tools,
+    },
+    owners: [],
+  };
+}
+
+function assistant(id: string, text: string, timestamp: number): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp,
+    api: "test",
+    provider: "test",
+    model: "echo",
+    usage: ZERO_USAGE,
+    stopReason: "stop",
+  };
+}
+
+/** Answers with an echo; `hold` keeps every run busy until it is aborted. */
+function echoExecutor(isHeld: () => boolean): Executor {
+  return {
+    async execute(handle) {
+      const { signal, run } = handle;
+      if (isHeld()) {
+        await new Promise<void>((resolve) => {
+          if (signal.aborted) resolve();
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        });
+        return { state: "aborted", code: "run_aborted", usage: ZERO_USAGE };
+      }
+      const reply = `echo: ${run.input.text}`;
+      await handle.append(assistant(`${run.runId}-reply`, reply, run.acceptedAt));
+      return { state: "ok", reply, usage: ZERO_USAGE };
+    },
+  };
+}
+
+export interface App {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  /** From now on runs go on until they are aborted. */
+  hold(): void;
+  /** Adds a session, which must not exist yet. */
+  add(key: string, more?: Partial<Session>): Promise<Session>;
+  session(key: string): Promise<Session>;
+  say(session: Session, ...messages: Message[]): Promise<void>;
+  /** Calls a tool as the session `caller`, or as `viewer`. */
+  call(caller: string, name: string, args: unknown, viewer?: Viewer): Promise<ToolResult>;
+  context(caller: Session, viewer?: Viewer): ToolContext;
+  close(): Promise<void>;
+}
+
+let count = 0;
+
+/** A user message, or with `by: "assistant"` what a model said. */
+export function message(text: string, by: "user" | "assistant" = "user", id = `message-${count++}`): Message {
+  const timestamp = 1_700_000_000_000;
+  if (by === "assistant") return assistant(id, text, timestamp);
+  return { id, role: "user", content: [{ type: "text", text }], timestamp };
+}
+
+export async function openApp(choices: Choices = {}): Promise<App> {
+  const dir = mkdtempSync(join(tmpdir(), "parley-tools-"));
+  const settings = settingsWith(choices);
+  const world = realWorld({ level: "silent" });
+  const store = await openSqlite({ dir, durability: "normal", log: world.log });
+  let held = false;
+  const engine = new Engine({
+    store,
+    world,
+    settings: {
+      queueMax: settings.session.queueMax,
+      maxConcurrent: settings.maxConcurrent,
+      ...settings.session.agentToAgent,
+    },
+    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => {} } }),
+    executor: echoExecutor(() => held),
+  });
+  await ensureMainSessions({ engine, settings });
+  await engine.start();
+  const session = async (key: string): Promise<Session> => {
+    const found = await getSession(store.db, key);
+    if (found === undefined) throw new Error(`no session ${key}`);
+    return found;
+  };
+  const context = (caller: Session, viewer = sessionViewer(caller)): ToolContext => ({
+    settings,
+    db: store.db,
+    engine,
+    viewer,
+    session: caller,
+    agent: agentOf(settings, caller),
+    signal: new AbortController().signal,
+  });
+  return {
+    engine,
+    settings,
+    session,
+    context,
+    hold: () => {
+      held = true;
+    },
+    async add(key, more = {}) {
+      const agentId = /^agent:([^:]+):/.exec(key)?.[1] ?? "main";
+      const at = world.clock.now();
+      const row: Session = {
+        key,
+        sessionId: world.ids.uuid(),
+        agentId,
+        kind: kindOf(key, keyRulesOf(settings)),
+        createdAt: at,
+        updatedAt: at,
+        spawnDepth: 0,
+        external: false,
+        systemSent: false,
+        abortedLastRun: false,
+        inputTokens: 0,
+        outputTokens: 0,
+        totalTokens: 0,
+        contextTokens: 0,
+        ...more,
+      };
+      await store.transaction((tx) => insertSession(tx, row));
+      return row;
+    },
+    say: ({ key, sessionId }, ...messages) =>
+      store.transaction(async (tx) => {
+        for (const entry of messages) await appendEntry(tx, { sessionKey: key, sessionId, entry });
+      }),
+    async call(caller, name, args, viewer) {
+      const ctx = context(await session(caller), viewer);
+      const callId = `call-${count++}`;
+      return callTool(ctx, { callId, attempt: 1, name, arguments: args as Record<string, unknown> });
+    },
+    async close() {
+      await engine.stop(0);
+      await store.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,219 @@
+// Bad input: every argument of every session tool, wrong in every way, gets a clear error and never an exception.
+
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { checkArguments, nearestName } from "../../src/tools/arguments.ts";
+import { describeTools } from "../../src/tools/catalog.ts";
+import { type App, openApp, settingsWith } from "./app.ts";
+
+let app: App;
+const MAIN = "agent:main:main";
+
+beforeAll(async () => {
+  app = await openApp();
+});
+afterAll(() => app.close());
+
+/** A call of each tool that works, so that one argument at a time can be made wrong. */
+const GOOD: Record<string, Record<string, unknown>> = {
+  sessions_list: {},
+  sessions_history: { sessionKey: "main" },
+  sessions_send: { sessionKey: "agent:research:main", message: "hello", timeoutSeconds: 0 },
+  agents_list: {},
+  session_status: {},
+  sessions_search: { query: "hello" },
+};
+
+const settings = settingsWith();
+const SPECS = describeTools({ settings, agent: settings.agents[0] as never }).filter(
+  ({ name }) => name in GOOD,
+);
+
+type Schema = { properties: Record<string, { type: string }>; required?: string[] };
+
+const WRONG: Record<string, unknown[]> = {
+  string: [null, 5, true, [], ["main"], {}, Number.NaN],
+  number: [null, "5", "", true, [], {}, Number.NaN, Number.POSITIVE_INFINITY],
+  boolean: [null, "true", 1, [], {}],
+  array: [null, "group", 5, {}, true],
+};
+
+const WRONG_CASES = SPECS.flatMap(({ name, parameters }) =>
+  Object.entries((parameters as unknown as Schema).properties).flatMap(([argument, { type }]) =>
+    (WRONG[type] ?? []).map((value) => ({ name, argument, value })),
+  ),
+);
+
+test.each(WRONG_CASES)("$name refuses $argument = $value by name", async ({ name, argument, value }) => {
+  const result = await app.call(MAIN, name, { ...GOOD[name], [argument]: value });
+  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+  expect(result.error).toContain(`${argument} must be `);
+});
+
+test.each(SPECS)("$name names every unknown argument and what it takes", async ({ name, parameters }) => {
+  const result = await app.call(MAIN, name, { ...GOOD[name], bogusOne: 1, zz: null });
+  expect(result).toMatchObject({ status: "error", code: "unknown_argument" });
+  expect(result.error).toContain('"bogusOne"');
+  expect(result.error).toContain('"zz"');
+  for (const known of Object.keys((parameters as unknown as Schema).properties)) {
+    expect(result.hint).toContain(known);
+  }
+});
+
+const REQUIRED = SPECS.flatMap(({ name, parameters }) =>
+  ((parameters as unknown as Schema).required ?? []).map((argument) => ({ name, argument })),
+);
+
+test.each(REQUIRED)("$name without $argument says that it is required", async ({ name, argument }) => {
+  const { [argument]: _, ...rest } = GOOD[name] ?? {};
+  const result = await app.call(MAIN, name, rest);
+  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+  expect(result.error).toContain(`${argument} is required`);
+});
+
+test.each([null, [], "text", 5])("arguments that are no object (%j) are refused", async (args) => {
+  const result = await app.call(MAIN, "sessions_list", args);
+  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+  expect(result.error).toContain("must be one JSON object");
+});
+
+const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
+  ["sessions_list", { limit: 0 }, "limit must be at least 1"],
+  ["sessions_list", { limit: -5 }, "limit must be at least 1"],
+  ["sessions_list", { limit: 0.4 }, "limit must be at least 1"],
+  ["sessions_list", { messageLimit: -1 }, "messageLimit must be at least 0"],
+  ["sessions_list", { activeMinutes: 0 }, "activeMinutes must be more than 0"],
+  ["sessions_list", { activeMinutes: -1 }, "activeMinutes must be more than 0"],
+  ["sessions_list", { kinds: [] }, "valid kinds: main, group, cron, hook, node, other"],
+  ["sessions_list", { kinds: ["direct"] }, 'unknown kind "direct"; valid kinds: main'],
+  ["sessions_list", { kinds: ["main", "x".repeat(1_000)] }, "unknown kind"],
+  ["sessions_list", { search: "" }, "search must not be empty"],
+  ["sessions_list", { search: "x".repeat(201) }, "search has 201 characters; the most is 200"],
+  ["sessions_list", { agentId: "no such/agent" }, "agentId must be 1 to 64"],
+  ["sessions_list", { cursor: "" }, "cursor must not be empty"],
+  ["sessions_list", { cursor: "made up" }, "cursor is not one"],
+  ["sessions_list", { cursor: "WyIxIiwyXQ" }, "cursor is not one"],
+  ["sessions_history", { sessionKey: "" }, "sessionKey must not be empty"],
+  ["sessions_history", { sessionKey: "   " }, "sessionKey must not be empty"],
+  ["sessions_history", { sessionKey: `agent:main:${"x".repeat(600)}` }, "the most is 512"],
+  ["sessions_history", { sessionKey: "main", limit: 0 }, "limit must be at least 1"],
+  ["sessions_history", { sessionKey: "main", before: "" }, "before must not be empty"],
+  ["sessions_send", { sessionKey: "main", message: "" }, "message must not be empty"],
+  ["sessions_send", { sessionKey: "main", message: " \n" }, "message must not be empty"],
+  [
+    "sessions_send",
+    { sessionKey: "main", message: "x", timeoutSeconds: -1 },
+    "timeoutSeconds must be 0 or more",
+  ],
+  ["sessions_send", { message: "x" }, "sessionKey or label is required"],
+  ["sessions_send", { sessionKey: "main", label: "x", message: "x" }, "not both"],
+  ["sessions_send", { sessionKey: "main", agentId: "research", message: "x" }, "agentId goes with label"],
+  ["sessions_send", { label: "", message: "x" }, "label must not be empty"],
+  ["sessions_send", { label: "x".repeat(201), message: "x" }, "label has 201 characters"],
+  ["sessions_send", { label: "x", agentId: "A B", message: "x" }, "agentId must be 1 to 64"],
+  ["session_status", { sessionKey: "main", runId: "r" }, "not both"],
+  ["session_status", { runId: "" }, "runId must not be empty"],
+  ["sessions_search", { query: "  " }, "query must not be empty"],
+  ["sessions_search", { query: "x".repeat(501) }, "query has 501 characters"],
+  ["sessions_search", { query: "x", limit: -1 }, "limit must be at least 1"],
+  ["sessions_search", { query: "x", cursor: "-1" }, "cursor is not one"],
+  ["sessions_search", { query: "x", cursor: "1 or 1=1" }, "cursor is not one"],
+];
+
+test.each(OUT_OF_BOUNDS)("%s %j: %s", async (name, args, text) => {
+  const result = await app.call(MAIN, name, args);
+  expect(result.status).toBe("error");
+  expect(result.error).toContain(text);
+});
+
+test("a message over 256 KB is too large, counted in bytes", async () => {
+  const message = "é".repeat(131_073);
+  const result = await app.call(MAIN, "sessions_send", { sessionKey: "main", message });
+  expect(result).toMatchObject({ status: "error", code: "too_large" });
+  expect(result.error).toContain("262146 bytes");
+});
+
+test.each([
+  ["sessions_list", { limit: 1e9, messageLimit: 1e9, activeMinutes: 1e300 }],
+  ["sessions_history", { sessionKey: "main", limit: Number.MAX_VALUE }],
+  ["sessions_search", { query: "x", limit: 1e9 }],
+])("%s cuts huge numbers to its limits", async (name, args) => {
+  expect((await app.call(MAIN, name, args)).status).toBeUndefined();
+});
+
+const HOSTILE = [
+  "' or 1=1 --",
+  '"; drop table sessions; --',
+  "%00",
+  "\u0000",
+  "../../etc/passwd",
+  "__proto__",
+  "constructor",
+  "\ud800",
+  "🙂".repeat(50),
+  "a".repeat(400),
+  "NEAR(a b)",
+  '"',
+  "*",
+  "agent:",
+  "agent:main:",
+  "agent::main",
+  "agent:main:main:extra",
+  "-1",
+];
+
+test.each(HOSTILE)("hostile text %j is data to every tool", async (text) => {
+  for (const args of [{ search: text }, { agentId: text }, { cursor: text }, { kinds: [text] }]) {
+    expect(await app.call(MAIN, "sessions_list", args)).toBeTypeOf("object");
+  }
+  expect((await app.call(MAIN, "sessions_history", { sessionKey: text })).status).toMatch(/error|forbidden/);
+  expect((await app.call(MAIN, "sessions_history", { sessionKey: "main", before: text })).status).toBe(
+    "error",
+  );
+  expect((await app.call(MAIN, "sessions_send", { label: text, message: "x" })).status).toMatch(
+    /error|forbidden/,
+  );
+  expect((await app.call(MAIN, "session_status", { runId: text })).status).toMatch(/error|forbidden/);
+  expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
+});
+
+test("names of the object prototype are unknown arguments like others", () => {
+  const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
+  const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
+  const result = checkArguments(schema, args);
+  expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
+  expect(result.ok ? "" : result.error).toContain('"__proto__"');
+  expect(result.ok ? "" : result.error).toContain("a is required");
+});
+
+test("a mistyped argument is answered with the nearest valid name", () => {
+  const names = ["sessionKey", "label", "agentId", "message", "timeoutSeconds"];
+  expect(nearestName("session_key", names)).toBe("sessionKey");
+  expect(nearestName("sesionKey", names)).toBe("sessionKey");
+  expect(nearestName("key", names)).toBe("sessionKey");
+  expect(nearestName("timeout", names)).toBe("timeoutSeconds");
+  expect(nearestName("masage", names)).toBe("message");
+  expect(nearestName("temperature", names)).toBeUndefined();
+  expect(nearestName("", names)).toBeUndefined();
+  expect(nearestName("x".repeat(100_000), names)).toBeUndefined();
+});
+
+test("nested arguments are checked with their path", () => {
+  const item = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+  const schema = { type: "object", properties: { files: { type: "array", items: item } } };
+  const result = checkArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
+  expect(result.ok ? "" : result.error).toBe(
+    'unknown argument "files[1].nam" (did you mean "files[1].name"?); files[1].name is required',
+  );
+});
+
+test("any JSON as arguments is answered, never thrown at", async () => {
+  const names = Object.keys(GOOD);
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...names), fc.jsonValue(), async (name, args) => {
+      const result = await app.call(MAIN, name, args);
+      expect(result).toBeTypeOf("object");
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,84 @@
+// Which tools a session has, and what a call of another one is answered with.
+
+import { expect, test } from "vitest";
+import { describeTools, toolsFor } from "../../src/tools/catalog.ts";
+import { agentSettings, openApp, settingsWith } from "./app.ts";
+
+const MAIN = "agent:main:main";
+const NAMES = [
+  "sessions_list",
+  "sessions_history",
+  "sessions_send",
+  "agents_list",
+  "session_status",
+  "sessions_search",
+  "read",
+  "write",
+  "edit",
+  "exec",
+];
+
+const agent = agentSettings("main");
+const namesWith = (tools: object, own = agent) =>
+  toolsFor({ settings: settingsWith({ tools }), agent: own }).map((tool) => tool.spec.name);
+
+test("by default a session has every tool", () => {
+  expect(namesWith({})).toEqual(NAMES);
+});
+
+test("filters of the gateway and of the agent both count, and a deny always wins", () => {
+  expect(namesWith({ filter: { allow: ["sessions_*"], deny: ["sessions_send"] } })).toEqual([
+    "sessions_list",
+    "sessions_history",
+    "sessions_search",
+  ]);
+  const own = agentSettings("main", { tools: { allow: ["read", "exec"], deny: ["exec"] } });
+  expect(namesWith({}, own)).toEqual(["read"]);
+  expect(namesWith({ filter: { allow: ["exec"], deny: [] } }, own)).toEqual([]);
+});
+
+test("a tool that is denied says which setting denies it, in the catalogue and when called", async () => {
+  const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
+  const app = await openApp({ agents, tools: { filter: { allow: [], deny: ["sessions_s*"] } } });
+  const described = describeTools({ settings: app.settings, agent: agents[0] ?? agent });
+  expect(described.map((tool) => tool.name)).toEqual(NAMES);
+  expect(described.find((tool) => tool.name === "exec")).toMatchObject({
+    allowed: false,
+    reason: expect.stringContaining("agents.list[main].tools.deny"),
+  });
+  expect(described.find((tool) => tool.name === "read")).not.toHaveProperty("reason");
+  const sent = await app.call(MAIN, "sessions_send", { bogus: true });
+  expect(sent).toMatchObject({ status: "forbidden", code: "tool_denied" });
+  expect(sent.error).toContain("tools.deny");
+  await app.close();
+});
+
+test("an unknown tool is answered with the nearest name and the list of those that the session has", async () => {
+  const app = await openApp({ tools: { filter: { allow: [], deny: ["exec"] } } });
+  const result = await app.call(MAIN, "session_send", {});
+  expect(result).toMatchObject({ status: "error", code: "unknown_tool" });
+  expect(result.error).toContain("did you mean sessions_send?");
+  expect(result.hint).toContain("sessions_history");
+  expect(result.hint).not.toContain("exec");
+  for (const name of ["", "__proto__", "toString", "x".repeat(10_000), "sessions_list\u0000"]) {
+    const odd = await app.call(MAIN, name, {});
+    expect(odd).toMatchObject({ code: "unknown_tool" });
+    expect(String(odd.error).length).toBeLessThan(300);
+  }
+  await app.close();
+});
+
+test("schemas are plain: object, properties and required, no unions, no integers", () => {
+  const walk = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    for (const [name, item] of Object.entries(value)) {
+      expect(["anyOf", "oneOf", "allOf", "enum", "const"]).not.toContain(name);
+      if (name === "type") expect(item).not.toBe("integer");
+      walk(item);
+    }
+  };
+  for (const tool of toolsFor({ settings: settingsWith(), agent })) {
+    expect(tool.spec.parameters.type).toBe("object");
+    walk(tool.spec.parameters);
+  }
+});

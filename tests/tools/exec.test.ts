@@ -1,0 +1,167 @@
+// What a command gets, what comes back, and that nothing of it is left.
+
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { execTool } from "../../src/tools/exec.ts";
+import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+
+let workspace: string;
+const started: number[] = [];
+
+beforeEach(() => {
+  workspace = realpathSync(mkdtempSync(join(tmpdir(), "parley-exec-")));
+});
+afterEach(() => {
+  for (const pid of started.splice(0)) if (isAlive(pid)) process.kill(pid, "SIGKILL");
+  rmSync(workspace, { recursive: true, force: true });
+});
+
+interface Options {
+  readonly signal?: AbortSignal;
+  readonly timeoutSeconds?: number;
+  readonly maxOutputBytes?: number;
+}
+
+function run(args: Record<string, unknown>, options: Options = {}): Promise<ToolResult> {
+  const { timeoutSeconds = 60, maxOutputBytes = 2_000 } = options;
+  const ctx = {
+    agent: { workspace },
+    settings: { tools: { exec: { timeoutSeconds, maxOutputBytes } } },
+    signal: options.signal ?? new AbortController().signal,
+    engine: { now: () => Date.now() },
+  } as unknown as ToolContext;
+  return execTool.execute(ctx, args, { callId: "c", attempt: 1, name: "exec", arguments: args });
+}
+
+/** A zombie still has a process id, but runs nothing. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+function pidIn(file: string): number {
+  const pid = Number(readFileSync(join(workspace, file), "utf8"));
+  started.push(pid);
+  return pid;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("output and errors come back in the order of writing, with the exit code", async () => {
+  const result = await run({ command: "echo one; echo two >&2; printf 'drei ✓'; exit 3" });
+  expect(result).toMatchObject({ status: "ok", exitCode: 3, output: "one\ntwo\ndrei ✓", truncated: false });
+  expect(result).not.toHaveProperty("signal");
+  expect(await run({ command: "kill -SEGV $$" })).toMatchObject({
+    status: "ok",
+    exitCode: null,
+    signal: "SIGSEGV",
+  });
+});
+
+test("I14: a command sees nothing of the gateway's environment, starts in the workspace and has no input", async () => {
+  process.env.PARLEY_TEST_SECRET = "s3cret";
+  try {
+    const seen = await run({ command: "env | sort; pwd; cat; touch $TMPDIR/x" }, { maxOutputBytes: 10_000 });
+    const names = String(seen.output).match(/^[A-Z_]+(?==)/gm);
+    expect(names).toEqual(["HOME", "LANG", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "_"]);
+    expect(seen.output).toContain(`HOME=${workspace}\n`);
+    expect(String(seen.output).endsWith(`\n${workspace}\n`)).toBe(true);
+    expect(seen.exitCode).toBe(0);
+    expect(existsSync(join(workspace, ".parley/tmp/x"))).toBe(true);
+  } finally {
+    delete process.env.PARLEY_TEST_SECRET;
+  }
+});
+
+test("a link can't make the folder for temporary files lie outside the workspace", async () => {
+  symlinkSync(tmpdir(), join(workspace, ".parley"));
+  expect(await run({ command: "true" })).toMatchObject({ status: "forbidden", code: "path_outside" });
+});
+
+test("long output keeps its head and its tail and says how much is missing between them", async () => {
+  const result = await run({ command: "echo BEGIN; seq 1 200000; echo END" });
+  expect(result.truncated).toBe(true);
+  expect(result.output).toMatch(/^BEGIN\n1\n2\n[\s\S]*\n\[… \d+ bytes left out …\]\n[\s\S]*\n200000\nEND\n$/);
+  expect(Buffer.byteLength(String(result.output))).toBeLessThan(2_100);
+  const accents = await run({ command: "printf 'x'; printf 'é%.0s' $(seq 1 9999)" });
+  expect(accents.output).not.toContain("\uFFFD");
+  expect(await run({ command: "printf 'a\\0b\\xff'" })).toMatchObject({ output: "a\uFFFDb\uFFFD" });
+});
+
+test("output exactly at the limit is not cut", async () => {
+  const command = "head -c 2000 /dev/zero | tr '\\0' x";
+  expect(await run({ command })).toMatchObject({ truncated: false, output: "x".repeat(2_000) });
+});
+
+test("a command over its time is killed with everything it started", async () => {
+  const command = "sleep 300 & echo $! > child; (sleep 300; true) & echo before; wait";
+  const result = await run({ command, timeoutSeconds: 0.5 });
+  expect(result).toMatchObject({ status: "error", code: "exec_timeout", output: "before\n" });
+  expect(result.error).toContain("0.5 s");
+  const pid = pidIn("child");
+  await until(() => !isAlive(pid));
+});
+
+test("the gateway's time limit goes before the call's", async () => {
+  const result = await run({ command: "sleep 300", timeoutSeconds: 9_999 }, { timeoutSeconds: 0.2 });
+  expect(result).toMatchObject({ code: "exec_timeout" });
+});
+
+test("what a command leaves in the background ends with it and does not hold the answer back", async () => {
+  const result = await run({ command: "sleep 300 & echo $! > child; echo done" });
+  expect(result).toMatchObject({ status: "ok", exitCode: 0, output: "done\n" });
+  const pid = pidIn("child");
+  await until(() => !isAlive(pid));
+});
+
+test("a process that leaves the group with the output open does not hold the answer back", async () => {
+  const command =
+    "setsid sleep 300 & echo $! > child; head -c 300000 /dev/zero | tr '\\0' y; echo; echo done";
+  const result = await run({ command });
+  pidIn("child");
+  expect(result).toMatchObject({ status: "ok", exitCode: 0, outputBytes: 300_006 });
+  expect(String(result.output).endsWith("\ndone\n")).toBe(true);
+});
+
+test("an abort kills the command and all it started, and is the answer", async () => {
+  const abort = new AbortController();
+  const running = run(
+    { command: "sleep 300 & echo $! > child; echo $$ > ready; wait" },
+    { signal: abort.signal },
+  );
+  await until(() => existsSync(join(workspace, "ready")));
+  await until(() => readFileSync(join(workspace, "ready"), "utf8").endsWith("\n"));
+  abort.abort();
+  expect(await running).toMatchObject({ status: "error", code: "run_aborted" });
+  const pid = pidIn("child");
+  await until(() => !isAlive(pid));
+  expect(await run({ command: "touch late" }, { signal: abort.signal })).toMatchObject({
+    code: "run_aborted",
+  });
+  expect(existsSync(join(workspace, "late"))).toBe(false);
+});
+
+test("a command that never stops writing is stopped, not read for ever", async () => {
+  const result = await run({ command: "yes" });
+  expect(result).toMatchObject({ code: "exec_failed" });
+  expect(result.error).toContain("wrote more than 268435456 bytes");
+});
+
+test.each([
+  [{ command: "" }, "invalid_argument"],
+  [{ command: "  \n" }, "invalid_argument"],
+  [{ command: "echo \0" }, "invalid_argument"],
+  [{ command: `echo ${"x".repeat(100_000)}` }, "too_large"],
+  [{ command: "true", timeoutSeconds: 0 }, "invalid_argument"],
+  [{ command: "true", timeoutSeconds: -1 }, "invalid_argument"],
+  [{ command: "true", timeoutSeconds: Number.NaN }, "invalid_argument"],
+])("a wrong call is refused before anything runs (%#)", async (args, code) => {
+  expect(await run(args)).toMatchObject({ status: "error", code });
+});

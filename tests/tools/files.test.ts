@@ -1,0 +1,276 @@
+// What the file tools give, and where they refuse to go.
+
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { fileTools } from "../../src/tools/files.ts";
+import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+
+let base: string;
+let workspace: string;
+let count = 0;
+
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "parley-files-"));
+  workspace = join(base, "workspace");
+  mkdirSync(workspace);
+  writeFileSync(join(base, "secret.txt"), "outside");
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+async function call(name: string, args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult> {
+  const tool = fileTools.find((one) => one.spec.name === name);
+  if (tool === undefined) throw new Error(`no tool ${name}`);
+  const ctx = {
+    agent: { workspace },
+    signal: signal ?? new AbortController().signal,
+    engine: { newId: () => `id-${count++}` },
+  } as unknown as ToolContext;
+  return tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });
+}
+
+const put = (path: string, text: string | Buffer) => writeFileSync(join(workspace, path), text);
+const get = (path: string) => readFileSync(join(workspace, path), "utf8");
+
+test("what is written is what is read, and missing folders are made", async () => {
+  const text = "erste Zeile\nzweite Zeile ✓\n";
+  const written = await call("write", { path: "a/b/c.txt", content: text });
+  expect(written).toEqual({ status: "ok", path: "a/b/c.txt", bytes: Buffer.byteLength(text), created: true });
+  expect(await call("read", { path: "a/b/c.txt" })).toEqual({
+    status: "ok",
+    path: "a/b/c.txt",
+    text,
+    fromLine: 1,
+    lines: 2,
+    totalLines: 2,
+  });
+  expect(await call("write", { path: "a/b/c.txt", content: "" })).toMatchObject({ created: false, bytes: 0 });
+  expect(await call("read", { path: "a/b/c.txt" })).toMatchObject({ text: "", lines: 0, totalLines: 0 });
+});
+
+test("a page of lines says that more follow and where to go on", async () => {
+  put("n.txt", Array.from({ length: 10 }, (_, index) => `line ${index + 1}`).join("\n"));
+  expect(await call("read", { path: "n.txt", offset: 4, limit: 3 })).toEqual({
+    status: "ok",
+    path: "n.txt",
+    text: "line 4\nline 5\nline 6\n",
+    fromLine: 4,
+    lines: 3,
+    totalLines: 10,
+    note: "More lines follow. Go on with offset 7.",
+  });
+  const last = await call("read", { path: "n.txt", offset: 10 });
+  expect(last).toMatchObject({ text: "line 10", lines: 1, totalLines: 10 });
+  expect(last).not.toHaveProperty("note");
+  expect(await call("read", { path: "n.txt", offset: 11 })).toMatchObject({
+    code: "invalid_argument",
+    error: "offset 11 is behind the end: n.txt has 10 lines",
+  });
+});
+
+test("pages put together are the file, whatever its lines and the page size", async () => {
+  const lines = fc.array(fc.string({ unit: "grapheme", maxLength: 12 }), { maxLength: 40 });
+  await fc.assert(
+    fc.asyncProperty(lines, fc.integer({ min: 1, max: 7 }), async (parts, limit) => {
+      const text = parts.join("\n").replaceAll("\0", "");
+      put("p.txt", text);
+      let joined = "";
+      for (let offset = 1, total = 1; offset <= total; offset += limit) {
+        const page = await call("read", { path: "p.txt", offset, limit });
+        expect(page.status).toBe("ok");
+        joined += page.text;
+        total = Number(page.totalLines);
+      }
+      expect(joined).toBe(text.replace(/^\uFEFF/, ""));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a long file and a long line are cut at a limit that the result names", async () => {
+  put("lines.txt", "x\n".repeat(5_000));
+  const lines = await call("read", { path: "lines.txt", limit: 4_000 });
+  expect(lines).toMatchObject({ lines: 2_000, totalLines: 5_000, truncated: true });
+  expect(lines.note).toBe("Cut after line 2000 (limit: 2000 lines). Go on with offset 2001.");
+  put("bytes.txt", `${"y".repeat(999)}\n`.repeat(200));
+  const bytes = await call("read", { path: "bytes.txt" });
+  expect(bytes).toMatchObject({ lines: 65, totalLines: 200, truncated: true });
+  expect(bytes.note).toBe("Cut after line 65 (limit: 65536 bytes). Go on with offset 66.");
+  put("one.txt", "é".repeat(50_000));
+  const one = await call("read", { path: "one.txt" });
+  expect(one).toMatchObject({ truncated: true, text: "é".repeat(32_768), totalLines: 1 });
+  expect(one.note).toContain("Line 1 is longer than 65536 bytes");
+});
+
+test("binary and non-UTF-8 files are refused with a way out, small pictures are shown", async () => {
+  put("b.bin", Buffer.from([1, 2, 0, 3]));
+  put("l.txt", Buffer.from("caf\xe9", "latin1"));
+  for (const path of ["b.bin", "l.txt"]) {
+    const result = await call("read", { path });
+    expect(result).toMatchObject({
+      status: "error",
+      code: "file_problem",
+      error: `${path} is not UTF-8 text`,
+    });
+    expect(result.hint).toContain("exec");
+  }
+  const png = Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), Buffer.alloc(20)]);
+  put("p.png", png);
+  expect(await call("read", { path: "p.png" })).toEqual({
+    status: "ok",
+    path: "p.png",
+    mimeType: "image/png",
+    bytes: 28,
+    images: [{ type: "image", data: png.toString("base64"), mimeType: "image/png" }],
+  });
+  put("big.png", Buffer.concat([png, Buffer.alloc(4 * 1024 * 1024)]));
+  expect(await call("read", { path: "big.png" })).toMatchObject({ code: "too_large" });
+});
+
+test.each([
+  ["../secret.txt", "path_outside"],
+  ["a/../../secret.txt", "path_outside"],
+  ["/etc/passwd", "path_outside"],
+  ["~/../secret.txt", "path_outside"],
+  ["..", "path_outside"],
+  ["link.txt", "path_outside"],
+  ["folder-link/secret.txt", "path_outside"],
+  ["link-to-link", "path_outside"],
+  ["dangling", "file_problem"],
+  ["circle", "file_problem"],
+  ["a\0b", "invalid_argument"],
+  ["", "invalid_argument"],
+  [" ", "invalid_argument"],
+  ["x".repeat(256), "invalid_argument"],
+  ["x/".repeat(3000), "invalid_argument"],
+  ["\ud800", "invalid_argument"],
+  [".", "file_problem"],
+  ["folder", "file_problem"],
+  ["fifo", "file_problem"],
+  ["fifo/x", "file_problem"],
+  ["file.txt/x", "file_problem"],
+])("I9: no tool goes to %j: %s", async (path, code) => {
+  symlinkSync(join(base, "secret.txt"), join(workspace, "link.txt"));
+  symlinkSync(base, join(workspace, "folder-link"));
+  symlinkSync("link.txt", join(workspace, "link-to-link"));
+  symlinkSync(join(base, "not-there"), join(workspace, "dangling"));
+  symlinkSync("circle", join(workspace, "circle"));
+  mkdirSync(join(workspace, "folder"));
+  put("file.txt", "inside");
+  execFileSync("mkfifo", [join(workspace, "fifo")]);
+  const before = readdirSync(base).join();
+  for (const [name, more] of [
+    ["read", {}],
+    ["write", { content: "new" }],
+    ["edit", { oldText: "outside", newText: "new" }],
+  ] as const) {
+    const result = await call(name, { path, ...more });
+    expect(result, `${name}: ${JSON.stringify(result)}`).toMatchObject({ code });
+    expect(String(result.error).length).toBeLessThan(400);
+  }
+  expect(readFileSync(join(base, "secret.txt"), "utf8")).toBe("outside");
+  expect(readdirSync(base).join()).toBe(before);
+});
+
+test("links and absolute paths that stay inside the workspace are followed", async () => {
+  mkdirSync(join(workspace, "real"));
+  symlinkSync("real", join(workspace, "alias"));
+  symlinkSync("real/a.txt", join(workspace, "a-link"));
+  await call("write", { path: "alias/a.txt", content: "one" });
+  expect(get("real/a.txt")).toBe("one");
+  await call("write", { path: "a-link", content: "two" });
+  expect(get("real/a.txt")).toBe("two");
+  expect(await call("read", { path: join(workspace, "alias/a.txt") })).toMatchObject({ text: "two" });
+  expect(await call("read", { path: "~/real/a.txt" })).toMatchObject({ text: "two", path: "real/a.txt" });
+  symlinkSync(workspace, join(base, "by-link"));
+  workspace = join(base, "by-link");
+  expect(await call("read", { path: join(workspace, "a-link") })).toMatchObject({ text: "two" });
+});
+
+test("writing keeps the mode of a file, breaks a hard link instead of writing through it, leaves nothing behind", async () => {
+  put("run.sh", "old");
+  chmodSync(join(workspace, "run.sh"), 0o750);
+  linkSync(join(base, "secret.txt"), join(workspace, "hard.txt"));
+  await call("write", { path: "run.sh", content: "new" });
+  expect(statSync(join(workspace, "run.sh")).mode & 0o777).toBe(0o750);
+  await call("write", { path: "hard.txt", content: "new" });
+  expect(readFileSync(join(base, "secret.txt"), "utf8")).toBe("outside");
+  await call("write", { path: "no/such/../x.txt", content: "x" });
+  expect(readdirSync(workspace).sort()).toEqual(["hard.txt", "no", "run.sh"]);
+});
+
+test("edit replaces the one place where the old text stands, and nothing else", async () => {
+  put("e.txt", "\uFEFFa $& b\nc\n");
+  expect(await call("edit", { path: "e.txt", oldText: "a $& b\nc", newText: "$1 $& $$\nd" })).toEqual({
+    status: "ok",
+    path: "e.txt",
+    line: 1,
+  });
+  expect(get("e.txt")).toBe("\uFEFF$1 $& $$\nd\n");
+  put("crlf.txt", "one\r\ntwo\r\nthree\r\n");
+  await call("edit", { path: "crlf.txt", oldText: "two\nthree", newText: "2\n3" });
+  expect(get("crlf.txt")).toBe("one\r\n2\r\n3\r\n");
+});
+
+test.each([
+  [{ oldText: "nowhere", newText: "x" }, "oldText was found 0 times in e.txt"],
+  [{ oldText: "b", newText: "x" }, "oldText was found 3 times in e.txt, at lines 1, 2, 2"],
+  [{ oldText: "aa", newText: "x" }, "oldText was found 2 times in e.txt, at lines 3, 3"],
+  [{ oldText: "", newText: "x" }, "oldText must not be empty"],
+  [{ oldText: "b", newText: "b" }, "oldText and newText are the same: nothing to do"],
+  [{ oldText: "b", newText: "\udc00" }, "newText holds half a character (a lone surrogate)"],
+])("a wrong edit %j changes nothing and says why", async (args, error) => {
+  put("e.txt", "b\nbb\naaa\n");
+  expect(await call("edit", { path: "e.txt", ...args })).toMatchObject({ code: "invalid_argument", error });
+  expect(get("e.txt")).toBe("b\nbb\naaa\n");
+});
+
+test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+  "read refuses %d as offset and limit",
+  async (bad) => {
+    put("e.txt", "x");
+    for (const name of ["offset", "limit"]) {
+      expect(await call("read", { path: "e.txt", [name]: bad })).toMatchObject({
+        code: "invalid_argument",
+        error: `${name} must be a whole number from 1, got ${bad}`,
+      });
+    }
+  },
+);
+
+test("missing files, too much text and an aborted run are results", async () => {
+  expect(await call("read", { path: "no.txt" })).toMatchObject({ status: "error", code: "file_not_found" });
+  expect(await call("edit", { path: "no/x", oldText: "a", newText: "b" })).toMatchObject({
+    code: "file_not_found",
+  });
+  const content = "x".repeat(10 * 1024 * 1024 + 1);
+  expect(await call("write", { path: "big.txt", content })).toMatchObject({ code: "too_large" });
+  const stopped = AbortSignal.abort();
+  put("e.txt", "a");
+  expect(await call("read", { path: "e.txt" }, stopped)).toMatchObject({ code: "run_aborted" });
+  expect(await call("write", { path: "w.txt", content: "a" }, stopped)).toMatchObject({
+    code: "run_aborted",
+  });
+  expect(existsSync(join(workspace, "w.txt"))).toBe(false);
+});
+
+test("a workspace that does not exist yet is made, for its owner only", async () => {
+  workspace = join(base, "new/one");
+  expect(await call("write", { path: "a.txt", content: "a" })).toMatchObject({ status: "ok" });
+  expect(statSync(workspace).mode & 0o777).toBe(0o700);
+});

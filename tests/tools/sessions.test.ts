@@ -1,0 +1,509 @@
+// What the session tools answer: every field, every default, every cap.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Message, ZERO_USAGE } from "../../src/core/message.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { Viewer } from "../../src/core/visibility.ts";
+import { addUsageRow } from "../../src/store/ledger.ts";
+import { invokeTool } from "../../src/tools/catalog.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
+import { type App, agentSettings, message, openApp } from "./app.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const GROUP = "agent:main:telegram:group:-5";
+const CHILD = "agent:writer:subagent:00000000-0000-4000-8000-000000000001";
+const LIST = "sessions_list";
+const HISTORY = "sessions_history";
+const SECRET = "sk-abcdefghijklmnopqrstuvwx1234";
+
+let app: App;
+let open: App[] = [];
+
+async function other(choices: Parameters<typeof openApp>[0]): Promise<App> {
+  const made = await openApp(choices);
+  open.push(made);
+  return made;
+}
+
+beforeAll(async () => {
+  app = await openApp();
+  await app.add(GROUP, {
+    updatedAt: 5_000,
+    label: `key ${SECRET}`,
+    displayName: "The team",
+    groupChannel: "telegram",
+    lastRoute: { channel: "telegram", to: "-5", accountId: "bot", threadId: "7" },
+    thinkingLevel: "high",
+    verboseLevel: "on",
+    sendPolicy: "deny",
+    model: "local/qwen3",
+    contextTokens: 12,
+    totalTokens: 34,
+    systemSent: true,
+    abortedLastRun: true,
+  });
+  await app.add(CHILD, { updatedAt: 4_000, spawnedBy: MAIN, spawnDepth: 1 });
+  await app.add("cron:nightly", { updatedAt: 3_000, agentId: "research" });
+  await app.add("agent:main:chat:archived", { updatedAt: 9_000, archivedAt: 1 });
+  await app.add("unknown", { updatedAt: 9_500 });
+});
+afterAll(async () => {
+  for (const one of [app, ...open]) await one.close();
+  open = [];
+});
+
+const rowsOf = (result: ToolResult): ToolResult[] => result.sessions as ToolResult[];
+const keysOf = (result: ToolResult): unknown[] => rowsOf(result).map((row) => row.key);
+const messagesOf = (result: ToolResult): Message[] => result.messages as Message[];
+const textsOf = (result: ToolResult): string[] =>
+  messagesOf(result).map((one) =>
+    one.content.map((block) => (block.type === "text" ? block.text : "")).join(),
+  );
+
+async function rowOf(key: string): Promise<ToolResult> {
+  const row = rowsOf(await app.call(MAIN, LIST, {})).find((one) => one.key === key);
+  if (row === undefined) throw new Error(`no row ${key}`);
+  return row;
+}
+
+test("a row has exactly the fields that its session has, masked", async () => {
+  const { sessionId } = await app.session(GROUP);
+  expect(await rowOf(GROUP)).toEqual({
+    key: GROUP,
+    kind: "group",
+    channel: "telegram",
+    label: "key [redacted]",
+    displayName: "The team",
+    agentId: "main",
+    updatedAt: 5_000,
+    sessionId,
+    model: "local/qwen3",
+    contextTokens: 12,
+    totalTokens: 34,
+    thinkingLevel: "high",
+    verboseLevel: "on",
+    systemSent: true,
+    abortedLastRun: true,
+    sendPolicy: "deny",
+    lastChannel: "telegram",
+    lastTo: "-5",
+    lastAccountId: "bot",
+    deliveryContext: { channel: "telegram", to: "-5", accountId: "bot", threadId: "7" },
+    state: "idle",
+    queuedRuns: 0,
+  });
+});
+
+test("optional fields of a fresh session are absent, and the model is its agent's", async () => {
+  const { sessionId, updatedAt } = await app.session(RESEARCH);
+  expect(await rowOf(RESEARCH)).toEqual({
+    key: RESEARCH,
+    kind: "main",
+    channel: "unknown",
+    agentId: "research",
+    updatedAt,
+    sessionId,
+    model: "offline/rehearsal",
+    contextTokens: 0,
+    totalTokens: 0,
+    systemSent: false,
+    abortedLastRun: false,
+    state: "idle",
+    queuedRuns: 0,
+  });
+});
+
+test("one's own main session is shown as `main`, also as a spawner; another's in full", async () => {
+  expect(await rowOf("main")).toMatchObject({ kind: "main", agentId: "main" });
+  expect(await rowOf(CHILD)).toMatchObject({ spawnedBy: "main", channel: "unknown", kind: "other" });
+  const seen = keysOf(await app.call(RESEARCH, LIST, {}));
+  expect(seen).toEqual(expect.arrayContaining(["main", MAIN]));
+  expect(seen).not.toContain(RESEARCH);
+});
+
+test("the newest come first; archived sessions and reserved names are left out", async () => {
+  const result = await app.call(MAIN, LIST, {});
+  const times = rowsOf(result).map((row) => row.updatedAt as number);
+  expect(times).toEqual([...times].sort((a, b) => b - a));
+  expect(keysOf(result)).not.toContain("agent:main:chat:archived");
+  expect(keysOf(result)).not.toContain("unknown");
+  expect(result).toMatchObject({ count: times.length, visibility: "all" });
+});
+
+test("transcriptPath is given once the file exists", async () => {
+  const { sessionId } = await app.session(RESEARCH);
+  const path = app.engine.store.transcriptPath(sessionId) ?? "";
+  expect((await rowOf(RESEARCH)).transcriptPath).toBeUndefined();
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, "{}\n");
+  expect(existsSync((await rowOf(RESEARCH)).transcriptPath as string)).toBe(true);
+  await rm(path);
+});
+
+test("filters: kinds, agentId, search, activeMinutes", async () => {
+  const list = async (args: object) => keysOf(await app.call(MAIN, LIST, args));
+  expect(await list({ kinds: ["group"] })).toEqual([GROUP]);
+  expect(await list({ kinds: ["cron", "other", "cron"] })).toEqual([CHILD, "cron:nightly"]);
+  expect(await list({ agentId: "Writer" })).toEqual(["agent:writer:main", CHILD]);
+  expect(await list({ agentId: "nobody" })).toEqual([]);
+  expect(await list({ search: "the TEAM" })).toEqual([GROUP]);
+  expect(await list({ search: "nightly" })).toEqual(["cron:nightly"]);
+  expect(await list({ search: "%" })).toEqual([]);
+  expect(await list({ activeMinutes: 5 })).toHaveLength(3);
+  expect(await list({ activeMinutes: 5 })).not.toContain(GROUP);
+});
+
+test("a cursor goes on where the page ended; each session comes once", async () => {
+  const all = keysOf(await app.call(MAIN, LIST, {}));
+  const seen: unknown[] = [];
+  let cursor: unknown;
+  for (let page = 0; page < 20; page++) {
+    const result = await app.call(MAIN, LIST, { limit: 2, ...(cursor === undefined ? {} : { cursor }) });
+    seen.push(...keysOf(result));
+    cursor = result.nextCursor;
+    if (cursor === undefined) break;
+  }
+  expect(seen).toEqual(all);
+});
+
+test("at most 200 rows, 50 by default", async () => {
+  const many = await other({});
+  for (let index = 0; index < 210; index++) await many.add(`agent:main:chat:c${index}`);
+  expect(await many.call(MAIN, LIST, {})).toMatchObject({ count: 50, nextCursor: expect.any(String) });
+  expect(await many.call(MAIN, LIST, { limit: 5_000 })).toMatchObject({ count: 200 });
+});
+
+test("a row tells what its session is doing", async () => {
+  const busy = await other({});
+  busy.hold();
+  for (const text of ["one", "two", "three"]) {
+    await busy.engine.accept({ sessionKey: RESEARCH, input: { text } });
+  }
+  await started(busy, RESEARCH);
+  const result = await busy.call(MAIN, LIST, { agentId: "research" });
+  expect(rowsOf(result)[0]).toMatchObject({ state: "running", queuedRuns: 2 });
+  const status = await busy.call(MAIN, "session_status", { sessionKey: RESEARCH });
+  expect(status).toMatchObject({ state: "running", queuedRuns: 2 });
+  expect(status.runs).toHaveLength(3);
+});
+
+test("I9: the tree's rows are all that a tree viewer lists, at any depth", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  let parent = MAIN;
+  const keys = ["main"];
+  for (const depth of [1, 2, 3, 4]) {
+    const key = `agent:writer:subagent:s${depth}`;
+    await tree.add(key, { spawnedBy: parent, spawnDepth: depth });
+    parent = key;
+    keys.push(key);
+  }
+  await tree.add("agent:main:subagent:stranger", { spawnedBy: RESEARCH, spawnDepth: 1 });
+  const result = await tree.call(MAIN, LIST, {});
+  expect(keysOf(result).sort()).toEqual(keys.sort());
+  expect(result.visibility).toBe("tree");
+});
+
+test("a token's patterns bound what an operator lists as a session", async () => {
+  const as = { key: MAIN, agentId: "main", sandboxed: false };
+  const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
+  expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
+});
+
+test("under scope global the one session is listed as `main`, never by its name", async () => {
+  const global = await other({ session: { scope: "global" } });
+  await global.add("agent:research:chat:1");
+  const result = await global.call("agent:research:chat:1", LIST, {});
+  expect(keysOf(result)).toContain("main");
+  expect(JSON.stringify(result)).not.toContain('"global"');
+});
+
+test("messageLimit adds the last messages without tool results, masked, newest sessions first within the cap", async () => {
+  const small = await other({ tools: { history: { maxTextChars: 100, maxBytes: 1_000 } } });
+  const older = await small.add("agent:main:chat:older", { updatedAt: 1 });
+  const newer = await small.add("agent:main:chat:newer", { updatedAt: 2 });
+  const call: Message = {
+    id: "t1",
+    role: "toolResult",
+    toolCallId: "c",
+    toolName: "x",
+    isError: false,
+    timestamp: 1,
+    content: [{ type: "text", text: "tool text" }],
+  };
+  for (const session of [older, newer]) {
+    const ids = [`a-${session.key}`, `b-${session.key}`];
+    await small.say(session, message("first", "user", ids[0]), { ...call, id: `t-${session.key}` });
+    await small.say(session, message(`token ${SECRET} ${"y".repeat(300)}`, "user", ids[1]));
+  }
+  const result = await small.call(MAIN, LIST, { messageLimit: 2, kinds: ["other"] });
+  const [first] = rowsOf(result);
+  expect(first?.key).toBe(newer.key);
+  expect(textsOf(first as ToolResult)).toEqual(["first", expect.stringContaining("token [redacted]")]);
+  expect(JSON.stringify(result)).not.toContain("tool text");
+  expect(rowsOf(result).reduce((sum, row) => sum + JSON.stringify(row.messages).length, 0)).toBeLessThan(
+    1_100,
+  );
+  expect(result.messagesTruncated).toBe(true);
+  expect(await small.call(MAIN, LIST, {})).not.toHaveProperty("messagesTruncated");
+});
+
+async function started(on: App, key: string): Promise<void> {
+  if ((await on.engine.load()).running > 0) return;
+  await new Promise<void>((resolve) => {
+    const off = on.engine.bus.subscribe((event) => {
+      if (event.kind !== "run_started" || event.sessionKey !== key) return;
+      off();
+      resolve();
+    });
+  });
+}
+
+async function rm(path: string): Promise<void> {
+  const { rm: remove } = await import("node:fs/promises");
+  await remove(path);
+}
+
+async function conversation(on: App, size: number): Promise<Session> {
+  const session = await on.add(`agent:main:chat:history-${size}`);
+  const messages = Array.from({ length: size }, (_, index) =>
+    message(`message ${index}`, index % 2 === 0 ? "user" : "assistant", `m${size}-${index}`),
+  );
+  await on.say(session, ...messages);
+  return session;
+}
+
+test("history gives the last 50, oldest first, and pages back to the beginning", async () => {
+  const session = await conversation(app, 120);
+  const first = await app.call(MAIN, HISTORY, { sessionKey: session.key });
+  expect(Object.keys(first).sort()).toEqual(
+    ["bytes", "droppedMessages", "messages", "nextBefore", "sessionId", "sessionKey", "truncated"].sort(),
+  );
+  expect(first).toMatchObject({
+    sessionKey: session.key,
+    sessionId: session.sessionId,
+    nextBefore: "m120-70",
+    truncated: false,
+    droppedMessages: 0,
+  });
+  expect(messagesOf(first).map((one) => one.id)).toEqual(
+    Array.from({ length: 50 }, (_, n) => `m120-${n + 70}`),
+  );
+  expect(first.bytes).toBe(Buffer.byteLength(JSON.stringify(first.messages)));
+  const second = await app.call(MAIN, HISTORY, { sessionKey: session.sessionId, before: "m120-70" });
+  expect(second.nextBefore).toBe("m120-20");
+  const last = await app.call(MAIN, HISTORY, { sessionKey: session.key, before: "m120-20", limit: 500 });
+  expect(messagesOf(last)).toHaveLength(20);
+  expect(last.nextBefore).toBeUndefined();
+});
+
+test("`before` of another transcript is an error that says what to do", async () => {
+  await conversation(app, 3);
+  const result = await app.call(MAIN, HISTORY, { sessionKey: RESEARCH, before: "m3-1" });
+  expect(result).toMatchObject({ status: "error", code: "message_not_found", hint: expect.any(String) });
+});
+
+test("history says what it cut, and nextBefore is the oldest one returned", async () => {
+  const small = await other({ tools: { history: { maxTextChars: 50, maxBytes: 2_000 } } });
+  const session = await small.add("agent:main:chat:big");
+  const texts = Array.from({ length: 30 }, (_, index) =>
+    message(`${index} ${"z".repeat(500)}`, "user", `big-${index}`),
+  );
+  await small.say(session, ...texts);
+  const result = await small.call(MAIN, HISTORY, { sessionKey: session.key });
+  expect(result.truncated).toBe(true);
+  expect(result.bytes).toBeLessThanOrEqual(2_000);
+  expect(result.droppedMessages).toBe(30 - messagesOf(result).length);
+  expect(result.nextBefore).toBe(messagesOf(result)[0]?.id);
+  const before = await small.call(MAIN, HISTORY, { sessionKey: session.key, before: result.nextBefore });
+  expect(messagesOf(before).at(-1)?.id).toBe(`big-${30 - messagesOf(result).length - 1}`);
+});
+
+test("I14: history leaves out tool results by default, and always secrets, images and signatures", async () => {
+  const session = await app.add("agent:main:chat:secrets");
+  const [asked, said] = [message(`my key is ${SECRET}`), message("x", "assistant", "thinks")];
+  const image = { type: "image" as const, data: "QUJDRA==", mimeType: "image/png" };
+  await app.say(session, { ...asked, content: [...asked.content, image] } as Message);
+  await app.say(session, {
+    ...said,
+    content: [{ type: "thinking", thinking: "hmm", thinkingSignature: "SIGNED" }],
+  } as Message);
+  await app.say(session, {
+    id: "result",
+    role: "toolResult",
+    toolCallId: "c",
+    toolName: "read",
+    content: [{ type: "text", text: "TOOL OUTPUT" }],
+    isError: false,
+    timestamp: 1,
+  });
+  const plain = JSON.stringify(await app.call(RESEARCH, HISTORY, { sessionKey: session.key }));
+  expect(plain).toContain("my key is [redacted]");
+  for (const hidden of [SECRET, "QUJDRA", "SIGNED", "TOOL OUTPUT"]) expect(plain).not.toContain(hidden);
+  const full = await app.call(RESEARCH, HISTORY, { sessionKey: session.key, includeTools: true });
+  expect(textsOf(full).at(-1)).toBe("TOOL OUTPUT");
+});
+
+test("search finds words in visible transcripts only, masked, with ids that history knows", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  const mine = await tree.session(MAIN);
+  const hidden = await tree.session(RESEARCH);
+  await tree.say(mine, message("the walrus has a plan", "user", "hit-1"), message(`walrus token ${SECRET}`));
+  await tree.say(hidden, message("a hidden walrus"));
+  const result = await tree.call(MAIN, "sessions_search", { query: "WALRUS" });
+  expect(result.count).toBe(2);
+  const hits = result.hits as ToolResult[];
+  expect(hits.at(-1)).toMatchObject({
+    sessionKey: "main",
+    sessionId: mine.sessionId,
+    messageId: "hit-1",
+    role: "user",
+    excerpt: expect.stringContaining("walrus"),
+  });
+  expect(JSON.stringify(result)).not.toContain(SECRET);
+  expect(JSON.stringify(result)).not.toContain("hidden");
+  const elsewhere = await tree.call(MAIN, "sessions_search", { query: "walrus", sessionKey: RESEARCH });
+  expect(elsewhere).toMatchObject({ status: "forbidden", code: "not_visible" });
+  const page = await tree.call(MAIN, "sessions_search", { query: "walrus", limit: 1 });
+  expect(page).toMatchObject({ count: 1, nextCursor: expect.any(String) });
+  const next = await tree.call(MAIN, "sessions_search", { query: "walrus", cursor: page.nextCursor });
+  expect(next.count).toBe(1);
+});
+
+test("I14: an excerpt shows no part of a secret that it cuts", async () => {
+  const session = await app.add("agent:main:chat:excerpt");
+  const far = `walnut ${"w ".repeat(95)} ${SECRET.slice(0, 3)}${"a1".repeat(60)}`;
+  await app.say(session, message(far), message(`${SECRET}${"b2".repeat(20)} ${"v ".repeat(10)} walnut`));
+  const result = JSON.stringify(await app.call(MAIN, "sessions_search", { query: "walnut" }));
+  expect(result).not.toContain("a1a1");
+  expect(result).not.toContain("b2b2");
+});
+
+test("status of one's own session is the default; usage and cost come from the ledger", async () => {
+  const usage = {
+    ...ZERO_USAGE,
+    input: 10,
+    output: 5,
+    totalTokens: 15,
+    cost: { ...ZERO_USAGE.cost, total: 0.25 },
+  };
+  const row = { runId: "r1", sessionKey: MAIN, agentId: "main", provider: "p", model: "m", usage, at: 1 };
+  await app.engine.store.transaction((tx) => addUsageRow(tx, row));
+  const status = await app.call(MAIN, "session_status", {});
+  expect(status).toMatchObject({
+    sessionKey: "main",
+    agentId: "main",
+    kind: "main",
+    state: "idle",
+    queuedRuns: 0,
+    runs: [],
+    openFlows: [],
+    model: "offline/rehearsal",
+    thinkingLevel: "off",
+    usage: { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, totalTokens: 15 },
+    cost: 0.25,
+  });
+});
+
+test("status of a run follows it to its end; an unknown and a hidden run are answered alike", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  const accepted = await tree.engine.accept({ sessionKey: MAIN, input: { text: `say ${SECRET}` } });
+  const hidden = await tree.engine.accept({ sessionKey: RESEARCH, input: { text: "hi" } });
+  if (!accepted.ok || !hidden.ok) throw new Error("not accepted");
+  const { runId } = accepted.value.run;
+  await tree.engine.waitForRun(runId, tree.engine.now() + 5_000);
+  const status = await tree.call(MAIN, "session_status", { runId });
+  expect(status).toMatchObject({ runId, sessionKey: "main", state: "ok", reply: "echo: say [redacted]" });
+  const secret = hidden.value.run.runId;
+  const answers = await Promise.all(
+    [secret, "no-such-run"].map(async (id) =>
+      JSON.stringify(await tree.call(MAIN, "session_status", { runId: id })).replaceAll(id, "ID"),
+    ),
+  );
+  expect(answers[0]).toBe(answers[1]);
+  expect(answers[0]).toContain("not_visible");
+  const operator: Viewer = { kind: "operator", scopes: ["operator.read"] };
+  expect(await tree.call(MAIN, "session_status", { runId: "no-such-run" }, operator)).toMatchObject({
+    code: "run_not_found",
+  });
+});
+
+test("status names the open conversations, and a party only where it is visible", async () => {
+  const held = await other({});
+  held.hold();
+  const sent = await held.call(MAIN, "sessions_send", {
+    sessionKey: RESEARCH,
+    message: "hi",
+    timeoutSeconds: 0,
+  });
+  expect(sent.status).toBe("accepted");
+  const status = await held.call(MAIN, "session_status", {});
+  expect(status.openFlows).toEqual([expect.objectContaining({ from: "main", to: RESEARCH, turnsMax: 0 })]);
+  const as = { key: RESEARCH, agentId: "research", sandboxed: false };
+  const narrow: Viewer = { kind: "operator", scopes: ["operator.read"], patterns: ["agent:research:*"], as };
+  const seen = await held.call(RESEARCH, "session_status", {}, narrow);
+  expect(seen.openFlows).toEqual([expect.objectContaining({ from: "(not visible)", to: "main" })]);
+});
+
+test("agents_list names one's own agent, and others as the settings allow", async () => {
+  const agents = [
+    agentSettings("main", { name: "Main", subagents: { allowAgents: ["research"] } }),
+    agentSettings("research", { model: "local/qwen3", subagents: { allowAgents: ["*"] } }),
+    agentSettings("writer"),
+  ];
+  const some = await other({ agents });
+  const row = { runtime: "builtin", sandboxed: false, model: "offline/rehearsal", self: false };
+  expect(await some.call(MAIN, "agents_list", {})).toEqual({
+    requester: "main",
+    allowAny: false,
+    agents: [
+      { ...row, id: "main", name: "Main", self: true },
+      { ...row, id: "research", model: "local/qwen3" },
+    ],
+  });
+  expect(await some.call(RESEARCH, "agents_list", {})).toMatchObject({
+    allowAny: true,
+    agents: { length: 3 },
+  });
+  expect(await some.call("agent:writer:main", "agents_list", {})).toMatchObject({
+    allowAny: false,
+    agents: [{ id: "writer", self: true }],
+  });
+});
+
+test("sessions_send finds its target by key, id or label and gives the run's own reply", async () => {
+  const labelled = await app.add("agent:research:chat:labelled", { label: "library" });
+  for (const target of [
+    { sessionKey: labelled.key },
+    { sessionKey: labelled.sessionId },
+    { label: "library", agentId: "research" },
+  ]) {
+    const result = await app.call(MAIN, "sessions_send", { ...target, message: "hello", timeoutSeconds: 20 });
+    expect(result).toMatchObject({ status: "ok", reply: "echo: hello", sessionKey: labelled.key });
+  }
+  const missing = await app.call(MAIN, "sessions_send", { label: "library", message: "hello" });
+  expect(missing).toMatchObject({ status: "error", code: "session_not_found" });
+});
+
+test("I9: a send to what is not visible is refused before anything is written", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  const result = await tree.call(MAIN, "sessions_send", { sessionKey: RESEARCH, message: "hello" });
+  expect(result).toMatchObject({ status: "forbidden", code: "not_visible", settings: expect.any(Array) });
+  const closed = await other({ tools: { agentToAgent: { enabled: false, allow: [] } } });
+  const refused = await closed.call(MAIN, "sessions_send", { sessionKey: RESEARCH, message: "hello" });
+  expect(refused).toMatchObject({ status: "forbidden", code: "agent_to_agent" });
+  expect(refused.error).toContain("tools.agentToAgent.enabled");
+  expect((await closed.engine.load()).queued + (await tree.engine.load()).queued).toBe(0);
+});
+
+test("what the agent loop gets is the result as one JSON text, an error where it failed", async () => {
+  const ctx = app.context(await app.session(MAIN));
+  const good = await invokeTool(ctx, { callId: "i1", attempt: 1, name: LIST, arguments: { limit: 1 } });
+  expect(good.isError).toBe(false);
+  expect(JSON.parse(good.text)).toMatchObject({ count: 1 });
+  const bad = await invokeTool(ctx, { callId: "i2", attempt: 1, name: HISTORY, arguments: {} });
+  expect(bad.isError).toBe(true);
+  expect(JSON.parse(bad.text)).toMatchObject({ status: "error", code: "invalid_argument" });
+});

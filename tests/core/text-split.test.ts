@@ -85,7 +85,7 @@ test("TS1–TS3: nothing is lost, no part is too long and no fence is broken in 
     fc.property(document, fc.integer({ min: 80, max: 400 }), (text, max) => {
       check(text, max);
     }),
-    { numRuns: 1500 },
+    { numRuns: 40_000 },
   );
 });
 
@@ -110,7 +110,7 @@ test("TS1–TS3: the same holds for text made of fence characters, blanks and su
     fc.property(text, fc.integer({ min: 32, max: 60 }), (given, max) => {
       check(given, max);
     }),
-    { numRuns: 5000 },
+    { numRuns: 200_000 },
   );
 });
 

@@ -52,6 +52,7 @@ export interface CrashingStore {
   readonly store: Store;
   readonly crashed: Promise<void>;
   commits(): number;
+  hasCrashed(): boolean;
 }
 
 /** A store whose process "dies" at a commit: from then on nothing is written any more. */
@@ -67,6 +68,7 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
   return {
     crashed: crashed.promise,
     commits: () => commits,
+    hasCrashed: () => dead,
     store: {
       ...store,
       async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {

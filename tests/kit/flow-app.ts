@@ -59,6 +59,9 @@ export interface FlowApp {
     text: string,
     timeoutSeconds: number,
   ): Promise<Record<string, unknown>>;
+  /** Resolves once the planned crash has happened; the store is closed then, as by the death of the process. */
+  crashed(): Promise<void>;
+  commits(): number;
   /** Resolves when no run, flow or delivery is unfinished. */
   quiet(): Promise<void>;
 }
@@ -145,7 +148,8 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const dir = options.dir ?? temporaryFolder();
   const settings = settingsWith(options.choices ?? {});
   const disk = await openStore(dir, world);
-  const store = options.crash === undefined ? disk : crashingStore(disk, options.crash).store;
+  const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
+  const store = crashing.store;
   const sent: OutgoingMessage[] = [];
   const events: LiveEvent[] = [];
   const channels = new Map<string, Channel>();
@@ -177,6 +181,8 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   await outbox.start();
   await engine.start();
   cleanup(async () => {
+    // A crashed process stops nothing in order.
+    if (crashing.hasCrashed()) return;
     await engine.stop(0);
     await outbox.stop();
   });
@@ -215,6 +221,11 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
       const callId = world.ids.uuid();
       const signal = new AbortController().signal;
       return sendToSession({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
+    },
+    commits: crashing.commits,
+    async crashed() {
+      await crashing.crashed;
+      await disk.close();
     },
     async quiet() {
       const deadline = Date.now() + 10_000;

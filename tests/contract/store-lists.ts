@@ -1,0 +1,169 @@
+// Lists of sessions against a plain model: filter and sort in memory.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { matchesPattern } from "../../src/core/pattern.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { Scope } from "../../src/core/visibility.ts";
+import { isSessionCursor, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
+import { insertSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { sampleSession } from "../store/samples.ts";
+
+const AGENTS = ["main", "research", "other"];
+const KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
+const KEYS = Array.from({ length: 24 }, (_, index) => `agent:${AGENTS[index % 3]}:chat:${index}`);
+const LABELS = ["alpha", "Alpine", "50%_off", "bet\\a"];
+
+const key = fc.constantFrom(...KEYS);
+const someSessions: fc.Arbitrary<Session[]> = fc
+  .uniqueArray(
+    fc.record(
+      {
+        key,
+        kind: fc.constantFrom(...KINDS),
+        updatedAt: fc.nat({ max: 6 }),
+        label: fc.constantFrom(...LABELS),
+        displayName: fc.constantFrom("Überblick", "alphabet"),
+        archivedAt: fc.constant(1),
+        spawnedBy: key,
+      },
+      { requiredKeys: ["key", "kind", "updatedAt"] },
+    ),
+    { selector: (session) => session.key, minLength: 5, maxLength: KEYS.length },
+  )
+  .map((rows) =>
+    rows.map((row) =>
+      sampleSession({ ...row, sessionId: `id ${row.key}`, agentId: row.key.split(":")[1] ?? "" }),
+    ),
+  );
+
+const pattern = fc.constantFrom("*", "agent:main:*", "*:1*", "agent:research:chat:1", "agent:other:chat:2*");
+const scope: fc.Arbitrary<Scope> = fc.oneof(
+  fc.constant({ all: true } as const),
+  fc.record(
+    {
+      all: fc.constant(false as const),
+      self: key,
+      treeOf: key,
+      agentIds: fc.oneof(fc.constant("any" as const), fc.subarray(AGENTS)),
+      patterns: fc.array(pattern, { maxLength: 2 }),
+    },
+    { requiredKeys: ["all"] },
+  ),
+);
+const filter: fc.Arbitrary<SessionFilter> = fc.record(
+  {
+    scope,
+    kinds: fc.subarray([...KINDS], { minLength: 1 }),
+    agentId: fc.constantFrom(...AGENTS),
+    activeSinceMs: fc.nat({ max: 6 }),
+    search: fc.constantFrom("al", "ALP", "alpha", "%", "über", "agent:", "\\", "0%_", '"', "zzz"),
+    label: fc.constantFrom(...LABELS),
+    spawnedBy: key,
+    includeArchived: fc.boolean(),
+    excludeKeys: fc.array(key, { maxLength: 3 }),
+    limit: fc.integer({ min: 1, max: 7 }),
+  },
+  { requiredKeys: ["scope", "limit"] },
+);
+
+function inTree(session: Session, root: string, rows: readonly Session[]): boolean {
+  let at: string | undefined = session.key;
+  for (let steps = 0; at !== undefined && steps <= rows.length; steps++) {
+    if (at === root) return true;
+    at = rows.find((row) => row.key === at)?.spawnedBy;
+  }
+  return false;
+}
+
+function inScope(session: Session, wanted: Scope, rows: readonly Session[]): boolean {
+  if (wanted.all) return true;
+  const { self, treeOf, agentIds, patterns } = wanted;
+  const covered = patterns === undefined || patterns.some((one) => matchesPattern(one, session.key));
+  const reached =
+    agentIds === "any" ||
+    session.key === self ||
+    (treeOf !== undefined && inTree(session, treeOf, rows)) ||
+    (agentIds?.includes(session.agentId) ?? false);
+  return covered && reached;
+}
+
+function expected(rows: readonly Session[], wanted: SessionFilter): string[] {
+  const search = wanted.search?.toLowerCase();
+  const named = ({ key, label, displayName }: Session): boolean =>
+    search === undefined || [key, label, displayName].some((name) => name?.toLowerCase().includes(search));
+  return rows
+    .filter((row) => inScope(row, wanted.scope, rows) && named(row))
+    .filter((row) => wanted.includeArchived === true || row.archivedAt === undefined)
+    .filter((row) => wanted.kinds === undefined || wanted.kinds.includes(row.kind))
+    .filter((row) => wanted.agentId === undefined || row.agentId === wanted.agentId)
+    .filter((row) => row.updatedAt >= (wanted.activeSinceMs ?? 0))
+    .filter((row) => wanted.label === undefined || row.label === wanted.label)
+    .filter((row) => wanted.spawnedBy === undefined || row.spawnedBy === wanted.spawnedBy)
+    .filter((row) => !(wanted.excludeKeys ?? []).includes(row.key))
+    .toSorted((a, b) => b.updatedAt - a.updatedAt || (a.key < b.key ? 1 : -1))
+    .map((row) => row.key);
+}
+
+async function allPages(store: Store, wanted: SessionFilter): Promise<string[]> {
+  const keys: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listSessions(store.db, cursor === undefined ? wanted : { ...wanted, cursor });
+    expect(page.rows.length).toBeLessThanOrEqual(wanted.limit);
+    keys.push(...page.rows.map((row) => row.key));
+    cursor = page.nextCursor;
+    if (cursor !== undefined) expect(isSessionCursor(cursor)).toBe(true);
+  } while (cursor !== undefined);
+  return keys;
+}
+
+export function listContract(store: () => Store): void {
+  test("pages together are exactly what the filter asks for, newest first, each session once", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        someSessions,
+        fc.array(filter, { minLength: 4, maxLength: 8 }),
+        async (rows, filters) => {
+          await store().transaction(async (tx) => {
+            await tx.deleteFrom("sessions").execute();
+            await tx.deleteFrom("session_ids").execute();
+            for (const row of rows) await insertSession(tx, row);
+          });
+          for (const wanted of filters)
+            expect(await allPages(store(), wanted)).toEqual(expected(rows, wanted));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test("a cursor that no list gave out finds nothing", async () => {
+    await store().transaction((tx) => insertSession(tx, sampleSession()));
+    for (const cursor of [
+      "",
+      "x",
+      "W10",
+      Buffer.from("[1]").toString("base64url"),
+      "'; drop table sessions --",
+    ]) {
+      expect(isSessionCursor(cursor)).toBe(false);
+      expect((await listSessions(store().db, { scope: { all: true }, limit: 5, cursor })).rows).toEqual([]);
+    }
+  });
+
+  test("a rare match among many sessions is found by following the pages", async () => {
+    await store().transaction(async (tx) => {
+      for (let n = 0; n < 12_000; n++) {
+        const rare = n === 3 ? { label: "q9" } : {};
+        await insertSession(tx, sampleSession({ key: `k${n}`, sessionId: `s${n}`, updatedAt: n, ...rare }));
+      }
+    });
+    expect(await allPages(store(), { scope: { all: true }, search: "q9", limit: 50 })).toEqual(["k3"]);
+    const first = await listSessions(store().db, { scope: { all: true }, search: "q9", limit: 50 });
+    expect(first.rows).toEqual([]);
+    expect(first.nextCursor).toBeDefined();
+    expect(await allPages(store(), { scope: { all: true }, search: "k11", limit: 500 })).toHaveLength(1_111);
+  });
+}

@@ -1,0 +1,228 @@
+// Transcripts: appended once, read in pages, searched.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Entry, Message } from "../../src/core/message.ts";
+import type { Scope } from "../../src/core/visibility.ts";
+import { insertSession, replaceSessionId, updateSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { searchTranscripts } from "../../src/store/transcript-search.ts";
+import * as transcripts from "../../src/store/transcripts.ts";
+import { assistantMessage, sampleSession, toolResult, userMessage } from "../store/samples.ts";
+
+const ALL: Scope = { all: true };
+
+export function transcriptContract(store: () => Store): void {
+  const makeSession = (over: Parameters<typeof sampleSession>[0] = {}) =>
+    store().transaction((tx) => insertSession(tx, sampleSession(over)));
+  const append = (entries: readonly Entry[], over: Partial<transcripts.NewEntry> = {}) =>
+    store().transaction(async (tx) => {
+      for (const entry of entries) {
+        const place = { sessionKey: "agent:main:main", sessionId: "session-1", ...over };
+        await transcripts.appendEntry(tx, { ...place, entry });
+      }
+    });
+  const ids = (messages: readonly { id: string }[]) => messages.map(({ id }) => id);
+  const history = async (more: { limit?: number; before?: string; includeTools?: boolean } = {}) => {
+    const wanted = { sessionId: "session-1", limit: 50, includeTools: true, ...more };
+    const page = await transcripts.readHistory(store().db, wanted);
+    if (!page.ok) throw new Error(page.error);
+    return page.value;
+  };
+  const search = async (query: string, more: Partial<Parameters<typeof searchTranscripts>[1]> = {}) =>
+    (await searchTranscripts(store().db, { query, scope: ALL, limit: 50, ...more })).hits.map(
+      (hit) => hit.messageId,
+    );
+
+  readingContract({ store, append, ids, history });
+
+  test("search finds all the words, in any case and order, also as beginnings", async () => {
+    await makeSession();
+    await append([
+      userMessage("m1", "Please deploy the Gateway to staging"),
+      assistantMessage("m2", "The gateway was deployed."),
+      toolResult("m3", "gateway deploy log"),
+      userMessage("m4", "明日は会議室で会いましょう"),
+      userMessage("m5", "über Zürich"),
+    ]);
+    expect(await search("GATEWAY depl")).toEqual(["m2", "m1"]);
+    expect(await search("staging gateway")).toEqual(["m1"]);
+    expect(await search("eploy")).toEqual([]);
+    expect(await search("会議")).toEqual(["m4"]);
+    expect(await search("zurich")).toEqual(["m5"]);
+    expect(await search("")).toEqual([]);
+    expect(await search('"" * ( ) ^ -')).toEqual([]);
+  });
+
+  test("a question is data: no text of it is read as query syntax", async () => {
+    await makeSession();
+    await append([userMessage("m1", "alpha NEAR beta AND text place")]);
+    for (const hostile of [
+      'alpha" OR "zzz',
+      "alpha NOT beta",
+      "place : alpha",
+      "{text} : zzz",
+      "NEAR(alpha zzz)",
+      "al*pha",
+    ]) {
+      await search(hostile);
+    }
+    expect(await search('alpha" OR "zzz')).toEqual([]);
+    expect(await search("alpha AND beta")).toEqual(["m1"]);
+    expect(await search("alpha NOT beta")).toEqual([]);
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: "binary", maxLength: 60 }), async (query) => {
+        await search(query);
+        await search(`alpha ${query}`);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("search leaves out archived sessions, transcripts from before a reset, and what is outside the scope", async () => {
+    await makeSession();
+    await makeSession({ key: "agent:research:main", sessionId: "s2", agentId: "research" });
+    await makeSession({ key: "child", sessionId: "s3", agentId: "research", spawnedBy: "agent:main:main" });
+    await append([userMessage("m1", "needle")]);
+    await append([userMessage("m2", "needle")], { sessionKey: "agent:research:main", sessionId: "s2" });
+    await append([userMessage("m3", "needle")], { sessionKey: "child", sessionId: "s3" });
+    const self = "agent:main:main";
+    expect(await search("needle", { scope: { all: false, self } })).toEqual(["m1"]);
+    expect(await search("needle", { scope: { all: false, self, treeOf: self } })).toEqual(["m3", "m1"]);
+    expect(await search("needle", { scope: { all: false, agentIds: ["research"] } })).toEqual(["m3", "m2"]);
+    expect(await search("needle", { scope: { all: false, agentIds: "any", patterns: ["agent:*"] } })).toEqual(
+      ["m2", "m1"],
+    );
+    expect(await search("needle", { scope: { all: false } })).toEqual([]);
+    expect(await search("needle", { agentId: "research" })).toEqual(["m3", "m2"]);
+    expect(await search("needle", { sessionKey: "child" })).toEqual(["m3"]);
+    await store().transaction(async (tx) => {
+      await updateSession(tx, "child", { archivedAt: 5 });
+      await replaceSessionId(tx, "agent:research:main", "s9", 5);
+    });
+    expect(await search("needle")).toEqual(["m1"]);
+  });
+
+  test("search comes in pages, newest first, and shows the words in their surroundings", async () => {
+    await makeSession();
+    const long = `${"before ".repeat(50)}needle\nhere${" after".repeat(100)}`;
+    await append(Array.from({ length: 5 }, (_, n) => userMessage(`m${n}`, n === 4 ? long : `needle ${n}`)));
+    const first = await searchTranscripts(store().db, { query: "needle", scope: ALL, limit: 3 });
+    expect(ids(first.hits.map((hit) => ({ id: hit.messageId })))).toEqual(["m4", "m3", "m2"]);
+    expect(first.hits[0]?.excerpt).toMatch(/^….*needle here after.*…$/);
+    expect(first.hits[1]).toEqual({
+      ...{ sessionKey: "agent:main:main", sessionId: "session-1", messageId: "m3", role: "user" },
+      ...{ timestamp: 1_000, excerpt: "needle 3" },
+    });
+    const { nextCursor } = first;
+    if (nextCursor === undefined) throw new Error("a second page was expected");
+    const rest = await searchTranscripts(store().db, {
+      query: "needle",
+      scope: ALL,
+      limit: 3,
+      cursor: nextCursor,
+    });
+    expect(ids(rest.hits.map((hit) => ({ id: hit.messageId })))).toEqual(["m1", "m0"]);
+    expect(rest.nextCursor).toBeUndefined();
+    expect(await search("needle", { cursor: "no cursor" })).toEqual([]);
+  });
+}
+
+interface Reading {
+  store(): Store;
+  append(entries: readonly Entry[], over?: Partial<transcripts.NewEntry>): Promise<void>;
+  ids(messages: readonly { id: string }[]): string[];
+  history(more?: {
+    limit?: number;
+    before?: string;
+    includeTools?: boolean;
+  }): Promise<transcripts.HistoryPage>;
+}
+
+function readingContract({ store, append, ids, history }: Reading): void {
+  const db = () => store().db;
+
+  test("an entry is written once: the same id again changes nothing", async () => {
+    await append([userMessage("m1", "first"), userMessage("m1", "second")]);
+    expect((await history()).messages).toEqual([userMessage("m1", "first")]);
+  });
+
+  test("any message comes back as it was written, whatever is in it", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: "binary" }), fc.uuid(), async (text, id) => {
+        const message = { ...userMessage(id, text), senderName: text };
+        await append([message], { sessionId: id });
+        expect(await transcripts.lastMessages(db(), id, 1, { includeTools: true })).toEqual([message]);
+      }),
+    );
+  });
+
+  test("history pages run from the newest back and together hold every message once, in order", async () => {
+    const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
+      n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
+    );
+    await append(messages);
+    for (const includeTools of [true, false]) {
+      const wanted = messages.filter((message) => includeTools || message.role !== "toolResult");
+      const seen: Message[] = [];
+      let before: string | undefined;
+      do {
+        const page = await history({ limit: 3, includeTools, ...(before === undefined ? {} : { before }) });
+        seen.unshift(...page.messages);
+        before = page.nextBefore;
+        if (before !== undefined) expect(before).toBe(page.messages[0]?.id);
+      } while (before !== undefined);
+      expect(seen).toEqual(wanted);
+    }
+  });
+
+  test("`before` must be a message of that transcript", async () => {
+    await append([userMessage("m1", "here")]);
+    await append([userMessage("m2", "elsewhere")], { sessionId: "session-2" });
+    for (const before of ["m2", "nothing", "' or 1=1 --"]) {
+      const page = await transcripts.readHistory(db(), {
+        sessionId: "session-1",
+        limit: 5,
+        before,
+        includeTools: true,
+      });
+      expect(page).toMatchObject({ ok: false, code: "message_not_found" });
+    }
+  });
+
+  test("a page of huge messages stops early and says that there is more", async () => {
+    const huge = "x".repeat(6 * 1024 * 1024);
+    await append([1, 2, 3, 4].map((n) => userMessage(`m${n}`, huge)));
+    const page = await history({ limit: 4 });
+    expect(ids(page.messages)).toEqual(["m3", "m4"]);
+    expect(page.nextBefore).toBe("m3");
+  });
+
+  test("the model's context starts at the last compaction; history keeps everything", async () => {
+    const compaction = (id: string, firstKeptId: string): Entry => {
+      return { id, type: "compaction", summary: `summary ${id}`, firstKeptId, timestamp: 1 };
+    };
+    const context = async () => ids(await transcripts.readContext(db(), "session-1"));
+    await append([userMessage("m1", "a"), assistantMessage("m2", "b"), userMessage("m3", "c")]);
+    expect(await context()).toEqual(["m1", "m2", "m3"]);
+    await append([compaction("c1", "m2"), userMessage("m4", "d")]);
+    expect(await context()).toEqual(["c1", "m2", "m3", "m4"]);
+    await append([compaction("c2", "m4"), userMessage("m5", "e")]);
+    expect(await context()).toEqual(["c2", "m4", "m5"]);
+    await append([compaction("c3", "gone"), userMessage("m6", "f")]);
+    expect(await context()).toEqual(["c3", "m6"]);
+    expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
+  });
+
+  test("what one run wrote is read in order, and the first text of a person opens the transcript", async () => {
+    await append([assistantMessage("m0", "greeting")]);
+    await append([userMessage("m1", "do it"), assistantMessage("m2", "done")], { runId: "r1" });
+    await append([userMessage("m3", "more")], { runId: "r2" });
+    expect(ids(await transcripts.readRun(db(), "r1"))).toEqual(["m1", "m2"]);
+    expect(await transcripts.readRun(db(), "r9")).toEqual([]);
+    expect(await transcripts.firstUserText(db(), "session-1")).toBe("do it");
+    expect(await transcripts.firstUserText(db(), "session-9")).toBeUndefined();
+    const last = await transcripts.lastMessages(db(), "session-1", 2, { includeTools: false });
+    expect(ids(last)).toEqual(["m2", "m3"]);
+  });
+}

@@ -1,0 +1,13 @@
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { silentLog, temporaryDir } from "../store/samples.ts";
+import { storeContract } from "./store.ts";
+
+storeContract("embedded store", async () => {
+  const { dir, remove } = temporaryDir();
+  const store = await openSqlite({ dir, durability: "normal", log: silentLog });
+  const dispose = async (): Promise<void> => {
+    await store.close();
+    remove();
+  };
+  return { store, dispose };
+});

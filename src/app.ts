@@ -121,7 +121,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
   });
-  undo.push(() => gateway.close());
+  undo.push(() => gateway.close({ reason: "stopping" }));
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
   return {

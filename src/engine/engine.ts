@@ -152,7 +152,9 @@ export class Engine {
   /** Accepts a run together with what else the unit writes. A failure undoes the unit. */
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
     const accepted = await acceptIn(unit, request, this.#settings);
-    if (accepted.ok && accepted.value.fresh) unit.after(() => this.wake(request.sessionKey));
+    if (accepted.ok && accepted.value.fresh && this.#state === "running") {
+      unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey));
+    }
     return accepted;
   }
 

@@ -3,7 +3,7 @@
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
 
 import type { LiveEvent } from "../core/event.ts";
-import { type Entry, isCompaction } from "../core/message.ts";
+import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
 import { type Fence, isHeld, moveHeld } from "../store/runs.ts";
@@ -12,7 +12,7 @@ import { appendEntry } from "../store/transcripts.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import type { Slots } from "./slots.ts";
-import type { Commit } from "./unit.ts";
+import type { Commit, Unit } from "./unit.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
 /** Live text is passed on at most this often for one run; the end always carries the whole. */
@@ -29,7 +29,10 @@ export interface LaneHandle {
   readonly run: Run;
   /** Fires when the run has to stop, whatever it is doing. */
   readonly signal: AbortSignal;
-  /** On disk before it returns. Throws `LostLane`. */
+  /**
+   * On disk before it returns, but for a final text, which nothing but the run's end follows: that is written by
+   * the transaction that ends the run, or by the next append. Throws `LostLane`.
+   */
   append(entry: Entry): Promise<void>;
   /** The whole text so far of the message being written. */
   text(textSoFar: string): void;
@@ -42,6 +45,8 @@ export interface LaneHandle {
 export interface Execution {
   readonly handle: LaneHandle;
   readonly fence: Fence;
+  /** Writes the final text that is still to be written, in the unit that ends or parks the run. False: lane lost. */
+  writeFinal(unit: Unit): Promise<boolean>;
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;
   waiting(): boolean;
@@ -139,6 +144,16 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
   };
 }
 
+/** A text with which a turn can end: nothing is asked of a tool, and nothing failed. */
+function isFinalText(entry: Entry): boolean {
+  return (
+    !isCompaction(entry) &&
+    entry.role === "assistant" &&
+    entry.stopReason === "stop" &&
+    toolCallsOf(entry).length === 0
+  );
+}
+
 export function createExecution(run: Run, owner: string, parts: ExecutionParts): Execution {
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
@@ -147,17 +162,33 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts):
   const settled = Promise.withResolvers<void>();
   let reason: StopReason | undefined;
 
+  let final: Entry | undefined;
+
+  const write = async (unit: Unit, entry: Entry): Promise<void> => {
+    const { sessionKey, sessionId, runId } = run;
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+    if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+  };
+  /** False: the lane is lost. */
+  const writeFinal = async (unit: Unit): Promise<boolean> => {
+    if (final === undefined) return true;
+    if (!(await isHeld(unit.tx, fence))) return false;
+    await write(unit, final);
+    return true;
+  };
   const append = async (entry: Entry): Promise<void> => {
+    if (final === undefined && isFinalText(entry)) {
+      final = entry;
+      return;
+    }
     const held = await parts.commit(async (unit) => {
       if (!(await isHeld(unit.tx, fence))) return false;
-      const { sessionKey, sessionId, runId } = run;
-      await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
-      if (!isCompaction(entry)) {
-        unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
-      }
+      if (final !== undefined) await write(unit, final);
+      await write(unit, entry);
       return true;
     });
     if (!held) throw new LostLane(`run ${run.runId} no longer holds its lane`);
+    final = undefined;
     stream.text("");
   };
   const wait: RunWait = {
@@ -177,7 +208,8 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts):
       wait,
     },
     fence,
-    textSoFar: stream.last,
+    writeFinal,
+    textSoFar: () => (final === undefined || isCompaction(final) ? stream.last() : textOf(final)),
     waiting: keeper.waiting,
     stop(why) {
       reason ??= why;

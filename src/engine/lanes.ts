@@ -1,7 +1,9 @@
 // Owns who runs next: claims the head of a lane, executes it, ends it, goes on.
 // L1: at most one run of a session executes in this process, and the store's index says so for all (I1).
 // L2: runs of a lane start in lane order (I3); an append never takes a slot.
-// L3: an end that the store could not take is tried again until it is known.
+// L3: an idle lane is claimed by the transaction that accepts its work, and a final text is written by the
+//     transaction that ends its run: a plain run costs two commits.
+// L4: an end that the store could not take is tried again until it is known.
 
 import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
@@ -138,17 +140,35 @@ export class Lanes {
     this.#closed = true;
   }
 
+  /** Claims an idle lane in the unit that accepted something for it; a busy one is looked at after the commit. */
+  async claimWith(unit: Unit, sessionKey: string): Promise<void> {
+    if (this.#closed) return;
+    if (this.#busy.has(sessionKey)) {
+      unit.after(() => this.wake(sessionKey));
+      return;
+    }
+    this.#busy.set(sessionKey, "claiming");
+    unit.undone(() => this.#busy.delete(sessionKey));
+    const outcome = await this.#claim(unit, sessionKey);
+    unit.after(() => void this.#follow(sessionKey, outcome));
+  }
+
   async #step(sessionKey: string): Promise<void> {
-    const { slots, world } = this.#parts;
     let outcome: Claim;
     try {
-      outcome = await this.#claim(sessionKey);
+      outcome = await this.#parts.commit((unit) => this.#claim(unit, sessionKey));
     } catch (error) {
-      world.log.error({ err: error, sessionKey }, "a lane could not be read");
+      this.#parts.world.log.error({ err: error, sessionKey }, "a lane could not be read");
       this.#busy.delete(sessionKey);
       this.#later(() => this.wake(sessionKey));
       return;
     }
+    await this.#follow(sessionKey, outcome);
+  }
+
+  /** Does what a committed claim asks for. */
+  async #follow(sessionKey: string, outcome: Claim): Promise<void> {
+    const { slots } = this.#parts;
     if (outcome.kind === "run") {
       this.#again.delete(sessionKey);
       await this.#execute(outcome.run);
@@ -164,28 +184,22 @@ export class Lanes {
     }
   }
 
-  /** Works off appends and, with a slot, claims the next turn, in one unit. */
-  #claim(sessionKey: string): Promise<Claim> {
-    let holdsSlot = false;
-    const claimed = this.#parts.commit(async (unit): Promise<Claim> => {
-      for (;;) {
-        const run = await claimHead(unit.tx, sessionKey, this.#parts.owner, unit.now);
-        if (run === undefined) return { kind: "empty" };
-        if (await this.#endsAtOnce(unit, run)) continue;
-        holdsSlot = this.#parts.slots.tryTake();
-        if (!holdsSlot) {
-          await unclaim(unit, run);
-          return { kind: "full" };
-        }
-        await writeInput(unit, run);
-        publishStart(unit, run);
-        return { kind: "run", run };
+  /** Works off appends and, with a slot, claims the next turn. */
+  async #claim(unit: Unit, sessionKey: string): Promise<Claim> {
+    const { slots, owner } = this.#parts;
+    for (;;) {
+      const run = await claimHead(unit.tx, sessionKey, owner, unit.now);
+      if (run === undefined) return { kind: "empty" };
+      if (await this.#endsAtOnce(unit, run)) continue;
+      if (!slots.tryTake()) {
+        await unclaim(unit, run);
+        return { kind: "full" };
       }
-    });
-    return claimed.catch((error: unknown) => {
-      if (holdsSlot) this.#parts.slots.release();
-      throw error;
-    });
+      unit.undone(() => slots.release());
+      await writeInput(unit, run);
+      publishStart(unit, run);
+      return { kind: "run", run };
+    }
   }
 
   /** Appends, and runs that crashed too often, end in the unit that claims them. */
@@ -228,17 +242,18 @@ export class Lanes {
     this.wake(run.sessionKey);
   }
 
-  /** Writes the end, again and again if the store refuses it (L3). */
+  /** Writes the end, again and again if the store refuses it (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit, finish, world } = this.#parts;
     const { run } = execution.handle;
     while (execution.stopReason() !== "ended") {
       try {
-        if (execution.stopReason() === "parked") {
-          await commit((unit) => moveHeld(unit.tx, execution.fence, "queued"));
-        } else {
-          await commit((unit) => endInUnit(unit, run, facts, finish, execution.fence));
-        }
+        await commit(async (unit) => {
+          if (!(await execution.writeFinal(unit))) return false;
+          return execution.stopReason() === "parked"
+            ? moveHeld(unit.tx, execution.fence, "queued")
+            : endInUnit(unit, run, facts, finish, execution.fence);
+        });
         return;
       } catch (error) {
         world.log.error({ err: error, runId: run.runId }, "the end of a run could not be stored");

@@ -1,6 +1,7 @@
 // Owns the unit of work: one transaction together with what must happen only once it is on disk.
 // U1: a unit whose work fails (a `Failure` value or a throw) leaves no row behind and tells nobody.
-// U2: events and wake-ups leave after the commit, in the order in which they were noted.
+// U2: what is noted for the end joins the same transaction, so that a run can be accepted and claimed at one cost.
+// U3: events and wake-ups leave after the commit, in the order in which they were noted.
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -17,6 +18,10 @@ export interface Unit {
   publish(event: LiveEvent): void;
   /** Does something once the unit is committed. */
   after(action: () => void): void;
+  /** Does something in the same transaction, once the unit's own work has succeeded. */
+  atEnd(action: () => Promise<void>): void;
+  /** Takes back something in memory, should the unit not be committed. */
+  undone(action: () => void): void;
 }
 
 /** Runs `work` in one transaction. A `Failure` that it returns undoes what it wrote. */
@@ -34,29 +39,43 @@ function isFailure(value: unknown): value is Failure {
   return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
+/** What a unit has noted for later. */
+interface Notes {
+  readonly after: (() => void)[];
+  readonly atEnd: (() => Promise<void>)[];
+  readonly undone: (() => void)[];
+}
+
+function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
+  return {
+    tx,
+    now: world.clock.now(),
+    newId: () => world.ids.uuid(),
+    publish: (event) => notes.after.push(() => bus.publish(event)),
+    after: (action) => notes.after.push(action),
+    atEnd: (action) => notes.atEnd.push(action),
+    undone: (action) => notes.undone.push(action),
+  };
+}
+
 export function createCommit(store: Store, world: World, bus: Bus): Commit {
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
-    let actions: (() => void)[] = [];
+    const notes: Notes = { after: [], atEnd: [], undone: [] };
     let value: T;
     try {
       value = await store.transaction(async (tx) => {
-        actions = [];
-        const unit: Unit = {
-          tx,
-          now: world.clock.now(),
-          newId: () => world.ids.uuid(),
-          publish: (event) => actions.push(() => bus.publish(event)),
-          after: (action) => actions.push(action),
-        };
-        const outcome = await work(unit);
+        const outcome = await work(unitOf(tx, world, bus, notes));
         if (isFailure(outcome)) throw new Undo(outcome);
+        for (let action = notes.atEnd.shift(); action !== undefined; action = notes.atEnd.shift())
+          await action();
         return outcome;
       });
     } catch (error) {
+      for (const action of notes.undone) action();
       if (error instanceof Undo) return error.failure as T;
       throw error;
     }
-    for (const action of actions) action();
+    for (const action of notes.after) action();
     return value;
   };
 }

@@ -13,7 +13,10 @@ export interface KeyedCall {
 }
 
 /** `none`: not answered yet. `conflict`: the key was used by another caller, for another method or with other parameters. */
-export async function recallAnswer(db: Db, call: KeyedCall): Promise<"none" | "conflict" | { answer: unknown }> {
+export async function recallAnswer(
+  db: Db,
+  call: KeyedCall,
+): Promise<"none" | "conflict" | { answer: unknown }> {
   const rows = await db
     .selectFrom("idempotency")
     .select(["caller", "method", "params_hash", "answer_json"])

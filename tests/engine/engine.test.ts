@@ -229,10 +229,14 @@ test("I1: a run that lost its lane can commit nothing more", async () => {
       if (handle.run.input.text !== "one") return ok("later");
       started.resolve(handle);
       await go.promise;
-      outcome = await handle.append(assistantText("late", "too late")).then(
+      const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
+      const late = { ...assistantText("late", ""), content: [call], stopReason: "toolUse" };
+      outcome = await handle.append(late).then(
         () => "written",
         (error: unknown) => (error as Error).constructor.name,
       );
+      // A final text goes with the end of the run, and that is refused as well.
+      await handle.append(assistantText("final", "too late"));
       return ok("too late");
     },
   });

@@ -1,0 +1,82 @@
+// Owns the start of the process: hands the command line what it needs, and loads the gateway only where it is wanted.
+// MN1: a command that only talks to a gateway loads neither the store nor the engine.
+
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { CliParts, GatewayOptions, RunningGateway, StoreReport } from "./cli/parts.ts";
+import { runCli } from "./cli/run.ts";
+import { processEnvironment } from "./config.ts";
+import { ok, type Result } from "./core/errors.ts";
+import { realWorld, type World } from "./world.ts";
+
+function versionOf(): string {
+  const file = join(dirname(fileURLToPath(import.meta.url)), "..", "package.json");
+  return String((JSON.parse(readFileSync(file, "utf8")) as { version: unknown }).version);
+}
+
+/** `0.0.0.0` and `::` are listened on, not connected to. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+async function openGateway(
+  options: GatewayOptions,
+  parts: { world: World; env: CliParts["env"]; home: string },
+): Promise<Result<RunningGateway>> {
+  const { loadSettings } = await import("./config.ts");
+  const { configPath, port, host } = options;
+  const loaded = loadSettings({
+    env: parts.env,
+    home: parts.home,
+    overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
+    ...(configPath === undefined ? {} : { configPath }),
+  });
+  if (!loaded.ok) return loaded;
+  const { settings, warnings, path } = loaded.value;
+  const { openApp } = await import("./app.ts");
+  const app = await openApp({ settings, world: parts.world, version: versionOf(), configPath: path });
+  if (!app.ok) return app;
+  const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
+  return ok({
+    url: `ws://${address}`,
+    httpUrl: `http://${address}`,
+    token: app.value.token,
+    tokenIsGenerated: app.value.tokenIsGenerated,
+    settings,
+    configPath: path,
+    warnings,
+    close: (graceMs) => app.value.close(graceMs),
+  });
+}
+
+async function inspectStore(dir: string): Promise<StoreReport> {
+  const { inspectStoreDir } = await import("./store/inspect.ts");
+  return inspectStoreDir(dir);
+}
+
+/** Runs the command line. Resolves with the exit code. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const { env, home } = processEnvironment();
+  const world = realWorld({ level: env.PARLEY_LOG ?? "info", sync: true });
+  const parts: CliParts = {
+    world,
+    env,
+    home,
+    nodeVersion: process.versions.node,
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    isTTY: process.stdin.isTTY === true && process.stdout.isTTY === true,
+    onSignal(name, fire) {
+      process.on(name, fire);
+      return () => process.off(name, fire);
+    },
+    exitNow: (code) => process.exit(code),
+    openGateway: (options) => openGateway(options, { world, env, home }),
+    inspectStore,
+  };
+  return runCli(argv, parts);
+}

@@ -17,7 +17,9 @@ export type DeliveryOutcome =
   /** Certainly not delivered; may be tried again. */
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
   /** Certainly not delivered, and never will be. */
-  | { readonly kind: "refused"; readonly error: string };
+  | { readonly kind: "refused"; readonly error: string }
+  /** It may have been delivered; never tried again of itself. */
+  | { readonly kind: "unknown"; readonly error: string };
 
 export interface Channel {
   readonly id: string;

@@ -55,7 +55,10 @@ export class OutboxWorker implements Outbox {
       recoverOpenAttempts(unit.tx, unit.now, (route) => channels.get(route.channel)?.deduplicates === true),
     );
     for (const { id, route } of failed) {
-      world.log.warn({ deliveryId: id, channel: route.channel }, "a delivery's outcome is unknown; see parley deliveries");
+      world.log.warn(
+        { deliveryId: id, channel: route.channel },
+        "a delivery's outcome is unknown; see parley deliveries",
+      );
     }
     this.#state = "open";
     this.deliveryQueued();
@@ -117,19 +120,49 @@ export class OutboxWorker implements Outbox {
     const { commit, world } = this.#parts;
     try {
       if (!(await commit((unit) => beginAttempt(unit.tx, delivery.id)))) return;
-      const outcome = await this.#hand(delivery);
-      await commit((unit) => endAttempt(unit.tx, delivery.id, this.#settle(delivery, outcome), unit.now));
     } catch (error) {
       world.log.error({ err: error, deliveryId: delivery.id }, "a delivery attempt could not be recorded");
+      await this.#pause();
+      return;
+    }
+    const outcome = this.#settle(delivery, await this.#hand(delivery));
+    // What came of it is known: it is written down as soon as the store takes it.
+    for (;;) {
+      try {
+        await commit((unit) => endAttempt(unit.tx, delivery.id, outcome, unit.now));
+        return;
+      } catch (error) {
+        world.log.error(
+          { err: error, deliveryId: delivery.id },
+          "the outcome of a delivery could not be stored",
+        );
+        if (this.#state === "stopped") return;
+        await this.#pause();
+      }
     }
   }
 
+  #pause(): Promise<void> {
+    const { clock } = this.#parts.world;
+    return new Promise((resolve) => {
+      clock.at(clock.now() + RETRY_MIN_MS, resolve);
+    });
+  }
+
   async #hand(delivery: Delivery): Promise<DeliveryOutcome> {
-    const { id, sessionKey, route, text, runId } = delivery;
+    const { id, sessionKey, route, runId } = delivery;
     const channel = this.#parts.channels.get(route.channel);
-    if (channel === undefined) return { kind: "refused", error: `no channel "${route.channel}" is connected` };
+    if (channel === undefined)
+      return { kind: "refused", error: `no channel "${route.channel}" is connected` };
     const named = runId === undefined ? {} : { runId };
-    return channel.deliver({ deliveryId: id, sessionKey, route, text, ...named });
+    try {
+      return await channel.deliver({ deliveryId: id, sessionKey, route, text: delivery.text, ...named });
+    } catch (error) {
+      // A channel that throws says nothing about whether the text left.
+      this.#parts.world.log.error({ err: error, deliveryId: id, channel: route.channel }, "a channel failed");
+      const text = error instanceof Error ? error.message : String(error);
+      return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };
+    }
   }
 
   #settle(delivery: Delivery, outcome: DeliveryOutcome) {
@@ -140,13 +173,19 @@ export class OutboxWorker implements Outbox {
         return { kind: "sent" as const };
       case "refused":
         return { kind: "failed" as const, code: "refused", error: outcome.error };
+      case "unknown":
+        return { kind: "failed" as const, code: "ambiguous", error: outcome.error };
       case "retry": {
         if (now - delivery.createdAt >= GIVE_UP_MS) {
           return { kind: "failed" as const, code: "gave_up", error: outcome.error };
         }
         const backoffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(delivery.attempts, 20));
-        const jittered = backoffMs * (0.75 + world.random() / 2);
-        return { kind: "retry" as const, error: outcome.error, nextAttemptAt: now + (outcome.afterMs ?? jittered) };
+        const jitteredMs = backoffMs * (0.75 + world.random() / 2);
+        return {
+          kind: "retry" as const,
+          error: outcome.error,
+          nextAttemptAt: now + Math.round(outcome.afterMs ?? jitteredMs),
+        };
       }
     }
   }

@@ -33,6 +33,7 @@ export const CODES = {
   tool_denied: form("forbidden", "FORBIDDEN", 403),
   unauthorized: form("forbidden", "UNAUTHORIZED", 401),
   missing_scope: form("forbidden", "FORBIDDEN", 403),
+  origin_denied: form("forbidden", "FORBIDDEN", 403),
   not_visible: form("forbidden", "FORBIDDEN", 403),
   agent_to_agent: form("forbidden", "FORBIDDEN", 403),
   send_denied: form("forbidden", "SEND_DENIED", 403),

@@ -38,8 +38,8 @@ const token = (shape: string): Mask => whole(new RegExp(`(?<![A-Za-z0-9])${shape
 const KEY_BEGIN = "-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 
 const MASKS: readonly Mask[] = [
-  // Private keys: a whole block; then one whose end was cut off.
-  whole(new RegExp(`${KEY_BEGIN}(?:(?!-----)[^]){0,20000}-----END [A-Z0-9 ]{0,60}-----`, "g")),
+  // Private keys: a whole block; then one whose end was cut off. What is masked already is no part of one.
+  whole(new RegExp(`${KEY_BEGIN}(?:(?!-----|\\[redacted\\])[^]){0,20000}-----END [A-Z0-9 ]{0,60}-----`, "g")),
   whole(new RegExp(`${KEY_BEGIN}(?:(?:\\s|\\\\[nr]){1,4}[A-Za-z0-9+/=]{8,})+`, "g")),
   // user:password@ in a URL: the password alone.
   {

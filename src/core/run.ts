@@ -9,7 +9,7 @@ export type ActiveRunState = "queued" | "running" | "waiting";
 export type EndedRunState = "ok" | "error" | "timeout" | "aborted";
 export type RunState = ActiveRunState | EndedRunState;
 
-/** `turn`: a model turn. `append`: the input is written to the transcript, between runs, without a model call. */
+/** `turn`: a model turn. `append`: the input is written down between runs, without a model call. */
 export type RunKind = "turn" | "append";
 
 /** Which part of a send flow a run is. */
@@ -32,7 +32,7 @@ export interface RunInput {
   readonly context?: string;
   /** For this run only. */
   readonly thinking?: string;
-  /** With kind `append`: written as an assistant message (`stopReason: "injected"`), not as a user message. */
+  /** With kind `append`: written as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
 }
 

@@ -82,7 +82,7 @@ export interface AgentSettings {
   readonly instructions?: string;
   readonly tools: ToolFilter;
   readonly subagents: {
-    /** Agent ids that it may name besides its own, `*` for any (`agents.list[].subagents.allowAgents`, else the defaults'). */
+    /** Agents that it may name besides itself, `*` for any: its own `subagents.allowAgents`, else the defaults'. */
     readonly allowAgents: readonly string[];
   };
 }

@@ -139,7 +139,7 @@ export async function acceptIn(
     attempt: 0,
     crashes: 0,
     acceptedAt: unit.now,
-    timeoutMs: request.timeoutMs ?? 0,
+    timeoutMs: Math.round(request.timeoutMs ?? 0),
     usage: ZERO_USAGE,
     ...(request.route === undefined ? {} : { route: request.route }),
     ...(request.flow === undefined ? {} : { flow: request.flow }),

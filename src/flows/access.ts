@@ -40,7 +40,7 @@ export interface SessionTarget {
   /** `main`, a key, or a session id. */
   readonly sessionKey?: string;
   readonly label?: string;
-  /** Whose sessions a label is looked up in. Default: the viewer's own agent; for an operator: every agent. */
+  /** Whose sessions a label is looked up in. Default: the viewer's own agent's; an operator's: everybody's. */
   readonly agentId?: string;
   /** Only sessions that this one spawned, with `label`. */
   readonly spawnedBy?: string;
@@ -74,7 +74,7 @@ export function sessionViewer(session: Session): Viewer {
 }
 
 /** The session whose identity the viewer has, if it has one. */
-export function identityOf(viewer: Viewer): SessionIdentity | undefined {
+function identityOf(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
 
@@ -96,7 +96,7 @@ export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode
 }
 
 /** Decides for many sessions of one request: relations that were read once are kept. */
-export interface Gate {
+interface Gate {
   decide(access: Access, session: Session): Promise<Verdict>;
   admits(access: Access, session: Session): Promise<boolean>;
 }

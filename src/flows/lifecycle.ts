@@ -1,8 +1,8 @@
-// Owns the life of a session outside its runs: made, changed, reset, deleted, and written into by an operator.
-// LC1: a reset or a deletion first ends what was accepted before it, in the same transaction: nothing accepted
-//      later is lost, and nothing accepted earlier reaches the new transcript.
+// Owns the life of a session outside its runs: made, changed, reset, deleted, written into by an operator.
+// LC1: a reset or a deletion first ends what was accepted before it, in the same transaction: nothing
+//      accepted later is lost, and nothing accepted earlier reaches the new transcript.
 // LC2: the main session of every configured agent exists, and no main session can be deleted.
-// LC3: what is written into a session from outside is a lane item, so that tool calls and results stay paired.
+// LC3: what is written into a session from outside is a lane item, so that calls and results stay paired.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
@@ -57,13 +57,13 @@ export async function ensureMainSessions(ctx: Facts): Promise<void> {
 }
 
 /** What makes a new session's row; everything else starts empty. */
-export interface NewSession {
+interface NewSession {
   readonly key: string;
   readonly agentId: string;
   readonly label?: string;
 }
 
-export function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession): Session {
+function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession): Session {
   return {
     key: wanted.key,
     sessionId: unit.newId(),
@@ -88,7 +88,7 @@ async function insertNew(unit: Unit, session: Session): Promise<void> {
   unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
 }
 
-export interface CreateRequest {
+interface CreateRequest {
   /** Default: the default agent. */
   readonly agentId?: string;
   readonly label?: string;
@@ -134,7 +134,7 @@ export interface PatchRequest {
   readonly archived?: boolean;
 }
 
-/** Changes a session's settings, all or none. The viewer has passed the gate; `sendPolicy` needs operator.admin. */
+/** Changes settings, all or none. The viewer has passed the gate; `sendPolicy` needs operator.admin. */
 export async function patchSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "checkModel">,
   viewer: Viewer,
@@ -212,7 +212,7 @@ function checkLabel(text: string): Result<string> {
   return ok(label);
 }
 
-/** Ends the conversations of a session that is about to lose its transcript; turns that wait in a lane go with them. */
+/** Ends the conversations of a session that loses its transcript, with their turns that wait in a lane. */
 async function endFlows(
   ctx: Facts,
   unit: Unit,
@@ -229,7 +229,7 @@ async function endFlows(
   }
 }
 
-/** Starts a session's transcript anew: a new session id, counters zero; settings, label, route and children stay. */
+/** A new transcript under a new session id, counters zero; settings, label, route and children stay. */
 export async function resetSession(ctx: Facts, session: Session): Promise<Result<Session>> {
   const { key } = session;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
@@ -247,12 +247,12 @@ export async function resetSession(ctx: Facts, session: Session): Promise<Result
   });
 }
 
-export interface DeleteRequest {
+interface DeleteRequest {
   /** Also what was said in it. Default true. */
   readonly deleteTranscript?: boolean;
 }
 
-/** Deletes a session, after ending its work and that of the sessions below it. Runs, deliveries and usage stay. */
+/** Deletes a session, its work and that of the sessions below it ended. Runs, deliveries and usage stay. */
 export async function deleteSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "dropTranscript">,
   session: Session,
@@ -283,7 +283,7 @@ export async function deleteSession(
   return ok({ key });
 }
 
-export interface InjectRequest {
+interface InjectRequest {
   readonly message: string;
   /** Put before the message, in brackets. */
   readonly label?: string;

@@ -63,7 +63,7 @@ function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
     callId: request.callId,
     targetRunId: accepted.run.runId,
     targetSessionKey: request.target.key,
-    deadlineAt: accepted.run.acceptedAt + request.timeoutSeconds * 1000,
+    deadlineAt: accepted.run.acceptedAt + Math.round(request.timeoutSeconds * 1000),
   };
 }
 

@@ -66,6 +66,11 @@ describe("the result table of sessions_send", () => {
     },
   );
 
+  test("a wait of a fraction of a millisecond is a wait", async () => {
+    const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
+    expect(await resultOf(app)).toMatchObject({ status: "ok" });
+  });
+
   test("waiting ends first: timeout says the run goes on, and the late success is appended once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({

@@ -73,7 +73,9 @@ export interface FlowAppOptions {
   readonly world?: World;
   readonly crash?: CrashPoint;
   /** What the channel says to an attempt. Default: sent. */
-  readonly channel?: (message: OutgoingMessage) => DeliveryOutcome;
+  readonly channel?: (message: OutgoingMessage) => DeliveryOutcome | Promise<DeliveryOutcome>;
+  /** The test ends this app by closing its store: nothing is stopped in order. */
+  readonly dies?: boolean;
   readonly deduplicates?: boolean;
 }
 
@@ -157,7 +159,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     id: "webchat",
     deduplicates: options.deduplicates ?? true,
     async deliver(message) {
-      const outcome = options.channel?.(message) ?? { kind: "sent" as const };
+      const outcome = (await options.channel?.(message)) ?? { kind: "sent" as const };
       if (outcome.kind === "sent") sent.push(message);
       return outcome;
     },
@@ -182,7 +184,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   await engine.start();
   cleanup(async () => {
     // A crashed process stops nothing in order.
-    if (crashing.hasCrashed()) return;
+    if (crashing.hasCrashed() || options.dies === true) return;
     await engine.stop(0);
     await outbox.stop();
   });

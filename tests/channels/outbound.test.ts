@@ -1,0 +1,159 @@
+import { expect, test } from "vitest";
+import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { createBus } from "../../src/engine/bus.ts";
+import { createCommit } from "../../src/engine/unit.ts";
+import { insertDelivery, listDeliveries, requeueDelivery } from "../../src/store/deliveries.ts";
+import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+
+const HOUR_MS = 3_600_000;
+
+interface Bench {
+  readonly world: FakeWorld;
+  readonly attempts: string[];
+  queue(id: string, to?: string, channel?: string): Promise<void>;
+  states(): Promise<Record<string, string>>;
+  worker: OutboxWorker;
+  /** Lets everything happen that is due now. */
+  settle(): Promise<void>;
+  retry(id: string): Promise<void>;
+}
+
+/** An outbox over one fake channel that answers as `says` says. */
+async function open(
+  says: (id: string, attempt: number) => DeliveryOutcome | Promise<DeliveryOutcome>,
+): Promise<Bench> {
+  const world = fakeWorld();
+  const store = await openStore(temporaryFolder(), world);
+  const commit = createCommit(store, world, createBus(world.log));
+  const attempts: string[] = [];
+  const counts = new Map<string, number>();
+  const channel: Channel = {
+    id: "pigeon",
+    deduplicates: false,
+    async deliver({ deliveryId }) {
+      attempts.push(deliveryId);
+      counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
+      return says(deliveryId, counts.get(deliveryId) ?? 0);
+    },
+  };
+  const worker = new OutboxWorker({ db: store.db, commit, channels: new Map([["pigeon", channel]]), world });
+  await worker.start();
+  cleanup(() => worker.stop());
+  const bench: Bench = {
+    world,
+    attempts,
+    worker,
+    async queue(id, to = "roof", name = "pigeon") {
+      await commit(async (unit) => {
+        await insertDelivery(unit.tx, {
+          id,
+          sessionKey: "agent:main:main",
+          kind: "send",
+          route: { channel: name, to },
+          text: id,
+          state: "pending",
+          createdAt: unit.now,
+        });
+        unit.after(() => worker.deliveryQueued());
+      });
+    },
+    async states() {
+      const { rows } = await listDeliveries(store.db, { limit: 100 });
+      return Object.fromEntries(
+        rows.map((row) => [row.id, row.code === undefined ? row.state : `${row.state} ${row.code}`]),
+      );
+    },
+    async settle() {
+      for (let turn = 0; turn < 20; turn += 1) await world.advance(0);
+    },
+    async retry(id) {
+      await commit((unit) => requeueDelivery(unit.tx, id, unit.now));
+      worker.deliveryQueued();
+    },
+  };
+  return bench;
+}
+
+test("I5: only the channel's acknowledgement makes a delivery sent", async () => {
+  const gate = Promise.withResolvers<DeliveryOutcome>();
+  const bench = await open(() => gate.promise);
+  await bench.queue("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
+  gate.resolve({ kind: "sent" });
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "sent" });
+});
+
+test("a certain failure is tried again with growing pauses, at most five minutes, and gives up after a day", async () => {
+  const bench = await open(() => ({ kind: "retry", error: "the loft is closed" }));
+  await bench.queue("one");
+  await bench.settle();
+  const pauses: number[] = [];
+  while ((await bench.states()).one === "pending") {
+    const [pause] = bench.world.pendingDelays();
+    if (pause === undefined) throw new Error("nothing is planned");
+    pauses.push(pause);
+    await bench.world.advance(pause);
+    await bench.settle();
+  }
+  expect(await bench.states()).toEqual({ one: "failed gave_up" });
+  expect(pauses[0]).toBeGreaterThanOrEqual(750);
+  expect(pauses[0]).toBeLessThanOrEqual(2_500);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(5 * 60_000 * 1.25);
+  const whole = pauses.reduce((sum, pause) => sum + pause, 0);
+  expect(whole).toBeGreaterThanOrEqual(24 * HOUR_MS);
+  expect(whole).toBeLessThan(25 * HOUR_MS);
+});
+
+test("one route goes in order: a text that is tried again holds back the later ones, other routes go on", async () => {
+  const bench = await open((id, attempt) =>
+    id === "first" && attempt === 1 ? { kind: "retry", error: "rain" } : { kind: "sent" },
+  );
+  await bench.queue("first");
+  await bench.queue("second");
+  await bench.queue("elsewhere", "tower");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ first: "pending", second: "pending", elsewhere: "sent" });
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(bench.attempts).toEqual(["first", "elsewhere", "first", "second"]);
+});
+
+test("a permanent refusal fails at once, does not block the route, and an operator can have it tried again", async () => {
+  let open_ = false;
+  const bench = await open((id) =>
+    id === "bad" && !open_ ? { kind: "refused", error: "no such roof" } : { kind: "sent" },
+  );
+  await bench.queue("bad");
+  await bench.queue("good");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ bad: "failed refused", good: "sent" });
+  open_ = true;
+  await bench.retry("bad");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ bad: "sent", good: "sent" });
+});
+
+test("a text for a channel that is not connected fails and says so", async () => {
+  const bench = await open(() => ({ kind: "sent" }));
+  await bench.queue("lost", "nowhere", "smoke");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ lost: "failed refused" });
+});
+
+test("a channel that asks for a pause gets it", async () => {
+  const bench = await open((_, attempt) =>
+    attempt === 1 ? { kind: "retry", error: "slow down", afterMs: 42_000 } : { kind: "sent" },
+  );
+  await bench.queue("one");
+  await bench.settle();
+  await bench.world.advance(41_000);
+  await bench.settle();
+  expect(bench.attempts).toHaveLength(1);
+  await bench.world.advance(1_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "sent" });
+});

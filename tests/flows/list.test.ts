@@ -1,0 +1,94 @@
+// I9: a list shows exactly the sessions that the gate admits one by one, page after page.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { VISIBILITY_MODES } from "../../src/core/settings.ts";
+import type { Viewer } from "../../src/core/visibility.ts";
+import { mayAccess, operatorViewer } from "../../src/flows/access.ts";
+import { listVisible } from "../../src/flows/list.ts";
+import { type App, openApp } from "../tools/app.ts";
+
+const AGENTS = ["main", "research", "writer"];
+
+/** Sessions of three agents, some spawned by others, some archived. */
+async function forest(app: App): Promise<string[]> {
+  const keys = AGENTS.map((agent) => `agent:${agent}:main`);
+  for (let index = 0; index < 24; index++) {
+    const agent = AGENTS[index % 3] ?? "main";
+    const spawnedBy = keys[(index * 7) % keys.length] ?? "agent:main:main";
+    const key =
+      index % 4 === 0 ? `agent:${agent}:telegram:group:${index}` : `agent:${agent}:subagent:s${index}`;
+    await app.add(key, {
+      updatedAt: 1_000 + (index % 5),
+      ...(index % 4 === 0 ? {} : { spawnedBy, spawnDepth: 1 }),
+      ...(index % 11 === 5 ? { archivedAt: 1 } : {}),
+    });
+    keys.push(key);
+  }
+  await app.add("cron:job", { agentId: "research" });
+  return [...keys, "cron:job"];
+}
+
+async function listedKeys(
+  app: App,
+  viewer: Viewer,
+  limit: number,
+  includeArchived: boolean,
+): Promise<string[]> {
+  const ctx = { db: app.engine.store.db, settings: app.settings };
+  const keys: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listVisible(ctx, viewer, {
+      limit,
+      includeArchived,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    expect(page.rows.length).toBeLessThanOrEqual(limit);
+    keys.push(...page.rows.map((row) => row.session.key));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return keys;
+}
+
+test.each(
+  VISIBILITY_MODES.flatMap((mode) => [
+    { mode, allow: [] as string[] },
+    { mode, allow: ["main", "res*"] },
+  ]),
+)("I9: a list in mode $mode, allow $allow, is what the gate admits row by row", async ({ mode, allow }) => {
+  const app = await openApp({ tools: { visibility: mode, agentToAgent: { enabled: true, allow } } });
+  const keys = await forest(app);
+  const ctx = { db: app.engine.store.db, settings: app.settings };
+  const viewers = fc.oneof(
+    fc.record({ key: fc.constantFrom(...keys), sandboxed: fc.boolean() }),
+    fc.record({ patterns: fc.subarray(["agent:main:*", "cron:*", "*telegram*", "agent:*:subagent:s1*"]) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(viewers, fc.integer({ min: 1, max: 9 }), fc.boolean(), async (who, limit, archived) => {
+      const viewer: Viewer =
+        "key" in who
+          ? { kind: "session", ...who, agentId: (await app.session(who.key)).agentId }
+          : operatorViewer(["operator.read"], who.patterns);
+      const expected: string[] = [];
+      for (const key of keys) {
+        const session = await app.session(key);
+        if (session.archivedAt !== undefined && !archived) continue;
+        if (await mayAccess(ctx, viewer, "list", session)) expected.push(key);
+      }
+      const listed = await listedKeys(app, viewer, limit, archived);
+      expect(listed.toSorted()).toEqual(expected.toSorted());
+    }),
+    { numRuns: 25 },
+  );
+  await app.close();
+});
+
+test("rows that tie on updatedAt are neither lost nor repeated between pages", async () => {
+  const app = await openApp();
+  const keys = Array.from({ length: 25 }, (_, index) => `agent:main:chat:${index}`);
+  for (const key of keys) await app.add(key, { updatedAt: 7 });
+  const listed = await listedKeys(app, operatorViewer(["operator.read"], ["agent:main:chat:*"]), 4, false);
+  expect(listed.toSorted()).toEqual(keys.toSorted());
+  await app.close();
+});

@@ -1,0 +1,268 @@
+// The rules of the house as functions from facts to complaints. tidy.test.ts runs them on the real tree, and
+// on planted snippets to prove that each of them can fail.
+
+import type { FunctionFact, SourceFact } from "./source-tree.ts";
+
+export const FILE_LINES_MAX = 400;
+export const FUNCTION_LINES_MAX = 70;
+export const LINE_CHARACTERS_MAX = 110;
+/** Titles that are facts and rows of tables may be longer. */
+export const TEST_LINE_CHARACTERS_MAX = 140;
+
+/** Who may import whom; the same layer always. `main`, tests and bench may import everything. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  world: [],
+  config: ["core"],
+  store: ["core", "world"],
+  agent: ["core", "world"],
+  sandbox: ["core", "world"],
+  engine: ["core", "world", "store"],
+  flows: ["core", "store", "engine"],
+  tools: ["core", "store", "sandbox", "flows", "engine"],
+  channels: ["core", "world", "store", "engine", "flows"],
+  triggers: ["core", "world", "store", "engine", "flows"],
+  gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],
+  cli: ["core", "config", "world", "src/gateway/protocol.ts", "src/gateway/client.ts"],
+};
+
+/** Which layers may use a package: each outside library has one edge of the house. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  zod: ["config"],
+  json5: ["config"],
+  pino: ["world"],
+  "@earendil-works/pi-ai": ["agent"],
+  commander: ["cli"],
+  "@clack/prompts": ["cli"],
+  hono: ["gateway"],
+  "@hono/node-server": ["gateway"],
+  ws: ["gateway"],
+  "node:sqlite": ["store"],
+};
+
+/** The composition root: it may import everything, and nobody else may import it. */
+const ROOT_LAYERS = ["main", "app", "execute"];
+
+/** `core`, `config`, `main`, …; undefined outside src. Both config.ts and config/ are `config`. */
+function layerOf(path: string): string | undefined {
+  return /^src\/([^/.]+)/.exec(path)?.[1];
+}
+
+export function importTable(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, imports }) => {
+    const layer = layerOf(path);
+    if (layer === undefined || ROOT_LAYERS.includes(layer)) return [];
+    const allowed = MAY_IMPORT[layer];
+    if (allowed === undefined) return [`${path}: the folder ${layer} is not in the import table`];
+    return imports.flatMap(({ specifier, target, line }) => {
+      const at = `${path}:${line}: ${layer} must not import ${specifier}`;
+      if (specifier.startsWith(".")) {
+        if (target === undefined) return [`${path}:${line}: ${specifier} is no source file`];
+        const to = layerOf(target);
+        const fits = to === layer || allowed.includes(target) || (to !== undefined && allowed.includes(to));
+        return fits ? [] : [at];
+      }
+      const packageName = specifier
+        .split("/")
+        .slice(0, specifier.startsWith("@") ? 2 : 1)
+        .join("/");
+      if (layer === "core") return [`${at}: core is pure`];
+      return PACKAGES[packageName]?.includes(layer) === false ? [at] : [];
+    });
+  });
+}
+
+export function cycles(tree: readonly SourceFact[]): string[] {
+  const next = new Map(
+    tree.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
+  );
+  const done = new Set<string>();
+  const found: string[] = [];
+  const walk = (path: string, above: readonly string[]): void => {
+    const start = above.indexOf(path);
+    if (start !== -1) found.push(`cycle: ${[...above.slice(start), path].join(" -> ")}`);
+    if (start !== -1 || done.has(path)) return;
+    for (const target of next.get(path) ?? []) walk(target, [...above, path]);
+    done.add(path);
+  };
+  for (const { path } of tree) walk(path, []);
+  return found;
+}
+
+const AMBIENT = new Set([
+  "Date.now",
+  "new Date()",
+  "Date(",
+  "Math.random",
+  "performance.now",
+  "performance.timeOrigin",
+  "process.env",
+  "process.hrtime",
+  "process.uptime",
+  "setTimeout",
+  "setInterval",
+  "setImmediate",
+  "AbortSignal.timeout",
+]);
+const RANDOM =
+  /^(crypto\.)?(webcrypto\.)?(randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)$/;
+const TIMERS = /^(node:)?timers(\/promises)?$/;
+const AMBIENT_FILES = ["src/world.ts", "src/config.ts"];
+
+export function ambientCalls(tree: readonly SourceFact[]): string[] {
+  return tree
+    .filter(({ path }) => path.startsWith("src/") && !AMBIENT_FILES.includes(path))
+    .flatMap(({ path, references, imports }) => [
+      ...references
+        .filter(
+          ({ text }) =>
+            [...AMBIENT].some((name) => text === name || text.startsWith(`${name}.`)) || RANDOM.test(text),
+        )
+        .map(({ text, line }) => `${path}:${line}: ${text.replace(/\($/, "")} belongs in world.ts`),
+      ...imports.flatMap(({ specifier, names, line }) => {
+        if (TIMERS.test(specifier)) return [`${path}:${line}: ${specifier} belongs in world.ts`];
+        const taken = names === "all" ? [] : names;
+        const bad = taken.filter(
+          (name) => RANDOM.test(name) || (name === "env" && specifier === "node:process"),
+        );
+        return bad.map((name) => `${path}:${line}: ${name} of ${specifier} belongs in world.ts`);
+      }),
+    ]);
+}
+
+const MOCKS = /^(vi|jest|mock)\.(mock|doMock|unmock|doUnmock|hoisted|spyOn|module|stubGlobal)\($/;
+const FOCUSED = /^(test|it|describe|suite)(\.\w+)*\.only\b/;
+const SKIPPED = /^(test|it|describe|suite)(\.\w+)*\.(skip|todo|skipIf|runIf|fails)\b/;
+
+export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, text, references }) => {
+    const lines = text.split("\n");
+    // The reason stands on the same line or the one above.
+    const hasReason = (line: number) => /\/\/ \S/.test(`${lines[line - 1]}\n${lines[line - 2] ?? ""}`);
+    const complaints = references.flatMap(({ text: name, line }) => {
+      const plain = name.replace(/\($/, "");
+      if (MOCKS.test(name)) return [`${path}:${line}: ${plain}: drive real parts through fake edges`];
+      if (FOCUSED.test(name)) return [`${path}:${line}: ${plain} leaves out every other test`];
+      if (SKIPPED.test(name) && !hasReason(line))
+        return [`${path}:${line}: ${plain} without a reason beside it`];
+      return [];
+    });
+    return [...new Set(complaints)];
+  });
+}
+
+/** Files that something starts or reads by name: they need no importer. */
+const isEntry = (path: string): boolean =>
+  path === "src/main.ts" ||
+  path === "vitest.config.ts" ||
+  path === "bench/bench.ts" ||
+  path.startsWith("bin/") ||
+  path.endsWith(".test.ts");
+
+export function unusedFiles(tree: readonly SourceFact[]): string[] {
+  const next = new Map(
+    tree.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
+  );
+  const reach = (entries: readonly string[]): Set<string> => {
+    const seen = new Set(entries);
+    for (const path of seen) for (const target of next.get(path) ?? []) seen.add(target);
+    return seen;
+  };
+  const paths = tree.map(({ path }) => path);
+  const product = reach(paths.filter((path) => isEntry(path) && /^(src|bin)\//.test(path)));
+  const everything = reach(paths.filter(isEntry));
+  return paths
+    .filter((path) => !(path.startsWith("src/") ? product : everything).has(path))
+    .map((path) => `${path}: nothing that is started uses it`);
+}
+
+/** A type that only its own file speaks of may be exported: it is part of what another export looks like. */
+export function unusedExports(tree: readonly SourceFact[]): string[] {
+  const used = new Map<string, Set<string>>();
+  for (const { imports } of tree) {
+    for (const { target, names } of imports) {
+      if (target === undefined) continue;
+      const known = used.get(target) ?? new Set();
+      for (const name of names === "all" ? ["*"] : names) known.add(name);
+      used.set(target, known);
+    }
+  }
+  return tree
+    .filter(
+      ({ path }) => (path.startsWith("src/") && path !== "src/main.ts") || path.startsWith("tests/kit/"),
+    )
+    .flatMap(({ path, exports }) =>
+      exports
+        .filter(({ name, isType, usedHere }) => {
+          const names = used.get(path);
+          return !names?.has("*") && !names?.has(name) && !(isType && usedHere);
+        })
+        .map(({ name, line }) => `${path}:${line}: nobody imports ${name}`),
+    );
+}
+
+/** `describe` and functions that hold tests are lists of tests, not one piece of work. */
+function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
+  if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
+  const isTest = (text: string) => /^(test|it)(\.\w+)*\($/.test(text);
+  const inside = (at: number) => at > line && at < line + lines;
+  return path.startsWith("tests/") && references.some((one) => isTest(one.text) && inside(one.line));
+}
+
+export function sizes(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap((fact) => {
+    const { path, text, functions } = fact;
+    const lengthMax = path.startsWith("tests/") ? TEST_LINE_CHARACTERS_MAX : LINE_CHARACTERS_MAX;
+    const lines = text.replace(/\n$/, "").split("\n");
+    const long = lines.flatMap((line, index) => {
+      const length = [...line].length;
+      return length > lengthMax ? [`${path}:${index + 1}: ${length} characters`] : [];
+    });
+    return [
+      ...(lines.length > FILE_LINES_MAX ? [`${path}: ${lines.length} lines`] : []),
+      ...functions
+        .filter((one) => one.lines > FUNCTION_LINES_MAX && !isSuite(one, fact))
+        .map(({ name, line, lines }) => `${path}:${line}: ${name} has ${lines} lines`),
+      ...long,
+    ];
+  });
+}
+
+export function headsAndFolders(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, text }) => {
+    const body = text.replace(/^#!.*\n/, "");
+    const folder = /(^|\/)(utils|helpers|common)(\/|\.ts$)/.test(path);
+    return [
+      ...(/^(\/\/ \S|\/\*\*? \S)/.test(body) || !path.startsWith("src/")
+        ? []
+        : [`${path}: begins without a comment on what it owns`]),
+      ...(folder ? [`${path}: name the concept instead of utils, helpers or common`] : []),
+    ];
+  });
+}
+
+/** Paths of one person's machine. Put together from pieces, so that this file does not hold one itself. */
+const MACHINE_PATH = new RegExp(
+  `(?<![\\w.~/-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})(/|\\b)`,
+);
+
+/** `texts`: every text file of the repository by path. */
+export function machinePaths(texts: ReadonlyMap<string, string>): string[] {
+  return [...texts].flatMap(([path, text]) =>
+    text.split("\n").flatMap((line, index) => {
+      const found = MACHINE_PATH.exec(line);
+      return found === null ? [] : [`${path}:${index + 1}: ${found[0]} is a path of one machine`];
+    }),
+  );
+}
+
+export function packageProblems(packageJson: string, lockFile: string): string[] {
+  const manifest = JSON.parse(packageJson) as Record<string, Record<string, string> | undefined>;
+  const pins = ["dependencies", "devDependencies", "optionalDependencies"].flatMap((section) =>
+    Object.entries(manifest[section] ?? {})
+      .filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+      .map(([name, version]) => `package.json: ${name} is not pinned exactly: ${version}`),
+  );
+  const hosts = [...lockFile.matchAll(/"resolved": "(https?:\/\/[^/"]+)/g)].map(([, host]) => host);
+  return [...pins, ...[...new Set(hosts)].map((host) => `package-lock.json: names the registry ${host}`)];
+}

@@ -1,5 +1,7 @@
-// Owns the configuration: finds the file, reads it and the environment once, checks everything, freezes the result.
-// G3: a wrong configuration never starts half: every problem is reported, at once, with its path and the way out.
+// Owns the configuration: finds the file, reads it and the environment once, checks everything, freezes the
+// result.
+// G3: a wrong configuration never starts half: every problem is reported, at once, with its path and the way
+//     out.
 // G4: nobody else reads the environment. G5: a secret is never shown.
 // The shape of the file is in config/schema.ts; what a part of Parley sees is core/settings.ts.
 
@@ -82,7 +84,8 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
 
 function refuse(problems: readonly Problem[], path: string): Failure {
   const lines = tell(problems);
-  const error = `${path} has ${lines.length === 1 ? "a problem" : `${lines.length} problems`}:\n  ${lines.join("\n  ")}`;
+  const count = lines.length === 1 ? "a problem" : `${lines.length} problems`;
+  const error = [`${path} has ${count}:`, ...lines].join("\n  ");
   return fail("invalid_config", error, { details: { path, problems: lines } });
 }
 
@@ -231,7 +234,9 @@ function tokensOf(
   });
 }
 
-/** An agent whose workspace holds the store or the configuration can read and change them with its file tools. */
+/**
+ * An agent whose workspace holds the store or the configuration can read and change them with its file tools.
+ */
 function placeWarnings(settings: Settings, path: string): string[] {
   const inside = (file: string, folder: string) => file === folder || file.startsWith(folder + sep);
   return settings.agents.flatMap(({ id, workspace }) => {

@@ -37,7 +37,8 @@ async function openGateway(
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
   const { openApp } = await import("./app.ts");
-  const app = await openApp({ settings, world: parts.world, version: versionOf(), configPath: path });
+  const world = options.quiet === true ? realWorld({ level: "error", sync: true }) : parts.world;
+  const app = await openApp({ settings, world, version: versionOf(), configPath: path });
   if (!app.ok) return app;
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
   return ok({

@@ -6,7 +6,7 @@ import type { Clock } from "../world.ts";
 /** What a wait gives when the signal came first. */
 export const ABORTED: unique symbol = Symbol("aborted");
 
-/** Waits for `work` or for the abort, whichever is first. A rejection of `work` after the abort is dropped. */
+/** Waits for `work` or for the abort, whichever is first. After the abort a rejection is dropped. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | typeof ABORTED> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(ABORTED);

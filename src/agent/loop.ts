@@ -1,4 +1,4 @@
-// Owns one agent turn: model call, tool calls, and again, until a final text. Ignorant of sessions and sockets.
+// Owns one agent turn: model call, tool calls, and again, until a final text. Knows no sessions, no sockets.
 // L1: every message is appended before anything follows from it, so a crash loses at most the step under way.
 // L2: the same turn over the same entries goes on where it stopped: what was appended is never made again.
 // L3: how the turn ended is read off what was appended, live and after a crash alike.
@@ -153,7 +153,7 @@ function contextOf(message: Message): number {
   return message.role === "assistant" ? message.usage.totalTokens : 0;
 }
 
-/** What this run wrote: a run begins with its input, and nothing of another run is appended while it lives. */
+/** What this run wrote: it begins with its input, and nothing of another run is appended while it lives. */
 function ownMessages(entries: readonly Entry[]): Message[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   return messages.slice(messages.findLastIndex((message) => message.role === "user") + 1);
@@ -224,7 +224,7 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
   return { ...message, id: world.ids.uuid(), content };
 }
 
-/** One model call, with room made before it when the window is nearly full, and after it when it was too full. */
+/** One model call, with room made before it when the window is nearly full, or after it was too full. */
 async function callModel(
   args: TurnArgs,
   progress: Progress,
@@ -264,11 +264,8 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
 }
 
 function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcome {
-  const window = model.settings.contextWindow;
-  return {
-    kind: "overflow",
-    error: `the conversation no longer fits the context window of ${model.ref} (${window} tokens): ${why}. ${error}`,
-  };
+  const window = `the context window of ${model.ref} (${model.settings.contextWindow} tokens)`;
+  return { kind: "overflow", error: `the conversation no longer fits ${window}: ${why}. ${error}` };
 }
 
 /** "done", "aborted", or why no room could be made. */

@@ -1,5 +1,5 @@
 // Owns the model port that the engine is given: the offline model, or a provider with retries.
-// T1: a request is retried at most TRIES_MAX - 1 times, on the world's clock, and never once text was shown or a call begun.
+// T1: retries wait on the world's clock, are bounded (retry.ts), and never follow text that was shown.
 
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";

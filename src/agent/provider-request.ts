@@ -1,7 +1,7 @@
 // Owns one request to a provider: our shapes in, one try, our shapes out. pi-ai speaks the four APIs.
 // P1: provider code is loaded at the first request, never when this file is imported.
 // P2: an abort settles the request at once, also where the provider's client ignores its signal.
-// P3: a tool call whose arguments aren't a JSON object is kept as it was written, marked, and never run on a guess.
+// P3: a tool call whose arguments aren't a JSON object is kept as it was written, and marked.
 
 import { anthropicMessagesApi } from "@earendil-works/pi-ai/api/anthropic-messages.lazy";
 import { googleGenerativeAIApi } from "@earendil-works/pi-ai/api/google-generative-ai.lazy";

@@ -9,7 +9,7 @@ const RAW_CHARS_MAX = 1_500;
 const ROWS_MAX = 20;
 
 /** The first line of a text, cut to one that can stand inside a sentence. */
-export function short(text: string): string {
+function short(text: string): string {
   const line = text.trim().replace(/\s+/g, " ");
   return line.length > SHORT_CHARS_MAX ? `${line.slice(0, SHORT_CHARS_MAX - 1).toWellFormed()}…` : line;
 }
@@ -96,7 +96,7 @@ function phraseSend(json: ToolJson, name: string): string {
     case "accepted":
       return `Sent to ${name}; I am not waiting for an answer (run ${runId}).`;
     case "timeout":
-      return `${name} has not answered yet: ${str(json, "error") ?? "waiting ended"} (run ${runId}, ${str(json, "state") ?? "running"}).`;
+      return `${name} has not answered yet: ${str(json, "error")} (run ${runId}, ${str(json, "state")}).`;
     case "forbidden":
       return phraseFailure(`I could not send to ${name}, it was refused`, json);
     case "error":
@@ -170,20 +170,26 @@ export function calculated(question: string): string | undefined {
 }
 
 const RECIPES = [
-  "say first what a good outcome looks like, then test the assumption that would hurt most if it were wrong, then take the smallest step that proves something.",
-  "collect what is already known, write down the two or three options, and pick by what is hardest to undo later.",
-  "look at the last time something like it went wrong, fix that cause first, and agree on one number that shows it got better.",
+  "say first what a good outcome looks like, then test the assumption that would hurt most if it were wrong.",
+  "collect what is known, write down two or three options, and pick by what is hardest to undo later.",
+  "look at the last time it went wrong, fix that cause first, and agree on one number that shows progress.",
 ];
 
 /** A short answer to a question, by recipe: this model knows no facts, and says so. */
 export function opinion(question: string): string {
-  const topic = short(question.replace(/[?!.\s]+$/, ""));
-  return `On "${topic}" I would ${RECIPES[topic.length % RECIPES.length]} (I am the offline model: I go by rules of thumb, not by knowledge.)`;
+  // The last sentence holds the question; what stands before it is courtesy.
+  const last =
+    question
+      .trim()
+      .split(/(?<=[.!?])\s+/)
+      .at(-1) ?? "";
+  const topic = short(last.replace(/[?!.\s]+$/, ""));
+  const recipe = RECIPES[topic.length % RECIPES.length];
+  return `On "${topic}" I would ${recipe} (I am the offline model: I know rules of thumb, not facts.)`;
 }
 
-export function followUp(reply: string): string {
-  const topic = short(reply).split(/[.:;]/)[0] ?? "";
-  return `Thanks, that helps. One more thing about "${topic.slice(0, 80).trim()}": what would you check first, and how would you notice that it went wrong?`;
+export function followUp(): string {
+  return "Thanks, that helps. What would you check first, and how would you notice that it went wrong?";
 }
 
 export function announcement(request: string, latestReply: string): string {
@@ -210,6 +216,6 @@ export function helpText(toolNames: readonly string[]): string {
     ...can("sessions_spawn", "spawn: count the files here"),
     "- who are you",
     "- wait 3 seconds, then say done",
-    "For real answers, configure a model provider or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.",
+    "For real answers, configure a provider, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.",
   ].join("\n");
 }

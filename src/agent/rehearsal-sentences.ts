@@ -57,7 +57,7 @@ const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
     (found, own) => about("sessions_history", part(found, 1), { limit: HISTORY_LIMIT }, own),
   ],
   [
-    /^(ask|tell|relay\s+to|send\s+to)\s+([\s\S]+?)(?:\s+within\s+([\d.]+)\s*(?:s|sec|seconds?))?\s*:\s+([\s\S]+)$/i,
+    /^(ask|tell|relay\s+to|send\s+to)\s+(.+?)(?:\s+within\s+([\d.]+)\s*s(?:ec|econds?)?)?\s*:\s+([\s\S]+)$/i,
     (found, own) => readSend(part(found, 1), part(found, 2), part(found, 4), own, found[3]),
   ],
   [

@@ -170,7 +170,7 @@ function answer(scene: Scene): string {
 /** One question back, one answer to it, then silence: every exchange ends. */
 function replyStep(scene: Scene): string {
   const turn = Number(/^This is reply turn (\d+) /m.exec(scene.system)?.[1] ?? "3");
-  if (turn === 1) return isReport(scene.input) ? "REPLY_SKIP" : followUp(scene.input);
+  if (turn === 1) return isReport(scene.input) ? "REPLY_SKIP" : followUp();
   return turn === 2 ? opinion(scene.input) : "REPLY_SKIP";
 }
 

@@ -1,8 +1,8 @@
 // Owns the verdict on a failed model request: too large, worth another try (and when), or final.
 // R1: a request whose text was shown, or whose tool call had begun, is never tried again.
-// R2: a wait that the provider asks for is honoured, up to RETRY_AFTER_MAX_MS; beyond that the failure is final.
+// R2: a wait that the provider asks for is honoured; one above RETRY_AFTER_MAX_MS makes the failure final.
 
-export const TRIES_MAX = 5;
+const TRIES_MAX = 5;
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 5 * 60_000;

@@ -1,9 +1,10 @@
 // Owns answering the tool calls of one assistant message, in a live turn and after a crash.
 // K1: every call gets exactly one result; each result is appended as soon as it is made.
-// K2: neighbouring calls of `parallel` tools run side by side; any other call waits for all before it, and holds up all after it.
-// K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its result says
-//     that the outcome is unknown. By K2 a call behind an unanswered group can't have begun, so it is simply run.
-// K4: a call that can't be trusted (cut off by the output limit, unreadable arguments, unknown tool) is answered, not run.
+// K2: neighbouring calls of `parallel` tools run side by side; any other call waits for all before it, and
+//     holds up all after it.
+// K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
+//     result says that the outcome is unknown. By K2 a call behind an unanswered group hasn't begun, so it runs.
+// K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered, not run.
 
 import type { AssistantMessage, Entry, ToolCallBlock, ToolResultMessage } from "../core/message.ts";
 import { toolCallsOf } from "../core/message.ts";
@@ -15,6 +16,9 @@ import { UNREADABLE_ARGUMENTS } from "./model.ts";
 /** Calls of one message beyond this number are answered with an error. */
 const CALLS_MAX = 128;
 const RAW_CHARS_SHOWN = 300;
+const OUTCOME_UNKNOWN =
+  "Outcome unknown: the gateway stopped while this call was under way, so it may or may not have taken " +
+  "effect. It was not run again; check before you repeat it.";
 
 /** What the loop tells live listeners about a tool call. */
 export interface ToolEvent {
@@ -123,7 +127,7 @@ function refusalOf(
   const { call, spec, index } = planned;
   const unreadable = call.arguments[UNREADABLE_ARGUMENTS];
   if (message.stopReason === "length") {
-    return "Not run: your message reached the output limit, so this call may be cut off. Make it again, with less text.";
+    return "Not run: your message reached the output limit, so this call may be cut off. Try again, shorter.";
   }
   if (index >= CALLS_MAX) return `Not run: one message may make at most ${CALLS_MAX} calls.`;
   if (spec === undefined) {
@@ -135,7 +139,7 @@ function refusalOf(
     return `Not run: the arguments must be one JSON object, and these can't be read as one: ${raw}`;
   }
   if (mayHaveBegun && !spec.idempotent) {
-    return "Outcome unknown: the gateway stopped while this call was under way, so it may or may not have taken effect. It was not run again; check before you repeat it.";
+    return OUTCOME_UNKNOWN;
   }
   return undefined;
 }

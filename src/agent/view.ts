@@ -1,7 +1,7 @@
 // Owns what a model is shown of a transcript.
-// V1: every tool call is followed at once by its results, in call order; no call is without one, no result without a call.
+// V1: tool calls are followed at once by their results, in call order; neither ever stands alone.
 // V2: neighbouring messages of one speaker are merged; the first and the last word are never the assistant's.
-// V3: what belongs to another model (thinking, signatures) and what failed is left out; stored text is never changed.
+// V3: what belongs to another model (thinking, signatures) and what failed is left out.
 // V4: of a compacted transcript, the summary and what follows from `firstKeptId` on.
 
 import {
@@ -169,7 +169,7 @@ function resultFor(
     const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: 0 };
     return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
   }
-  // One result may fill a quarter of the window: at four characters a token, as many characters as it has tokens.
+  // One result may fill a quarter of the window: at four characters a token, one for each of its tokens.
   const charsMax = Math.max(1_000, model.settings.contextWindow);
   const content = result.content.map((block) =>
     block.type === "text" && block.text.length > charsMax

@@ -28,7 +28,7 @@ export function socketUrl(text: string): Result<string> {
   const wanted = /^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`;
   try {
     const url = new URL(wanted.replace(/^http/i, "ws"));
-    if (url.protocol === "ws:" || url.protocol === "wss:") return ok(`${url.protocol}//${url.host}${url.pathname}`);
+    if (url.protocol === "ws:" || url.protocol === "wss:") return ok(url.href.replace(/\/$/, ""));
   } catch {
     // Said below.
   }

@@ -13,6 +13,8 @@ export interface GatewayOptions {
   readonly port?: number;
   /** Goes before the configuration's. */
   readonly host?: string;
+  /** Only errors are logged. Default: as the world's log. */
+  readonly quiet?: boolean;
 }
 
 /** A gateway in this process that takes connections. */

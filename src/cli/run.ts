@@ -7,7 +7,8 @@ import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import { closestKeys } from "../core/session-key.ts";
 import type { CliParts } from "./parts.ts";
 
-type Action = (cli: Cli, args: readonly string[], options: Record<string, unknown>) => Promise<number>;
+/** Each command knows the type of its own options; what they are made of is declared below, next to it. */
+type Action = (cli: Cli, args: readonly string[], options: never) => Promise<number>;
 type Load = () => Promise<Action>;
 
 const HELP_AFTER = `
@@ -144,12 +145,13 @@ export function buildProgram(parts: CliParts, finish: (code: number) => void): C
     command.action(async () => {
       const cli = createCli(parts, globalOptions(program));
       const action = await load();
-      finish(await action(cli, command.args, command.opts()));
+      finish(await action(cli, command.args, command.opts() as never));
     });
   };
-  on(program.allowExcessArguments(), async () => onlyKnown(program, await gateway()));
   addTalking(program, on);
   addHouse(program, on);
+  // Last: commands take over what their program allows when they are made.
+  on(program.allowExcessArguments(), async () => onlyKnown(program, await gateway()));
   return program;
 }
 

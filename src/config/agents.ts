@@ -1,4 +1,5 @@
-// Owns what the agents of a configuration are: the list or the one default agent, with the defaults filled in.
+// Owns what the agents of a configuration are: the list or the one default agent, with the defaults filled
+// in.
 
 import { closestKeys } from "../core/session-key.ts";
 import type { AgentSettings, ProviderSettings } from "../core/settings.ts";

@@ -1,5 +1,5 @@
-// Owns what is published in the configuration but has no effect in this version: told once, and refused where leaving
-// it out would be less safe than what was asked for.
+// Owns what is published in the configuration but has no effect in this version: told once, and refused where
+// leaving it out would be less safe than what was asked for.
 
 import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";

@@ -65,7 +65,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Describes a wrong value; secrets and variables only by their type. */
-export function showValue(value: unknown, hidden: boolean): string {
+function showValue(value: unknown, hidden: boolean): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";

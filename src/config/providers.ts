@@ -1,5 +1,5 @@
-// Owns which model providers there are: those of the file, else those whose key is in the environment, and in any
-// case the built-in offline one. Knows a few models, so that a key is all that is needed to begin.
+// Owns which model providers there are: those of the file, else those whose key is in the environment, and in
+// any case the built-in offline one. Knows a few models, so that a key is all that is needed to begin.
 
 import { closestKeys } from "../core/session-key.ts";
 import {
@@ -11,7 +11,7 @@ import {
 import type { ProviderInFile } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
 
-export const OFFLINE_MODEL = "offline/rehearsal";
+const OFFLINE_MODEL = "offline/rehearsal";
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
@@ -25,7 +25,10 @@ interface KnownProvider {
   readonly models: readonly ModelSettings[];
 }
 
-/** Prices: USD a million tokens for input, output, cache reads, cache writes. All of them think and see pictures. */
+/**
+ * Prices: USD a million tokens for input, output, cache reads, cache writes. All of them think and see
+ * pictures.
+ */
 function known(
   id: string,
   name: string,

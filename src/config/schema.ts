@@ -1,6 +1,7 @@
 // Owns the shape of the configuration file: every key, its type, its bounds, its default and its meaning.
 // G1: an unknown key is an error. G2: everything has a default; an empty file is a whole configuration.
-// Keys of features that this version does not have yet are checked like all others and listed in NOT_USED_YET.
+// Keys of features that this version does not have yet are checked like all others and listed in
+// NOT_USED_YET.
 
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
@@ -306,7 +307,7 @@ export const configSchema = z.strictObject({
         .record(z.string().regex(PROVIDER_ID, "must be 1 to 64 letters, digits, ., _ and -"), provider)
         .default({})
         .describe(
-          "Empty: made from ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; else the offline model answers.",
+          "Empty: by ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; else the offline model answers.",
         ),
     })
     .prefault({}),
@@ -323,7 +324,9 @@ export type ConfigFile = z.output<typeof configSchema>;
 export type ProviderInFile = ConfigFile["models"]["providers"][string];
 export type AgentInFile = ConfigFile["agents"]["list"][number];
 
-/** Sections of the published configuration whose feature this version does not have; `*` is any key or index. */
+/**
+ * Sections of the published configuration whose feature this version does not have; `*` is any key or index.
+ */
 export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
   "agents.defaults.sandbox": sandbox,
   "agents.defaults.subagents": z.object(subagents.omit({ allowAgents: true }).shape),

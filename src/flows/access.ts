@@ -40,7 +40,7 @@ export interface SessionTarget {
   /** `main`, a key, or a session id. */
   readonly sessionKey?: string;
   readonly label?: string;
-  /** Whose sessions a label is looked up in. Default: the viewer's own agent's; an operator's: everybody's. */
+  /** Whose sessions a label is looked up in. Default: the viewer's own agent's; an operator's: anybody's. */
   readonly agentId?: string;
   /** Only sessions that this one spawned, with `label`. */
   readonly spawnedBy?: string;

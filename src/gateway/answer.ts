@@ -1,7 +1,7 @@
 // Owns the forms in which an answer leaves: the error of a failure, and what an unexpected one tells.
 // AN1: an unexpected error is logged whole and answered with a reference only: no stack, no internals.
 
-import { CODES, fail, type Failure } from "../core/errors.ts";
+import { CODES, type Failure, fail } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { World } from "../world.ts";
 import type { ResponseFrame, WireError } from "./protocol.ts";

@@ -177,7 +177,12 @@ export function createAuthority(clock: Clock, tokens: readonly TokenSettings[]):
     deviceToken(caller, deviceId) {
       const parent = tokens.find((known) => callerId(known.token) === caller.id);
       if (parent === undefined) return undefined;
-      const grant: DeviceGrant = { device: deviceId, role: caller.role, scopes: caller.scopes, of: caller.id };
+      const grant: DeviceGrant = {
+        device: deviceId,
+        role: caller.role,
+        scopes: caller.scopes,
+        of: caller.id,
+      };
       const body = Buffer.from(JSON.stringify(grant)).toString("base64url");
       return `${DEVICE_TOKEN_PREFIX}.${body}.${seal(body, parent.token)}`;
     },

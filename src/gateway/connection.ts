@@ -5,7 +5,7 @@
 // C4: when the socket is gone, whatever waits on its behalf is let go; runs go on.
 
 import type { RawData, WebSocket } from "ws";
-import { fail, type Failure, type Result } from "../core/errors.ts";
+import { type Failure, fail, type Result } from "../core/errors.ts";
 import type { Timer, World } from "../world.ts";
 import { failureFrame, unexpected } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
@@ -29,6 +29,7 @@ import { checkConnect } from "./validate.ts";
 const CLOSE_GRACE_MS = 5_000;
 /** The same for one that floods: it is not read meanwhile. */
 const FLOOD_GRACE_MS = 1_000;
+const CLOSE_REASON_MAX_BYTES = 120;
 
 /** What a method answers: at once, and for `agent` once more when the run has ended. */
 export interface Answer {
@@ -60,6 +61,14 @@ export interface PeerSocket {
   readonly remote: string;
   /** Calls back with the size of each piece that arrives, until it is stopped. */
   countBytes(count: (bytes: number) => void): () => void;
+}
+
+/** A close frame holds 123 bytes of reason; the answer before it said everything. */
+function closeReason(text: string): string {
+  return Buffer.from(text)
+    .subarray(0, CLOSE_REASON_MAX_BYTES)
+    .toString()
+    .replace(/\uFFFD+$/, "");
 }
 
 export class Connection {
@@ -106,7 +115,7 @@ export class Connection {
     this.#release();
     const { socket } = this.#peer;
     const { clock } = this.#parts.world;
-    socket.close(code, reason);
+    socket.close(code, closeReason(reason));
     const cutOff = clock.at(clock.now() + graceMs, () => socket.terminate());
     socket.once("close", () => cutOff.cancel());
   }
@@ -128,7 +137,11 @@ export class Connection {
     this.#bytesBefore += bytes;
     if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES) return;
     this.#peer.socket.pause();
-    this.close(CLOSE.tooBig, `more than ${MAX_PAYLOAD_BEFORE_CONNECT_BYTES} bytes before connect`, FLOOD_GRACE_MS);
+    this.close(
+      CLOSE.tooBig,
+      `more than ${MAX_PAYLOAD_BEFORE_CONNECT_BYTES} bytes before connect`,
+      FLOOD_GRACE_MS,
+    );
   }
 
   #send(frame: object): void {
@@ -137,14 +150,20 @@ export class Connection {
 
   #onMessage(data: RawData, isBinary: boolean): void {
     if (this.#state === "closed") return;
-    if (isBinary) return this.close(CLOSE.unsupported, "binary messages are not supported; send JSON as text");
+    if (isBinary) {
+      this.close(CLOSE.unsupported, "binary messages are not supported; send JSON as text");
+      return;
+    }
     const read = readFrame(data.toString());
     if ("bad" in read) {
       this.#send(failureFrame(read.bad.id, read.bad.failure));
       if (this.#state !== "ready") this.close(CLOSE.policy, "the first message must be a connect request");
       return;
     }
-    if (this.#state === "ready") return this.#request(read.request);
+    if (this.#state === "ready") {
+      this.#request(read.request);
+      return;
+    }
     // Bounded by the bytes that a peer may send before it has connected.
     if (this.#state === "connecting") {
       this.#early.push(read.request);
@@ -187,25 +206,34 @@ export class Connection {
   #reject(id: string, failure: Failure): void {
     this.#send(failureFrame(id, failure));
     const code = failure.details?.supported === undefined ? CLOSE.policy : CLOSE.protocol;
-    this.close(code, failure.error.slice(0, 100));
+    this.close(code, failure.error);
   }
 
   async #admit(
     request: RequestFrame,
   ): Promise<Result<{ member: Member; protocol: number; deviceToken: string | undefined }>> {
     if (request.method !== "connect") {
-      return fail("invalid_argument", `the first request must be "connect", got ${JSON.stringify(request.method)}`);
+      return fail(
+        "invalid_argument",
+        `the first request must be "connect", got ${JSON.stringify(request.method)}`,
+      );
     }
     const checked = await checkConnect(request.params);
     if (!checked.ok) return checked;
     const params = checked.value;
-    const protocol = PROTOCOL_VERSIONS.findLast((one) => one >= params.minProtocol && one <= params.maxProtocol);
+    const protocol = PROTOCOL_VERSIONS.findLast(
+      (one) => one >= params.minProtocol && one <= params.maxProtocol,
+    );
     if (protocol === undefined) {
       const asked = `${params.minProtocol} to ${params.maxProtocol}`;
       const spoken = PROTOCOL_VERSIONS.join(" and ");
-      return fail("invalid_argument", `this gateway speaks protocol versions ${spoken}; the client asked for ${asked}`, {
-        details: { supported: PROTOCOL_VERSIONS, expectedProtocol: PROTOCOL_VERSIONS.at(-1) },
-      });
+      return fail(
+        "invalid_argument",
+        `this gateway speaks protocol versions ${spoken}; the client asked for ${asked}`,
+        {
+          details: { supported: PROTOCOL_VERSIONS, expectedProtocol: PROTOCOL_VERSIONS.at(-1) },
+        },
+      );
     }
     const { auth, role, scopes } = params;
     const token = auth?.token ?? auth?.deviceToken ?? auth?.password;
@@ -217,17 +245,22 @@ export class Connection {
     const device = proof.value?.id;
     const deviceToken = device === undefined ? undefined : this.#parts.authority.deviceToken(caller, device);
     const event = (encoded: EncodedEvent): void => this.#outlet.event(encoded);
-    return { ok: true, value: { member: { connId: this.#connId, caller, params, event }, protocol, deviceToken } };
+    return {
+      ok: true,
+      value: { member: { connId: this.#connId, caller, params, event }, protocol, deviceToken },
+    };
   }
 
   #request(request: RequestFrame): void {
     const { id, method } = request;
     if (method === "connect") {
-      return this.#send(failureFrame(id, fail("invalid_argument", "this connection has connected already")));
+      this.#send(failureFrame(id, fail("invalid_argument", "this connection has connected already")));
+      return;
     }
     if (this.#pending >= PENDING_REQUESTS_MAX) {
       const text = `more than ${PENDING_REQUESTS_MAX} requests of this connection are under way`;
-      return this.#send(failureFrame(id, fail("rate_limited", text, { hint: "Wait for some of their answers." })));
+      this.#send(failureFrame(id, fail("rate_limited", text, { hint: "Wait for some of their answers." })));
+      return;
     }
     this.#pending++;
     const inOrder = isMethod(method) && METHODS[method].idempotency !== "none" && method !== "tools.invoke";

@@ -55,7 +55,11 @@ function signedTexts(params: ConnectParams, proof: DeviceProof): string[] {
 }
 
 /** Checks `params.device` against the challenge that this connection was given. */
-export function verifyDevice(params: ConnectParams, challenge: string, now: number): Result<DeviceProof | undefined> {
+export function verifyDevice(
+  params: ConnectParams,
+  challenge: string,
+  now: number,
+): Result<DeviceProof | undefined> {
   const proof = params.device;
   if (proof === undefined) return ok(undefined);
   const refuse = (why: string) => fail("unauthorized", `device: ${why}`, { details: { device: proof.id } });

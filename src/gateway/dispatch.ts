@@ -50,7 +50,10 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
     return fail("unknown_method", `unknown method ${JSON.stringify(method)}${meant}`);
   }
   if (caller.role === "node") {
-    return fail("missing_scope", `a connection with role "node" may call node methods only; "${method}" is none`);
+    return fail(
+      "missing_scope",
+      `a connection with role "node" may call node methods only; "${method}" is none`,
+    );
   }
   const needed = METHODS[method].scope;
   if (hasScope(caller.scopes, needed)) return ok(method);
@@ -65,7 +68,12 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
   const underWay = new Map<string, { call: KeyedCall; answer: Promise<Result<unknown>> }>();
   const access = { db: deps.engine.store.db, settings: deps.settings };
 
-  const contextOf = (caller: Caller, signal: AbortSignal, keyed?: KeyedCall, done?: () => void): CallContext => ({
+  const contextOf = (
+    caller: Caller,
+    signal: AbortSignal,
+    keyed?: KeyedCall,
+    done?: () => void,
+  ): CallContext => ({
     deps,
     state,
     caller,

@@ -7,7 +7,14 @@ import type { LiveEvent } from "../core/event.ts";
 import { textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { FlowStep } from "../core/run.ts";
-import type { AgentEvent, ChatEvent, ChatMessage, EventName, LifecycleData, SessionsEvent } from "./protocol.ts";
+import type {
+  AgentEvent,
+  ChatEvent,
+  ChatMessage,
+  EventName,
+  LifecycleData,
+  SessionsEvent,
+} from "./protocol.ts";
 
 /** An event of the protocol, and whose session it is about. */
 export interface OutEvent {
@@ -58,7 +65,10 @@ export function createTranslator(now: () => number): Translate {
   const past = new Map<string, number>();
   const notes = createNotes();
 
-  const track = (runId: string, started?: { startedAt?: number | undefined; flowStep?: FlowStep | undefined }) => {
+  const track = (
+    runId: string,
+    started?: { startedAt?: number | undefined; flowStep?: FlowStep | undefined },
+  ) => {
     const known = runs.get(runId);
     if (known !== undefined) return known;
     // A run that began in an earlier process has used up numbers; no run makes a thousand events a second.
@@ -144,13 +154,25 @@ export function createTranslator(now: () => number): Translate {
       case "text":
         return text(event);
       case "tool":
-        return [{ event: "agent", sessionKey: event.sessionKey, payload: toolEvent(event, agent(event, event.atMs)) }];
+        return [
+          {
+            event: "agent",
+            sessionKey: event.sessionKey,
+            payload: toolEvent(event, agent(event, event.atMs)),
+          },
+        ];
       case "message":
         return runs.has(event.runId ?? "") ? [] : notes.written(event);
       case "run_ended":
         return ended(event);
       case "flow":
-        return [{ event: "agent", sessionKey: event.sessionKey, payload: flowEvent(event, agent(event, event.atMs)) }];
+        return [
+          {
+            event: "agent",
+            sessionKey: event.sessionKey,
+            payload: flowEvent(event, agent(event, event.atMs)),
+          },
+        ];
       case "delivered":
         return notes.delivered(event);
       case "session":
@@ -192,7 +214,10 @@ function chatEnd(event: Of<"run_ended">, seq: number): ChatEvent {
   };
 }
 
-function toolEvent(event: Of<"tool">, base: Pick<AgentEvent, "runId" | "sessionKey" | "seq" | "ts">): AgentEvent {
+function toolEvent(
+  event: Of<"tool">,
+  base: Pick<AgentEvent, "runId" | "sessionKey" | "seq" | "ts">,
+): AgentEvent {
   const { callId, name, isError, result } = event;
   const data = {
     phase: event.phase === "start" ? ("start" as const) : ("result" as const),
@@ -205,7 +230,10 @@ function toolEvent(event: Of<"tool">, base: Pick<AgentEvent, "runId" | "sessionK
   return { ...base, stream: "tool", data };
 }
 
-function flowEvent(event: Of<"flow">, base: Pick<AgentEvent, "runId" | "sessionKey" | "seq" | "ts">): AgentEvent {
+function flowEvent(
+  event: Of<"flow">,
+  base: Pick<AgentEvent, "runId" | "sessionKey" | "seq" | "ts">,
+): AgentEvent {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
   const text = redactSecrets(event.text);
   const data = { flowId, step, from, to, turn, turnsMax, text, ...(reason === undefined ? {} : { reason }) };

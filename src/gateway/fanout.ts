@@ -1,12 +1,10 @@
 // Owns who is told what: each live event goes through the gate for each connection, encoded once.
 // F1: a connection gets events of the sessions that its token covers, and no others (I9); a node gets no session's events.
 // F2: no send is waited for; what a slow reader does is its outlet's business.
-// F3: text that is being written leaves at most once per interval and run; its end never waits.
 
-import type { LiveEvent } from "../core/event.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Bus } from "../engine/bus.ts";
-import type { Clock, Timer } from "../world.ts";
+import type { Clock } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import { createTranslator, type OutEvent } from "./events.ts";
 import { createGate } from "./gate.ts";
@@ -32,51 +30,6 @@ export interface FanoutParts {
   readonly settings: Settings;
 }
 
-/** Least time between two texts of one run: a person reads no faster, and each text holds the whole so far. */
-const TEXT_EVERY_MS = 50;
-
-/** Lets the text of each run through at most once per interval; the newest is never lost. */
-function createTextPace(clock: Clock, emit: (event: LiveEvent) => void) {
-  interface Pace {
-    sentAt: number;
-    waiting?: LiveEvent | undefined;
-    timer?: Timer | undefined;
-  }
-  const runs = new Map<string, Pace>();
-  const send = (pace: Pace): void => {
-    pace.timer?.cancel();
-    pace.timer = undefined;
-    const event = pace.waiting;
-    pace.waiting = undefined;
-    pace.sentAt = clock.now();
-    if (event !== undefined) emit(event);
-  };
-  return {
-    text(runId: string, event: LiveEvent): void {
-      const pace = runs.get(runId) ?? { sentAt: Number.NEGATIVE_INFINITY };
-      runs.set(runId, pace);
-      pace.waiting = event;
-      const dueAt = pace.sentAt + TEXT_EVERY_MS;
-      if (dueAt <= clock.now()) send(pace);
-      else pace.timer ??= clock.at(dueAt, () => send(pace));
-    },
-    /** Sends what waits, before something that must come after it. */
-    flush(runId: string): void {
-      const pace = runs.get(runId);
-      if (pace?.waiting !== undefined) send(pace);
-    },
-    /** Drops what waits: the end of the run holds all of it. */
-    end(runId: string): void {
-      runs.get(runId)?.timer?.cancel();
-      runs.delete(runId);
-    },
-    close(): void {
-      for (const pace of runs.values()) pace.timer?.cancel();
-      runs.clear();
-    },
-  };
-}
-
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, settings } = parts;
   const listeners = new Map<Listener, (sessionKey: string) => boolean>();
@@ -94,17 +47,8 @@ export function createFanout(parts: FanoutParts): Fanout {
       listener.event(encoded);
     }
   };
-  const emit = (event: LiveEvent): void => {
-    for (const out of translate(event)) tell(out);
-  };
-  const pace = createTextPace(clock, emit);
-
   const unsubscribe = bus.subscribe((event) => {
-    if (event.kind === "text" && listeners.size === 0) return;
-    if (event.kind === "text") return pace.text(event.runId, event);
-    if (event.kind === "run_ended") pace.end(event.runId);
-    else if (event.kind === "tool") pace.flush(event.runId);
-    emit(event);
+    for (const out of translate(event)) tell(out);
   });
   return {
     add(listener) {
@@ -116,7 +60,6 @@ export function createFanout(parts: FanoutParts): Fanout {
     },
     close() {
       unsubscribe();
-      pace.close();
       listeners.clear();
     },
   };

@@ -1,7 +1,7 @@
 // Owns the reading of one text message as a request frame.
 // FR1: what comes out is safe to use: strings of bounded length, and params that nothing has looked at yet.
 
-import { fail, type Failure, ok, type Result } from "../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { RequestFrame } from "./protocol.ts";
 import { isObject } from "./validate.ts";
 

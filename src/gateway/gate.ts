@@ -11,7 +11,11 @@ import type { Caller } from "./auth.ts";
 const DECISIONS_MAX = 10_000;
 
 /** Whether the caller's token covers a session. An answer stays true for the life of a connection. */
-export function createGate(settings: Settings, caller: Caller, access: Access): (sessionKey: string) => boolean {
+export function createGate(
+  settings: Settings,
+  caller: Caller,
+  access: Access,
+): (sessionKey: string) => boolean {
   const decided = new Map<string, boolean>();
   const viewer = operatorViewer(caller.scopes, caller.patterns);
   const rules = accessRulesOf(settings);

@@ -39,13 +39,14 @@ export function checkHeaders(
   const name = nameOf(host);
   if (name === undefined || !valid.includes(name)) {
     const shown = JSON.stringify(host.slice(0, 100));
-    return fail("missing_scope", `this gateway does not answer to the host name ${shown}`, {
+    return fail("origin_denied", `this gateway does not answer to the host name ${shown}`, {
       hint: "Add it to gateway.allowedHosts if it is yours.",
     });
   }
   if (origin === undefined) return ok(undefined);
-  if (allowedOrigins.includes(origin) || originHost(origin) === host.trim().toLowerCase()) return ok(undefined);
-  return fail("missing_scope", `pages of ${JSON.stringify(origin.slice(0, 100))} may not use this gateway`, {
+  if (allowedOrigins.includes(origin) || originHost(origin) === host.trim().toLowerCase())
+    return ok(undefined);
+  return fail("origin_denied", `pages of ${JSON.stringify(origin.slice(0, 100))} may not use this gateway`, {
     hint: "Add the origin to gateway.allowedOrigins if it is yours.",
   });
 }

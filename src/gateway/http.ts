@@ -5,7 +5,8 @@
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { CODES, type Code, fail, type Failure } from "../core/errors.ts";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { CODES, type Code, type Failure, fail } from "../core/errors.ts";
 import { unexpected, wireError } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -25,11 +26,15 @@ export interface HttpParts {
 
 type Env = { Bindings: HttpBindings };
 
+function statusOf(code: Code): ContentfulStatusCode {
+  return CODES[code].http as ContentfulStatusCode;
+}
+
 function refuse(c: Context, failure: Failure): Response {
   const { retryAfterMs } = failure.details ?? {};
   if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
   if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
-  return c.json({ ok: false, error: wireError(failure) }, CODES[failure.code].http);
+  return c.json({ ok: false, error: wireError(failure) }, statusOf(failure.code));
 }
 
 function bearer(c: Context): string | undefined {
@@ -58,8 +63,9 @@ async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> 
   const value = result.value as { status?: unknown; code?: unknown };
   const failed = value.status === "error" || value.status === "forbidden";
   // Only a tool that could not be called at all is an HTTP error; what a tool says is an answer.
-  const code = value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
-  return c.json({ ok: !failed, result: value }, code === undefined ? 200 : CODES[code].http);
+  const code =
+    value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
+  return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
 }
 
 export function createHttp(parts: HttpParts): Hono<Env> {

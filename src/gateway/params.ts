@@ -128,7 +128,10 @@ const LIST = object(
 const words = { type: "array", items: { type: "string" } } as const;
 const said = { type: "string" } as const;
 
-function open<const P extends object, const R extends readonly (keyof P & string)[]>(properties: P, required: R) {
+function open<const P extends object, const R extends readonly (keyof P & string)[]>(
+  properties: P,
+  required: R,
+) {
   return { type: "object", properties, required } as const;
 }
 
@@ -144,10 +147,12 @@ export const CONNECT = open(
     role: said,
     scopes: words,
     auth: open({ token: said, deviceToken: said, password: said }, []),
-    device: open(
-      { id: name, publicKey: said, signature: said, signedAt: { type: "number" }, nonce: said },
-      ["id", "publicKey", "signature", "signedAt"],
-    ),
+    device: open({ id: name, publicKey: said, signature: said, signedAt: { type: "number" }, nonce: said }, [
+      "id",
+      "publicKey",
+      "signature",
+      "signedAt",
+    ]),
   },
   ["minProtocol", "maxProtocol", "client"],
 );
@@ -219,7 +224,10 @@ export const METHODS = {
   "chat.history": {
     scope: READ,
     idempotency: "none",
-    params: object({ sessionKey: name, limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX }, before: name }, ["sessionKey"]),
+    params: object(
+      { sessionKey: name, limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX }, before: name },
+      ["sessionKey"],
+    ),
     ignored: ["maxChars"],
   },
   "chat.send": {
@@ -273,7 +281,9 @@ export const METHODS = {
   "tools.invoke": {
     scope: ADMIN,
     idempotency: "optional",
-    params: object({ name, arguments: anyObject, args: anyObject, sessionKey: name, idempotencyKey }, ["name"]),
+    params: object({ name, arguments: anyObject, args: anyObject, sessionKey: name, idempotencyKey }, [
+      "name",
+    ]),
     ignored: ["agentId", "confirm"],
   },
   "deliveries.list": {

@@ -59,7 +59,9 @@ export function createPresence(clock: Clock, changed: () => void): Presence {
       if (members.delete(member)) note();
     },
     seenBy(member, seesAll) {
-      return seesAll ? [...members.values()] : [members.get(member) ?? entryOf(member, clock.now())];
+      // Asked while the member says hello: it is one of those who are there.
+      const others = seesAll ? [...members.values()].filter(({ connId }) => connId !== member.connId) : [];
+      return [...others, entryOf(member, clock.now())];
     },
     all: () => [...members.values()],
     close: () => timer?.cancel(),

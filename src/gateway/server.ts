@@ -3,15 +3,16 @@
 // S2: headers are judged before a socket is upgraded; sockets that have not connected are few.
 // S3: work that the connections do together (ticks, presence) is bounded by time, not by how many come and go.
 
-import type { IncomingMessage, Server } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { type WebSocket, WebSocketServer } from "ws";
-import { CODES, fail, type Failure } from "../core/errors.ts";
+import { CODES, type Failure, fail } from "../core/errors.ts";
 import { mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, type TokenSettings } from "../core/settings.ts";
 import { keyRulesOf } from "../flows/access.ts";
+import { pruneAnswers } from "../store/idempotency.ts";
 import type { Timer } from "../world.ts";
 import { wireError } from "./answer.ts";
 import { type Caller, createAuthority } from "./auth.ts";
@@ -32,6 +33,9 @@ const STRANGERS_MAX = 128;
 const CONNECTIONS_MAX = 2_000;
 /** Ticks between two `health` events. */
 const HEALTH_EVERY_TICKS = 4;
+const FORGET_EVERY_TICKS = 240;
+/** Answers under an idempotency key are remembered this long. */
+const ANSWERS_KEPT_MS = 7 * 86_400_000;
 /** How long a planned stop waits for clients to close. */
 const CLOSE_WAIT_MS = 500;
 
@@ -60,7 +64,7 @@ class GatewayServer implements Gateway {
   #tickTimer: Timer | undefined;
   #closing = false;
 
-  constructor(deps: GatewayDeps, makeHttp: (listener: ReturnType<typeof getRequestListener>) => Server) {
+  constructor(deps: GatewayDeps) {
     const { settings, world, engine } = deps;
     const { clock } = world;
     this.#deps = deps;
@@ -71,7 +75,7 @@ class GatewayServer implements Gateway {
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens]);
     const { call } = createDispatcher(deps, this.#state);
     const app = createHttp({ deps, authority, call });
-    this.#http = makeHttp(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+    this.#http = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
     this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
     this.#parts = {
       world,
@@ -120,7 +124,10 @@ class GatewayServer implements Gateway {
     // Without a listener a reset from the peer would end the process.
     socket.on("error", () => socket.destroy());
     const refused = this.#refusal(request);
-    if (refused !== undefined) return refuseUpgrade(socket, refused);
+    if (refused !== undefined) {
+      refuseUpgrade(socket, refused);
+      return;
+    }
     this.#sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
   }
 
@@ -210,7 +217,11 @@ class GatewayServer implements Gateway {
 
   #tellPresence(): void {
     const stateVersion = this.#stateVersion();
-    const event = encodeEvent("presence", { presence: this.#presence.all() }, { stateVersion, replaces: "presence" });
+    const event = encodeEvent(
+      "presence",
+      { presence: this.#presence.all() },
+      { stateVersion, replaces: "presence" },
+    );
     this.#fanout.broadcast(event, seesEverything);
   }
 
@@ -224,7 +235,17 @@ class GatewayServer implements Gateway {
     this.#ticks++;
     this.#fanout.broadcast(encodeEvent("tick", { ts: this.#deps.world.clock.now() }, { replaces: "tick" }));
     if (this.#ticks % HEALTH_EVERY_TICKS === 0) void this.#tellHealth();
+    if (this.#ticks % FORGET_EVERY_TICKS === 1) void this.#forget();
     this.#scheduleTick();
+  }
+
+  async #forget(): Promise<void> {
+    const { engine, world } = this.#deps;
+    try {
+      await engine.commit((unit) => pruneAnswers(unit.tx, unit.now - ANSWERS_KEPT_MS));
+    } catch (error) {
+      world.log.error({ err: error }, "old answers could not be forgotten");
+    }
   }
 
   async #tellHealth(): Promise<void> {
@@ -232,7 +253,10 @@ class GatewayServer implements Gateway {
     try {
       const payload = await health(this.#deps, this.#state, anybody);
       const stateVersion = this.#stateVersion();
-      this.#fanout.broadcast(encodeEvent("health", payload, { stateVersion, replaces: "health" }), seesEverything);
+      this.#fanout.broadcast(
+        encodeEvent("health", payload, { stateVersion, replaces: "health" }),
+        seesEverything,
+      );
     } catch (error) {
       this.#deps.world.log.error({ err: error }, "health could not be told");
     }
@@ -254,8 +278,7 @@ function refuseUpgrade(socket: Duplex, failure: Failure): void {
 
 /** Starts to listen. Rejects when the port can't be had. */
 export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { createServer } = await import("node:http");
-  const server = new GatewayServer(deps, (listener) => createServer(listener));
+  const server = new GatewayServer(deps);
   await server.listen();
   return server;
 }

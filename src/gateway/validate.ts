@@ -4,7 +4,7 @@
 // V3: depth is bounded before anything walks the value recursively.
 
 import type { Validator } from "typebox/schema";
-import { fail, ok, type Failure, type Result } from "../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { nearestName } from "../tools/arguments.ts";
 import { CONNECT, METHODS, type MethodName, type ParamsOf } from "./params.ts";
 import type { ConnectParams } from "./protocol.ts";
@@ -56,7 +56,8 @@ export function isTooDeep(value: unknown): boolean {
     const next: unknown[] = [];
     for (const item of level) {
       if (typeof item !== "object" || item === null) continue;
-      for (const inner of Object.values(item)) if (typeof inner === "object" && inner !== null) next.push(inner);
+      for (const inner of Object.values(item))
+        if (typeof inner === "object" && inner !== null) next.push(inner);
     }
     level = next;
   }
@@ -127,7 +128,11 @@ function unknownParams(method: MethodName, params: object): string[] {
     });
 }
 
-function refuse(method: RequestName, code: "invalid_argument" | "unknown_argument", problems: string[]): Failure {
+function refuse(
+  method: RequestName,
+  code: "invalid_argument" | "unknown_argument",
+  problems: string[],
+): Failure {
   const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
   const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : "";
   const names = Object.keys(schemaOf(method).properties);
@@ -155,7 +160,10 @@ async function checkSchema(name: RequestName, params: object): Promise<Failure |
 }
 
 /** The params that `method` reads, when they fit its schema. Absent params are an empty object. */
-export async function checkParams<M extends MethodName>(method: M, given: unknown): Promise<Result<ParamsOf<M>>> {
+export async function checkParams<M extends MethodName>(
+  method: M,
+  given: unknown,
+): Promise<Result<ParamsOf<M>>> {
   const params = given ?? {};
   const wrong = refuseShape(method, params);
   if (wrong !== undefined) return wrong;
@@ -167,7 +175,8 @@ export async function checkParams<M extends MethodName>(method: M, given: unknow
 }
 
 /** The params of `connect`. Unknown ones are left alone: newer clients may connect. */
-export async function checkConnect(params: unknown): Promise<Result<ConnectParams>> {
+export async function checkConnect(given: unknown): Promise<Result<ConnectParams>> {
+  const params = given ?? {};
   const wrong = refuseShape("connect", params) ?? (await checkSchema("connect", params as object));
   return wrong ?? ok(params as ConnectParams);
 }

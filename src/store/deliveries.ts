@@ -8,9 +8,8 @@ import type { Route } from "../core/session.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { DeliveryTable } from "./tables.ts";
 
-export const DELIVERY_STATES = ["pending", "sent", "failed", "skipped"] as const;
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
-export type DeliveryKind = "announce" | "send";
+export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
+type DeliveryKind = "announce" | "send";
 
 export interface Delivery {
   readonly id: string;
@@ -141,7 +140,10 @@ export async function nextDueAt(db: Db): Promise<number | undefined> {
   return rows[0]?.at ?? undefined;
 }
 
-/** Writes down that an attempt is about to be made. False: somebody else made it or settled the row; do not send. */
+/**
+ * Writes down that an attempt is about to be made. False: somebody else made it or settled the row; do not
+ * send.
+ */
 export async function beginAttempt(tx: Tx, id: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -176,8 +178,9 @@ export async function endAttempt(tx: Tx, id: string, outcome: AttemptOutcome, at
 }
 
 /**
- * At start: settles the attempts that the last process left open. Where the channel can recognise a repeated text the
- * row is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
+ * At start: settles the attempts that the last process left open. Where the channel can recognise a repeated
+ * text the row is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that
+ * failed.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
@@ -203,7 +206,10 @@ export async function recoverOpenAttempts(
   return failed;
 }
 
-/** A failed, undismissed row becomes pending again, in its old place in the order. False: it is in another state. */
+/**
+ * A failed, undismissed row becomes pending again, in its old place in the order. False: it is in another
+ * state.
+ */
 export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -215,7 +221,9 @@ export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<b
   return numUpdatedRows > 0n;
 }
 
-/** A person has seen the failed row and lets it be. False: it is in another state, or was dismissed before. */
+/**
+ * A person has seen the failed row and lets it be. False: it is in another state, or was dismissed before.
+ */
 export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -227,7 +235,7 @@ export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<b
   return numUpdatedRows > 0n;
 }
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   readonly state?: DeliveryState;
   readonly sessionKey?: string;
   /** `nextCursor` of the page before; anything else finds nothing. */

@@ -12,7 +12,10 @@ export interface KeyedCall {
   readonly paramsHash: string;
 }
 
-/** `none`: not answered yet. `conflict`: the key was used by another caller, for another method or with other parameters. */
+/**
+ * `none`: not answered yet. `conflict`: the key was used by another caller, for another method or with other
+ * parameters.
+ */
 export async function recallAnswer(
   db: Db,
   call: KeyedCall,

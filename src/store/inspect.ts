@@ -21,6 +21,8 @@ export function inspectStoreDir(dir: string): StoreLook {
     return { state: "free", text: `${file} is there, and no gateway holds it` };
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
-    return { state: error.problem === "in_use" ? "in_use" : "problem", text: error.message };
+    if (error.problem !== "in_use") return { state: "problem", text: error.message };
+    // That a gateway runs is nothing to be put right.
+    return { state: "in_use", text: error.message.replace(error.wayOut, "").trim() };
   }
 }

@@ -3,7 +3,7 @@
 import type { Usage } from "../core/message.ts";
 import type { Db, Tx } from "./sql.ts";
 
-export interface UsageRow {
+interface UsageRow {
   readonly runId: string;
   readonly sessionKey: string;
   readonly agentId: string;
@@ -45,7 +45,10 @@ export interface UsageSum {
   readonly cost: number;
 }
 
-/** What a session consumed in all its transcripts; without a session, everything (which reads the whole ledger). */
+/**
+ * What a session consumed in all its transcripts; without a session, everything (which reads the whole
+ * ledger).
+ */
 export async function usageOf(db: Db, of: { sessionKey?: string }): Promise<UsageSum> {
   let query = db
     .selectFrom("ledger")

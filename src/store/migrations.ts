@@ -59,14 +59,14 @@ create virtual table session_names
   using fts5 (name, content = '', contentless_delete = 1, tokenize = 'trigram');
 create trigger session_named after insert on sessions begin
   insert into session_names (rowid, name)
-    values (new.row_id, new.key || char(10) || ifnull(new.label, '') || char(10) || ifnull(new.display_name, ''));
+    values (new.row_id, concat_ws(char(10), new.key, new.label, new.display_name));
 end;
 create trigger session_renamed after update of key, label, display_name on sessions
   when old.key is not new.key or old.label is not new.label or old.display_name is not new.display_name
 begin
   delete from session_names where rowid = old.row_id;
   insert into session_names (rowid, name)
-    values (new.row_id, new.key || char(10) || ifnull(new.label, '') || char(10) || ifnull(new.display_name, ''));
+    values (new.row_id, concat_ws(char(10), new.key, new.label, new.display_name));
 end;
 create trigger session_unnamed after delete on sessions begin
   delete from session_names where rowid = old.row_id;
@@ -228,8 +228,9 @@ create table idempotency (
 create index idempotency_by_age on idempotency (created_at);
 `;
 
-// What the query planner cannot know of a new file: a lane has many ended runs and hardly any unfinished ones, so
-// that a state, together with a lane or alone, is the better way to a run. Figures: rows, then rows alike.
+// What the query planner cannot know of a new file: a lane has many ended runs and hardly any unfinished
+// ones, so that a state, together with a lane or alone, is the better way to a run. Figures: rows, then rows
+// alike.
 const STATISTICS = `
 analyze sqlite_schema;
 delete from sqlite_stat1;

@@ -1,9 +1,10 @@
-// Owns the readable copy of each transcript: `<store dir>/<sessionId>.jsonl`, a header line, then an entry a line.
-// MI1: the table is the truth: the copy is written after the commit, from the table, in its order, and repaired
-//      from it. Nothing ever reads the copy to know what was said.
+// Owns the readable copy of each transcript: `<store dir>/<sessionId>.jsonl`, a header line, then an entry a
+// line.
+// MI1: the table is the truth: the copy is written after the commit, from the table, in its order, and
+//      repaired from it. Nothing ever reads the copy to know what was said.
 // MI2: a copy that cannot be written is logged and tried again at the next entry; no run ever fails for it.
-// MI3: after a crash every copy that may be behind is found: from a note of how far all copies once were, and, as
-//      a power loss may cost more than the note says, among the newest sessions.
+// MI3: after a crash every copy that may be behind is found: from a note of how far all copies once were,
+//      and, as a power loss may cost more than the note says, among the newest sessions.
 
 import { appendFile, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +13,9 @@ import type { Log } from "../world.ts";
 import type { Db } from "./sql.ts";
 
 const PROGRESS_FILE = "mirror.progress";
-/** Entries after which the note of progress is written anew: what a start after a crash looks through at most. */
+/**
+ * Entries after which the note of progress is written anew: what a start after a crash looks through at most.
+ */
 const PROGRESS_STEP = 1_000;
 /** Sessions whose copies are looked at when the gateway starts. */
 const CHECKED_AT_START = 200;
@@ -208,7 +211,9 @@ class CopyWriter {
     if (this.#known.size > KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
   }
 
-  /** The position at which the file ends, once a torn line is cut off; undefined: there is no such transcript. */
+  /**
+   * The position at which the file ends, once a torn line is cut off; undefined: there is no such transcript.
+   */
   async #repaired(sessionId: string): Promise<number | undefined> {
     const owner = await this.#db
       .selectFrom("session_ids")
@@ -236,7 +241,10 @@ class CopyWriter {
   }
 }
 
-/** The id in the last whole line of a file, the header's if there is no other; what follows that line is cut off. */
+/**
+ * The id in the last whole line of a file, the header's if there is no other; what follows that line is cut
+ * off.
+ */
 async function lastWholeId(file: string): Promise<string | undefined> {
   const handle = await open(file, "r+").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;

@@ -55,7 +55,9 @@ export function wordsOf(question: string): string[] {
   return [...new Set(words)].slice(0, WORDS_MAX);
 }
 
-/** All the words, in any order, each also as the beginning of a longer one; in one of the places, if given. */
+/**
+ * All the words, in any order, each also as the beginning of a longer one; in one of the places, if given.
+ */
 export function matchText(words: readonly string[], places: readonly string[] | undefined): string {
   const phrases = words.map((word) => `"${word}"${word.length < PREFIX_CHARS_MIN ? "" : " *"}`);
   const texts = `{text} : (${phrases.join(" AND ")})`;

@@ -1,9 +1,9 @@
 // Owns lists of sessions: newest first, filtered, in pages.
 // LS1: a page starts where the one before ended, at (updated_at, key): nothing is skipped or counted.
-// LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit the
-//      filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
-// LS3: the order is the index's: by agent, kind, label, spawner or none. What few sessions can match (a tree, a
-//      searched text, key patterns) is looked up first and sorted.
+// LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit
+//      the filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
+// LS3: the order is the index's: by agent, kind, label, spawner or none. What few sessions can match (a tree,
+//      a searched text, key patterns) is looked up first and sorted.
 
 import { type RawBuilder, type Selectable, sql } from "kysely";
 import type { Session, SessionKind } from "../core/session.ts";
@@ -41,7 +41,7 @@ export interface SessionFilter {
   readonly limit: number;
 }
 
-export interface SessionRows {
+interface SessionRows {
   readonly rows: Session[];
   /** There may be more; absent: there is not. */
   readonly nextCursor?: string;
@@ -226,9 +226,9 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
 }
 
 /**
- * Sessions newest `updatedAt` first, archived ones only on request. Within `scope`, but the caller still puts each row
- * to the gate. A page may be short although there is more: `nextCursor` tells. A cursor that no list gave out
- * (`isSessionCursor`) finds nothing.
+ * Sessions newest `updatedAt` first, archived ones only on request. Within `scope`, but the caller still puts
+ * each row to the gate. A page may be short although there is more: `nextCursor` tells. A cursor that no list
+ * gave out (`isSessionCursor`) finds nothing.
  */
 export async function listSessions(db: Db, filter: SessionFilter): Promise<SessionRows> {
   const after = filter.cursor === undefined ? undefined : positionOf(filter.cursor);

@@ -69,8 +69,9 @@ function prefixRange(pattern: string): { from: string; to: string } | undefined 
 }
 
 /**
- * The sessions (their row ids) that are in the scope by tree or by key pattern, if these are at most `max` and can be
- * found without reading the others; they still have to pass `scopeConditions`. Undefined: read in order and filter.
+ * The sessions (their row ids) that are in the scope by tree or by key pattern, if these are at most `max`
+ * and can be found without reading the others; they still have to pass `scopeConditions`. Undefined: read in
+ * order and filter.
  */
 export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return undefined;

@@ -187,7 +187,9 @@ export async function takeLaneSeq(tx: Tx, key: string): Promise<number> {
   return row.next_lane_seq - 1;
 }
 
-/** A reset: a new, empty transcript under the same key. Settings, label and route stay; counters start again. */
+/**
+ * A reset: a new, empty transcript under the same key. Settings, label and route stay; counters start again.
+ */
 export async function replaceSessionId(tx: Tx, key: string, newSessionId: string, at: number): Promise<void> {
   await tx
     .updateTable("sessions")
@@ -207,8 +209,8 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
 }
 
 /**
- * Deletes a session's row and, with `transcripts`, everything it ever said. Runs, deliveries and usage stay: they
- * answer for what was accepted. Returns the ids whose mirror goes.
+ * Deletes a session's row and, with `transcripts`, everything it ever said. Runs, deliveries and usage stay:
+ * they answer for what was accepted. Returns the ids whose mirror goes.
  */
 export async function deleteSessionRows(
   tx: Tx,
@@ -253,7 +255,7 @@ export async function descendantsOf(db: Db, key: string, limit: number): Promise
   return rows.map((row) => row.key);
 }
 
-export interface Activity {
+interface Activity {
   readonly state: SessionState;
   readonly queuedRuns: number;
 }

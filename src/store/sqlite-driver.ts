@@ -141,8 +141,8 @@ class SqliteDriver implements Driver {
 }
 
 /**
- * The query builder's dialect over one open connection. `exclusive`: users of the connection take turns, which
- * transactions need; a connection for reading only needs no turns, as each of its queries is one step.
+ * The query builder's dialect over one open connection. `exclusive`: users of the connection take turns,
+ * which transactions need; a connection for reading only needs no turns, as each of its queries is one step.
  */
 export function sqliteDialect(database: DatabaseSync, file: string, exclusive: boolean): Dialect {
   const connection = new SqliteConnection(database, file);

@@ -1,6 +1,8 @@
 // Owns the embedded store: one database file, one process that writes it.
-// Q1: a file that is newer, damaged, foreign or not ours to write is refused before anything is written to it.
-// Q2: what a transaction wrote is on disk when its promise resolves (durability "full": also after power loss).
+// Q1: a file that is newer, damaged, foreign or not ours to write is refused before anything is written to
+//      it.
+// Q2: what a transaction wrote is on disk when its promise resolves (durability "full": also after power
+//      loss).
 // Q3: reading never waits for an open transaction; it sees the last committed state.
 
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
@@ -15,10 +17,13 @@ import type { Store, Tx } from "./sql.ts";
 import { sqliteDialect } from "./sqlite-driver.ts";
 import type { Tables } from "./tables.ts";
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** Absolute path of the store directory; made, for its owner only, if it does not exist. */
   readonly dir: string;
-  /** `full`: a commit survives power loss. `normal`: it survives the process, and a power loss may cost the last few. */
+  /**
+   * `full`: a commit survives power loss. `normal`: it survives the process, and a power loss may cost the
+   * last few.
+   */
   readonly durability: "full" | "normal";
   readonly log: Log;
 }
@@ -31,8 +36,8 @@ const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
 
 /**
- * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until `close`.
- * What a person has to put right rejects with a `StoreProblem`.
+ * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until
+ * `close`. What a person has to put right rejects with a `StoreProblem`.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { dir } = options;

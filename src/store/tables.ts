@@ -1,5 +1,5 @@
-// Owns the tables as the query builder sees them. Times are ms since 1970, flags are 0 or 1, `*_json` is JSON text.
-// One text for both databases: only types that SQLite and PostgreSQL share.
+// Owns the tables as the query builder sees them. Times are ms since 1970, flags are 0 or 1, `*_json` is JSON
+// text. One text for both databases: only types that SQLite and PostgreSQL share.
 
 import type { ColumnType, Generated } from "kysely";
 

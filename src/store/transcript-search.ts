@@ -1,5 +1,6 @@
 // Owns full-text search over transcripts: what people and models wrote, newest first.
-// TS1: only transcripts in force are found: not those from before a reset, of archived or of deleted sessions.
+// TS1: only transcripts in force are found: not those from before a reset, of archived or of deleted
+//      sessions.
 // TS2: a page reads at most a fixed number of matches; its cursor goes on from there.
 
 import { type RawBuilder, sql } from "kysely";
@@ -15,7 +16,7 @@ const MATCHES_MAX = 5_000;
 /** Sessions that the index is asked for by name; for more, matches are filtered instead. */
 const PLACES_MAX = 200;
 
-export interface TranscriptQuestion {
+interface TranscriptQuestion {
   readonly query: string;
   /** What the viewer could reach at most. */
   readonly scope: Scope;
@@ -35,7 +36,7 @@ export interface SearchHit {
   readonly excerpt: string;
 }
 
-export interface SearchPage {
+interface SearchPage {
   readonly hits: SearchHit[];
   readonly nextCursor?: string;
 }

@@ -116,8 +116,8 @@ export interface HistoryPage {
 }
 
 /**
- * One page of a transcript: the newest `limit` messages, or those before the message `before`. A page may be shorter
- * than `limit` when its messages are huge; `nextBefore` tells whether there is more.
+ * One page of a transcript: the newest `limit` messages, or those before the message `before`. A page may be
+ * shorter than `limit` when its messages are huge; `nextBefore` tells whether there is more.
  */
 export async function readHistory(
   db: Db,

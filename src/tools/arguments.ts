@@ -1,6 +1,6 @@
 // Owns the check of a tool call's arguments against the tool's schema, in words that a model can act on.
-// A1: every unknown argument is named, with the nearest valid name; every wrong one says what was expected and what came.
-// A2: only what a plain schema can say is checked by `checkArguments`; limits are checked by the readers below it.
+// A1: every unknown argument is named, with the nearest valid name; a wrong one says what was expected.
+// A2: `checkArguments` checks what a plain schema can say; limits are checked by the readers below it.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { JsonSchema } from "../core/tool.ts";
@@ -132,7 +132,7 @@ export function checkArguments(schema: JsonSchema, args: unknown): Result<Record
   return fail(problems.unknown.length > 0 ? "unknown_argument" : "invalid_argument", text, { hint });
 }
 
-export interface CountBounds {
+interface CountBounds {
   /** For an argument that is left out. */
   readonly fallback: number;
   /** Less is an error: no meaning could be guessed. */

@@ -1,5 +1,5 @@
 // Owns which tools there are, which of them a session has, and how one is called.
-// CA1: a tool that the policy denies is not offered, and calling it all the same names the setting that denies it.
+// CA1: a tool that the policy denies is not offered; a call of it names the setting that denies it.
 // CA2: bad input never throws: whatever a model or a client sends is answered with one JSON object.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
@@ -47,7 +47,7 @@ export function toolsFor(policy: Policy): Tool[] {
   return TOOLS.filter((tool) => verdictOf(policy, tool.spec.name).allowed);
 }
 
-export interface ToolDescription {
+interface ToolDescription {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;

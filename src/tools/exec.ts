@@ -1,9 +1,11 @@
 // Owns the tool exec: one shell command in the agent's workspace.
-// C1: a command is a process group of its own; when the command ends, for whatever reason, the group is killed.
+// C1: a command is a process group of its own; when the command ends, for whatever reason, the group is
+//     killed.
 // C2: a command gets none of the gateway's environment but what is listed here, and no input.
 // C3: its memory here is bounded: head and tail of the output are kept, the middle is counted.
-// The working folder is the workspace, but nothing keeps a command in it: containment is the sandbox's work. Without
-// one, a command reads and changes what the gateway's user can, and a process that leaves the group outlives it.
+// The working folder is the workspace, but nothing keeps a command in it: containment is the sandbox's work.
+// Without one, a command reads and changes what the gateway's user can, and a process that leaves the group
+// outlives it.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
@@ -13,7 +15,9 @@ import { makeFolder, openWorkspace } from "./workspace.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;
-/** A command that writes more than this is stopped: reading it would keep the gateway from everything else. */
+/**
+ * A command that writes more than this is stopped: reading it would keep the gateway from everything else.
+ */
 const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
 const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Joins errors to the output in the order of writing, then becomes the shell that runs the command. */
@@ -127,9 +131,9 @@ function follow(child: ChildProcess, output: Output, folder: string, abort: Abor
     child.once("exit", async (exitCode, signal) => {
       abort.removeEventListener("abort", onAbort);
       killGroup(child);
-      // What the command wrote is in the pipe by now, but a process that left the group may hold the pipe open for
-      // ever, so its end can't be waited for. Two answers of the file system are two turns of the event loop, and the
-      // first whole turn has read all that was there.
+      // What the command wrote is in the pipe by now, but a process that left the group may hold the pipe
+      // open for ever, so its end can't be waited for. Two answers of the file system are two turns of the
+      // event loop, and the first whole turn has read all that was there.
       await stat(folder).catch(() => undefined);
       await stat(folder).catch(() => undefined);
       child.stdout?.destroy();
@@ -216,22 +220,24 @@ function report(ended: Ended, output: Output, seconds: number, durationMs: numbe
 }
 
 /**
- * Runs a shell command in the workspace. Not contained without a sandbox: only the working folder is the workspace,
+ * Runs a shell command in the workspace. Not contained without a sandbox: only the working folder is the
+ * workspace,
  * and what the gateway's user may do, the command may do.
  */
 export const execTool: Tool = {
   spec: {
     name: "exec",
     description:
-      "Run a bash command in your workspace and get its output (stdout and stderr together) and exit code. No input; " +
-      "the environment is minimal; everything the command started ends with it. Long output is cut in the middle.",
+      "Run a bash command in your workspace and get its output (stdout and stderr together) and exit code. " +
+      "It gets no input and a minimal environment; everything that it started ends with it. " +
+      "Long output is cut in the middle.",
     parameters: {
       type: "object",
       properties: {
         command: { type: "string", description: "What bash -c runs, in the workspace." },
         timeoutSeconds: {
           type: "number",
-          description: `Kill it after this many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; the gateway sets the maximum.`,
+          description: `Kill it after so many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; the gateway has a maximum.`,
         },
       },
       required: ["command"],

@@ -78,7 +78,9 @@ function countNewlines(bytes: Buffer): number {
   return count;
 }
 
-/** The part of a chunk that lies in lines `from` .. `from + limit - 1`; the chunk begins in line `startsAt`. */
+/**
+ * The part of a chunk that lies in lines `from` .. `from + limit - 1`; the chunk begins in line `startsAt`.
+ */
 function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): Buffer {
   let start = startsAt >= from ? 0 : chunk.length;
   let line = startsAt;
@@ -168,7 +170,7 @@ async function read(ctx: Context, args: Record<string, unknown>): Promise<ToolRe
 const aborted = (shown: string): ToolResult =>
   toolFailure(fail("run_aborted", `${shown}: the run was aborted`));
 
-function showWindow(window: Window, place: Place, from: number, limit: number): ToolResult {
+function showWindow(window: Window, place: Place, from: number, asked: number): ToolResult {
   const { totalLines, lines } = window;
   const text = window.binary ? undefined : decode(window.bytes, false);
   if (text === undefined) {
@@ -185,8 +187,9 @@ function showWindow(window: Window, place: Place, from: number, limit: number): 
   const inLine = window.cutInBytes && !window.bytes.includes(NEWLINE);
   if (inLine) {
     result.truncated = true;
-    result.note = `Line ${from} is longer than ${READ_TEXT_MAX_BYTES} bytes and was cut there; use exec to see the rest.`;
-  } else if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && limit > lines && toLine !== totalLines)) {
+    const limit = `Line ${from} is longer than ${READ_TEXT_MAX_BYTES} bytes and was cut there`;
+    result.note = `${limit}; use exec to see the rest.`;
+  } else if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && asked > lines && toLine !== totalLines)) {
     result.truncated = true;
     const reason = window.cutInBytes ? `${READ_TEXT_MAX_BYTES} bytes` : `${READ_LINES_DEFAULT} lines`;
     result.note = `Cut after line ${toLine} (limit: ${reason}). Go on with offset ${toLine + 1}.`;
@@ -308,7 +311,7 @@ export const fileTools: readonly Tool[] = [
       name: "read",
       description:
         "Read a text file of your workspace, by lines, or look at a small picture (PNG, JPEG, GIF, WebP). " +
-        `Gives at most ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB at once and says what it cut.`,
+        `Gives at most ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB and says what it cut.`,
       parameters: {
         type: "object",
         properties: {
@@ -327,7 +330,8 @@ export const fileTools: readonly Tool[] = [
     spec: {
       name: "write",
       description:
-        "Write a whole file of your workspace, replacing what it held. Missing folders are made. To change a part, use edit.",
+        "Write a whole file of your workspace, replacing what it held. Missing folders are made. " +
+        "To change a part, use edit.",
       parameters: {
         type: "object",
         properties: {

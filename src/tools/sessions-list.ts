@@ -198,7 +198,7 @@ function sessionRow(ctx: ToolContext, row: ListedSession): ToolResult {
   };
 }
 
-/** Adds the last messages of each session, newest sessions first, until the byte cap is reached. True: some were cut. */
+/** Adds the last messages of each session, newest session first, up to the byte cap. True: some were cut. */
 async function addMessages(
   ctx: ToolContext,
   rows: readonly ListedSession[],

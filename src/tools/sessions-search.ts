@@ -1,5 +1,6 @@
 // Owns the tool `sessions_search`: full-text search in the transcripts of visible sessions.
-// SS1: the query is words, never search syntax. SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
+// SS1: the query is words, never search syntax.
+// SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";

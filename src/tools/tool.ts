@@ -1,5 +1,5 @@
 // Owns what a tool of the gateway is: a description for the model, and what it may use when it is called.
-// T1: a tool returns one JSON object; an expected failure is a result (`status`, `code`, `error`), never an exception.
+// T1: a tool returns one JSON object; an expected failure is such a result too (`status`, `code`, `error`).
 
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";

@@ -1,10 +1,11 @@
 // Owns where an agent's file tools may go: nowhere but its workspace.
-// X1: a path is taken apart by us, part by part, never handed to the system whole; a link is followed only to a place
-//     inside the workspace.
+// X1: a path is taken apart by us, part by part, never handed to the system whole; a link is followed only to
+//     a place inside the workspace.
 // X2: what is opened is a regular file, proven on the open handle, and opening never blocks (fifo, device).
 // X3: a file is replaced in one step (temporary file, rename), so a reader sees the old text or the new one.
-// A process that swaps folders under us between check and use is caught by the second look after opening, as far as
-// the system's calls allow; containment against hostile commands is the sandbox's work, not this file's.
+// A process that swaps folders under us between check and use is caught by the second look after opening, as
+// far as the system's calls allow; containment against hostile commands is the sandbox's work, not this
+// file's.
 
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, realpath, rename, rm } from "node:fs/promises";
@@ -34,7 +35,9 @@ interface Walk {
 
 const errnoOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
 
-/** An expected failure of the file system, in words that say what to do. Anything else is a bug and is thrown. */
+/**
+ * An expected failure of the file system, in words that say what to do. Anything else is a bug and is thrown.
+ */
 export function fileFailure(error: unknown, shown: string): Failure {
   const code = errnoOf(error);
   if (code === undefined) throw error;
@@ -82,7 +85,10 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   return fail("invalid_argument", `path ${quoted} has a name longer than ${PART_MAX_BYTES} bytes`);
 }
 
-/** The workspace folder itself, made if it is missing, links resolved (where it lies is the operator's choice). */
+/**
+ * The workspace folder itself, made if it is missing, links resolved (where it lies is the operator's
+ * choice).
+ */
 export async function openWorkspace(workspace: string): Promise<Result<string>> {
   try {
     await mkdir(workspace, { recursive: true, mode: 0o700 });

@@ -4,7 +4,6 @@ import { expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
-import { fakeWorld } from "../kit/world.ts";
 import { smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
 
 function rolesOf(entries: readonly Entry[]): string[] {
@@ -225,20 +224,42 @@ test("a summary request that is too long itself is halved, a bounded number of t
   expect(port.requests.length).toBeLessThanOrEqual(6);
 });
 
-test("room is made before the window is full, and a later overflow may compact again", async () => {
-  const port = scriptedModel((request, call) =>
-    request.tools.length === 0
-      ? `summary ${call}`
-      : call < 3
-        ? { toolCalls: [{ name: "t" }], totalTokens: 9_000 }
-        : { text: "end", totalTokens: 500 },
-  );
-  const turn = startTurn({
-    port,
-    entries: longTalk(),
-    tools: [toolSpec("t")],
-    more: { model: smallModel(10_000), world: fakeWorld({ clock: "real" }) },
-  });
+test("room is made before the window is full", async () => {
+  const port = scriptedModel((request) => (request.tools.length === 0 ? "summary" : "end"));
+  const more = { model: smallModel(1_000) };
+  const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
   expect(await turn.end).toMatchObject({ kind: "ok", text: "end" });
-  expect(rolesOf(turn.entries).filter((role) => role === "compaction").length).toBeGreaterThan(0);
+  expect(rolesOf(turn.entries).slice(-2)).toEqual(["compaction", "assistant"]);
+});
+
+test("room is made early by what the provider counted, and not again for the same tokens", async () => {
+  const totals = [9_000, 5, 100];
+  const port = scriptedModel((request, call) => ({
+    text: "x",
+    toolCalls: request.tools.length > 0 && call === 0 ? [{ name: "t" }] : [],
+    totalTokens: totals[call] ?? 0,
+  }));
+  const more = { model: smallModel(10_000) };
+  const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
+  await turn.end;
+  const roles = rolesOf(turn.entries).slice(-4);
+  expect(roles).toEqual(["assistant", "toolResult", "compaction", "assistant"]);
+});
+
+test("after an answer of the model, a new overflow may be answered by a new compaction", async () => {
+  const answers = [
+    { overflow: "too long" },
+    "summary one",
+    { toolCalls: [{ name: "t" }] },
+    { overflow: "too long again" },
+    "summary two",
+    "end",
+  ];
+  const port = scriptedModel((_, call) => answers[call] ?? "");
+  const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")] });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "end" });
+  expect(turn.entries.filter(isCompaction).map((entry) => entry.summary)).toEqual([
+    "summary one",
+    "summary two",
+  ]);
 });

@@ -157,7 +157,10 @@ export function listContract(store: () => Store): void {
     await store().transaction(async (tx) => {
       for (let n = 0; n < 12_000; n++) {
         const rare = n === 3 ? { label: "q9" } : {};
-        await insertSession(tx, sampleSession({ key: `k${n}`, sessionId: `s${n}`, updatedAt: n, ...rare }));
+        await insertSession(
+          tx,
+          sampleSession({ key: `k${n}`, displayName: "-X-", sessionId: `s${n}`, updatedAt: n, ...rare }),
+        );
       }
     });
     expect(await allPages(store(), { scope: { all: true }, search: "q9", limit: 50 })).toEqual(["k3"]);
@@ -165,5 +168,9 @@ export function listContract(store: () => Store): void {
     expect(first.rows).toEqual([]);
     expect(first.nextCursor).toBeDefined();
     expect(await allPages(store(), { scope: { all: true }, search: "k11", limit: 500 })).toHaveLength(1_111);
+    const many: Scope = { all: false, agentIds: "any", patterns: ["k*"] };
+    expect(await allPages(store(), { scope: many, search: "AGENT", limit: 5_000 })).toEqual([]);
+    expect(await allPages(store(), { scope: many, limit: 5_000 })).toHaveLength(12_000);
+    expect(await allPages(store(), { scope: many, search: "-x-", limit: 5_000 })).toHaveLength(12_000);
   });
 }

@@ -79,7 +79,7 @@ export function transcriptContract(store: () => Store): void {
     );
   });
 
-  test("search leaves out archived sessions, transcripts from before a reset, and what is outside the scope", async () => {
+  test("search leaves out the archived, what was before a reset, and what is out of scope", async () => {
     await makeSession();
     await makeSession({ key: "agent:research:main", sessionId: "s2", agentId: "research" });
     await makeSession({ key: "child", sessionId: "s3", agentId: "research", spawnedBy: "agent:main:main" });
@@ -214,7 +214,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
   });
 
-  test("what one run wrote is read in order, and the first text of a person opens the transcript", async () => {
+  test("one run's messages are read in order; a person's first text opens the transcript", async () => {
     await append([assistantMessage("m0", "greeting")]);
     await append([userMessage("m1", "do it"), assistantMessage("m2", "done")], { runId: "r1" });
     await append([userMessage("m3", "more")], { runId: "r2" });

@@ -1,18 +1,15 @@
-// What every store must do, whatever database it stands on: transactions, lanes, sessions, outbox, ledger.
-// Lists and transcripts have files of their own beside this one.
+// What every store must do, whatever database it stands on: transactions, lanes, sessions.
+// Lists, transcripts, outbox and ledger have files of their own beside this one.
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import type { Route, Session } from "../../src/core/session.ts";
-import * as deliveries from "../../src/store/deliveries.ts";
-import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idempotency.ts";
-import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
+import type { Session } from "../../src/core/session.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import * as sessions from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
+import { bookContract, outboxContract } from "./store-books.ts";
 import { listContract } from "./store-lists.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
@@ -210,7 +207,7 @@ function sessionContract(store: () => Store): void {
     expect((await sessions.getSession(store().db, "agent:main:main"))?.lastRoute).toBeUndefined();
   });
 
-  test("a reset gives a new transcript id, keeps settings and route, and the old id names the new one", async () => {
+  test("a reset gives a new transcript id, keeps settings and route; the old id names the new", async () => {
     const lastRoute = { channel: "webchat", to: "a" };
     await add({ label: "mine", inputTokens: 9, contextTokens: 9, systemSent: true, lastRoute });
     await store().transaction((tx) => sessions.replaceSessionId(tx, "agent:main:main", "session-2", 5_000));
@@ -287,149 +284,5 @@ function sessionContract(store: () => Store): void {
       next: { state: "queued", queuedRuns: 1 },
       done: { state: "idle", queuedRuns: 0 },
     });
-  });
-}
-
-function outboxContract(store: () => Store): void {
-  const route: Route = { channel: "webchat", to: "a" };
-  const add = (id: string, over: Partial<deliveries.NewDelivery> = {}) =>
-    store().transaction((tx) =>
-      deliveries.insertDelivery(tx, {
-        ...{ id, sessionKey: "s", kind: "send", route, text: id, state: "pending", createdAt: 100 },
-        ...over,
-      }),
-    );
-  const due = async (now = 1_000) =>
-    (await deliveries.dueDeliveries(store().db, now, 10)).map(({ id }) => id);
-  const begin = (id: string) => store().transaction((tx) => deliveries.beginAttempt(tx, id));
-  const end = (id: string, outcome: deliveries.AttemptOutcome) =>
-    store().transaction((tx) => deliveries.endAttempt(tx, id, outcome, 500));
-
-  test("I5: an attempt is open until its outcome is known, and can be begun once", async () => {
-    await add("a");
-    expect(await begin("a")).toBe(true);
-    expect(await begin("a")).toBe(false);
-    expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
-      attempts: 1,
-      attemptOpen: true,
-      state: "pending",
-    });
-    expect(await end("a", { kind: "sent" })).toBe(true);
-    expect(await end("a", { kind: "failed", code: "x", error: "late" })).toBe(false);
-    expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
-      state: "sent",
-      settledAt: 500,
-      attemptOpen: false,
-    });
-    expect(await due()).toEqual([]);
-  });
-
-  test("one route goes in order, another does not wait for it", async () => {
-    await add("a");
-    await add("b", { route: { to: "a", channel: "webchat" } });
-    await add("c", { route: { ...route, threadId: "t" } });
-    expect(await due()).toEqual(["a", "c"]);
-    await begin("a");
-    expect(await due()).toEqual(["c"]);
-    await end("a", { kind: "retry", error: "busy", nextAttemptAt: 2_000 });
-    expect(await due()).toEqual(["c"]);
-    expect(await due(2_000)).toEqual(["a", "c"]);
-    expect(await deliveries.nextDueAt(store().db)).toBe(100);
-    await begin("a");
-    await end("a", { kind: "failed", code: "refused", error: "no" });
-    expect(await due()).toEqual(["b", "c"]);
-  });
-
-  test("a skipped delivery is kept to be seen and never due", async () => {
-    await add("a", { state: "skipped", code: "send_denied", error: "no" });
-    expect(await due()).toEqual([]);
-    expect(await deliveries.nextDueAt(store().db)).toBeUndefined();
-    expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
-      state: "skipped",
-      code: "send_denied",
-      settledAt: 100,
-    });
-  });
-
-  test("I5: an attempt that a crash left open is repeated only where the channel can tell", async () => {
-    await add("a");
-    await add("b", { route: { channel: "telegram", to: "b" } });
-    await begin("a");
-    await begin("b");
-    const failed = await store().transaction((tx) =>
-      deliveries.recoverOpenAttempts(tx, 700, ({ channel }) => channel === "webchat"),
-    );
-    expect(failed.map(({ id }) => id)).toEqual(["b"]);
-    expect(await due()).toEqual(["a"]);
-    expect(await deliveries.getDelivery(store().db, "b")).toMatchObject({
-      state: "failed",
-      code: "ambiguous",
-    });
-  });
-
-  test("a failed delivery can be tried again in its old place, or dismissed, once", async () => {
-    await add("a");
-    await add("b");
-    await begin("a");
-    await end("a", { kind: "failed", code: "x", error: "no" });
-    const requeue = (id: string) => store().transaction((tx) => deliveries.requeueDelivery(tx, id, 900));
-    const dismiss = (id: string) => store().transaction((tx) => deliveries.dismissDelivery(tx, id, 900));
-    expect(await requeue("b")).toBe(false);
-    expect(await requeue("a")).toBe(true);
-    expect(await due()).toEqual(["a"]);
-    await begin("a");
-    await end("a", { kind: "failed", code: "x", error: "no" });
-    expect(await dismiss("a")).toBe(true);
-    expect(await dismiss("a")).toBe(false);
-    expect(await requeue("a")).toBe(false);
-  });
-
-  test("the outbox is listed newest first, in pages", async () => {
-    for (const id of ["a", "b", "c"]) await add(id, { sessionKey: id === "c" ? "t" : "s" });
-    const page = await deliveries.listDeliveries(store().db, { limit: 2 });
-    expect(page.rows.map(({ id }) => id)).toEqual(["c", "b"]);
-    const { nextCursor } = page;
-    if (nextCursor === undefined) throw new Error("a second page was expected");
-    const rest = await deliveries.listDeliveries(store().db, { limit: 2, cursor: nextCursor });
-    expect(rest.rows.map(({ id }) => id)).toEqual(["a"]);
-    expect(rest.nextCursor).toBeUndefined();
-    const ofSession = await deliveries.listDeliveries(store().db, {
-      sessionKey: "s",
-      state: "pending",
-      limit: 9,
-    });
-    expect(ofSession.rows.map(({ id }) => id)).toEqual(["b", "a"]);
-    expect((await deliveries.listDeliveries(store().db, { cursor: "x", limit: 9 })).rows).toEqual([]);
-  });
-}
-
-function bookContract(store: () => Store): void {
-  test("usage is summed by session and outlives it", async () => {
-    const usage = { ...ZERO_USAGE, input: 2, output: 3, cacheRead: 1, cacheWrite: 4, totalTokens: 10 };
-    const row = { runId: "r", agentId: "main", provider: "p", model: "m", at: 1 };
-    const cost = { ...ZERO_USAGE.cost, total: 0.25 };
-    await store().transaction(async (tx) => {
-      await addUsageRow(tx, { ...row, sessionKey: "a", usage: { ...usage, cost } });
-      await addUsageRow(tx, { ...row, sessionKey: "a", usage: { ...usage, cost } });
-      await addUsageRow(tx, { ...row, sessionKey: "b", usage });
-    });
-    const sum = { input: 4, output: 6, cacheRead: 2, cacheWrite: 8, totalTokens: 20, cost: 0.5 };
-    expect(await usageOf(store().db, { sessionKey: "a" })).toEqual(sum);
-    expect(await usageOf(store().db, {})).toMatchObject({ input: 6, totalTokens: 30, cost: 0.5 });
-    expect(await usageOf(store().db, { sessionKey: "none" })).toMatchObject({ totalTokens: 0, cost: 0 });
-  });
-
-  test("a key gives its first answer again, and conflicts with any other call", async () => {
-    const call = { key: "k", caller: "c", method: "send", paramsHash: "h" };
-    expect(await recallAnswer(store().db, call)).toBe("none");
-    await store().transaction((tx) => rememberAnswer(tx, call, { runId: "r" }, 100));
-    await store().transaction((tx) => rememberAnswer(tx, call, { runId: "other" }, 100));
-    expect(await recallAnswer(store().db, call)).toEqual({ answer: { runId: "r" } });
-    for (const other of [{ caller: "d" }, { method: "agent" }, { paramsHash: "i" }]) {
-      expect(await recallAnswer(store().db, { ...call, ...other })).toBe("conflict");
-    }
-    expect(await store().transaction((tx) => pruneAnswers(tx, 100))).toBe(0);
-    expect(await store().transaction((tx) => pruneAnswers(tx, 101))).toBe(1);
-    expect(await recallAnswer(store().db, call)).toBe("none");
   });
 }

@@ -38,7 +38,7 @@ test("P1: a pattern agrees with the same pattern written as a regular expression
   );
 });
 
-test("P1: a pattern of many stars against a long text that does not fit is answered, not searched for ever", () => {
+test("P1: a pattern of many stars against a long text that does not fit is answered at once", () => {
   expect(matchesPattern("*a".repeat(2000), "a".repeat(1999))).toBe(false);
   expect(matchesPattern(`${"a*".repeat(2000)}b`, "a".repeat(50_000))).toBe(false);
 });

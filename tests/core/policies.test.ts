@@ -28,7 +28,7 @@ const fits = (given: SendRule, asked: { channel: string; chatTypes: readonly Cha
   (given.match.channel === undefined || given.match.channel === asked.channel) &&
   (given.match.chatType === undefined || asked.chatTypes.includes(given.match.chatType));
 
-test("SP2: a matching deny always wins, else a matching allow, else the default; in any order of rules", () => {
+test("SP2: a matching deny always wins, else a matching allow, else the default, in any order", () => {
   fc.assert(
     fc.property(policy, question, (given, asked) => {
       const matching = given.rules.filter((one) => fits(one, asked));

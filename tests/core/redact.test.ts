@@ -79,14 +79,10 @@ test.each([
 });
 
 test("RD2: ordinary prose passes unchanged, also where it speaks of secrets", () => {
-  const word = fc.constantFrom(
-    ..."the a password token secret key api credentials bearer authorization is was please send it to me my".split(
-      " ",
-    ),
-    ...'tomorrow research agent main session 2024 3.5 10:30 (maybe) "quoted" it\'s e.g. https://example.org/x'.split(
-      " ",
-    ),
-  );
+  const words =
+    "the a password token secret key api credentials bearer authorization is was please send it to me my " +
+    'tomorrow research agent main session 2024 3.5 10:30 (maybe) "quoted" it\'s e.g. https://example.org/x';
+  const word = fc.constantFrom(...words.split(" "));
   const mark = fc.constantFrom(" ", " ", " ", ", ", ". ", "; ", " – ", "\n", "? ", ": the ");
   fc.assert(
     fc.property(fc.array(fc.tuple(word, mark), { maxLength: 40 }), (pairs) => {
@@ -145,7 +141,7 @@ test("RD1: masking twice is masking once, for any mixture of keys and fragments 
       const once = redactSecrets(pieces.join(""));
       expect(redactSecrets(once)).toBe(once);
     }),
-    { numRuns: 3_000_000 },
+    { numRuns: 20_000 },
   );
 });
 

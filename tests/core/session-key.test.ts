@@ -26,7 +26,7 @@ const GLOBAL: KeyRules = { ...RULES, scope: "global" };
 const WHO = { agentId: "research" };
 const UUID = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
 
-/** Ids as hostile as the outside world may send them: separators, blanks, controls, lone surrogates, escapes. */
+/** Ids as hostile as the world may send them: separators, blanks, controls, lone surrogates, escapes. */
 const outsideId = fc
   .oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 20 }),
@@ -307,7 +307,7 @@ test("a group, room, thread or per-peer key names its place, ids as the channel 
   }
 });
 
-test("channel: groups have the recorded one, direct chats the last used, cron, hook and node `internal`", () => {
+test("channel: a group's is the recorded one, a direct chat's the last used, cron's `internal`", () => {
   const last = { channel: "signal", to: "x" };
   expect(channelOf(sessionRow("agent:a:telegram:group:1"))).toBe("telegram");
   expect(channelOf(sessionRow("agent:a:telegram:group:1", { groupChannel: "tg2", lastRoute: last }))).toBe(

@@ -87,100 +87,107 @@ function completionsWriter(request: ServedRequest, send: Send): Writer {
   };
 }
 
-function responsesWriter(request: ServedRequest, send: Send): Writer {
-  const ending = newEnding();
+type SendEvent = (type: string, more: object) => void;
+
+/** The output items of a Responses stream, each opened, filled and closed. */
+function responsesItems(event: SendEvent) {
   const items: object[] = [];
-  let sequence = 0;
-  const event = (type: string, more: object): void => {
-    send(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...more })}\n\n`);
-  };
-  const response = {
-    id: "resp_1",
-    object: "response",
-    created_at: 1,
-    model: request.model,
-    status: "in_progress",
-  };
-  event("response.created", { response: { ...response, output: [] } });
-  const item = (
+  const add = (
+    prefix: string,
     open: object,
     closed: object,
-    between: (at: { output_index: number; item_id: string }) => void,
-  ) => {
-    const at = { output_index: items.length, item_id: `item_${items.length}` };
-    event("response.output_item.added", {
-      output_index: at.output_index,
-      item: { ...open, id: idFor(open, at) },
-    });
-    between({ ...at, item_id: idFor(open, at) });
-    const done = { ...closed, id: idFor(open, at) };
-    items.push(done);
-    event("response.output_item.done", { output_index: at.output_index, item: done });
-  };
-  const idFor = (open: object, at: { item_id: string }): string =>
-    "type" in open && open.type === "function_call" ? `fc_${at.item_id}` : at.item_id;
-  const writeText = (text: string, chunks: number): void => {
-    const open = { type: "message", role: "assistant", status: "in_progress", content: [] };
-    const part = { type: "output_text", text, annotations: [] };
-    item(open, { ...open, status: "completed", content: [part] }, (at) => {
-      const empty = { type: "output_text", text: "", annotations: [] };
-      event("response.content_part.added", { ...at, content_index: 0, part: empty });
-      for (const delta of pieces(text, chunks)) {
-        event("response.output_text.delta", { ...at, content_index: 0, delta });
-      }
-      event("response.output_text.done", { ...at, content_index: 0, text });
-    });
-  };
-  const writeThinking = (text: string): void => {
-    const open = { type: "reasoning", summary: [] };
-    item(
-      open,
-      { ...open, summary: [{ type: "summary_text", text }], encrypted_content: "c2VjcmV0" },
-      (at) => {
-        event("response.reasoning_summary_text.delta", { ...at, summary_index: 0, delta: text });
-      },
-    );
-  };
-  const writeCall = (step: Extract<SpokenStep, { step: "call" }>): void => {
-    const call_id = step.id ?? `call_${request.messages.length}_${ending.calls}`;
-    ending.calls += 1;
-    const open = { type: "function_call", call_id, name: step.name, arguments: "", status: "in_progress" };
-    item(open, { ...open, arguments: step.json, status: "completed" }, (at) => {
-      for (const delta of pieces(step.json, 2))
-        event("response.function_call_arguments.delta", { ...at, delta });
-      event("response.function_call_arguments.done", { ...at, arguments: step.json });
-    });
+    fill: (at: { output_index: number; item_id: string }) => void,
+  ): void => {
+    const output_index = items.length;
+    const item_id = `${prefix}_${output_index}`;
+    event("response.output_item.added", { output_index, item: { ...open, id: item_id } });
+    fill({ output_index, item_id });
+    const item = { ...open, ...closed, id: item_id };
+    items.push(item);
+    event("response.output_item.done", { output_index, item });
   };
   return {
+    items,
+    text: (text: string, chunks: number): void => {
+      const open = { type: "message", role: "assistant", status: "in_progress", content: [] };
+      const part = { type: "output_text", text, annotations: [] };
+      add("msg", open, { status: "completed", content: [part] }, (at) => {
+        event("response.content_part.added", { ...at, content_index: 0, part: { ...part, text: "" } });
+        for (const delta of pieces(text, chunks)) {
+          event("response.output_text.delta", { ...at, content_index: 0, delta });
+        }
+        event("response.output_text.done", { ...at, content_index: 0, text });
+      });
+    },
+    thinking: (text: string): void => {
+      const closed = { summary: [{ type: "summary_text", text }], encrypted_content: "c2VjcmV0" };
+      add("rs", { type: "reasoning", summary: [] }, closed, (at) => {
+        event("response.reasoning_summary_text.delta", { ...at, summary_index: 0, delta: text });
+      });
+    },
+    call: (call_id: string, name: string, json: string): void => {
+      const open = { type: "function_call", call_id, name, arguments: "", status: "in_progress" };
+      add("fc", open, { arguments: json, status: "completed" }, (at) => {
+        for (const delta of pieces(json, 2))
+          event("response.function_call_arguments.delta", { ...at, delta });
+        event("response.function_call_arguments.done", { ...at, arguments: json });
+      });
+    },
+  };
+}
+
+function responsesWriter(request: ServedRequest, send: Send): Writer {
+  const ending = newEnding();
+  let sequence = 0;
+  const event: SendEvent = (type, more) => {
+    send(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...more })}\n\n`);
+  };
+  const base = { id: "resp_1", object: "response", created_at: 1, model: request.model };
+  event("response.created", { response: { ...base, status: "in_progress", output: [] } });
+  const output = responsesItems(event);
+  return {
     write: (step) => {
-      if (step.step === "text") writeText(step.text, step.chunks);
-      if (step.step === "thinking") writeThinking(step.text);
-      if (step.step === "call") writeCall(step);
+      if (step.step === "text") output.text(step.text, step.chunks);
+      if (step.step === "thinking") output.thinking(step.text);
       if (step.step === "usage") ending.usage = step.usage;
       if (step.step === "stop") ending.stop = step.reason;
+      if (step.step === "call") {
+        const id = step.id ?? `call_${request.messages.length}_${ending.calls}`;
+        ending.calls += 1;
+        output.call(id, step.name, step.json);
+      }
     },
     end: () => {
-      const { input, output, cacheRead, cacheWrite } = ending.usage;
-      const input_tokens = input + cacheRead + cacheWrite;
-      const usage = {
-        input_tokens,
-        input_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
-        output_tokens: output,
-        output_tokens_details: { reasoning_tokens: 0 },
-        total_tokens: input_tokens + output,
-      };
       const reason = stopOf(ending);
       const incomplete = { length: "max_output_tokens", filtered: "content_filter", strange: "moonshine" };
-      const whole = { ...response, output: items, usage };
+      const whole = { ...base, output: output.items, usage: responsesUsage(ending.usage) };
       if (reason === "stop" || reason === "toolUse") {
         event("response.completed", { response: { ...whole, status: "completed" } });
       } else {
-        const details = { reason: incomplete[reason] };
-        event("response.incomplete", {
-          response: { ...whole, status: "incomplete", incomplete_details: details },
-        });
+        const why = { incomplete_details: { reason: incomplete[reason] } };
+        event("response.incomplete", { response: { ...whole, status: "incomplete", ...why } });
       }
     },
+  };
+}
+
+function responsesUsage({ input, output, cacheRead, cacheWrite }: ServedUsage): object {
+  const input_tokens = input + cacheRead + cacheWrite;
+  return {
+    input_tokens,
+    input_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input_tokens + output,
+  };
+}
+
+function anthropicUsage(usage: ServedUsage, output_tokens: number): object {
+  return {
+    input_tokens: usage.input,
+    output_tokens,
+    cache_read_input_tokens: usage.cacheRead,
+    cache_creation_input_tokens: usage.cacheWrite,
   };
 }
 
@@ -194,14 +201,8 @@ function anthropicWriter(request: ServedRequest, send: Send): Writer {
   const start = (): void => {
     if (started) return;
     started = true;
-    const { input, cacheRead, cacheWrite } = ending.usage;
     const message = { id: "msg_1", type: "message", role: "assistant", model: request.model, content: [] };
-    const usage = {
-      input_tokens: input,
-      output_tokens: 1,
-      cache_read_input_tokens: cacheRead,
-      cache_creation_input_tokens: cacheWrite,
-    };
+    const usage = anthropicUsage(ending.usage, 1);
     event("message_start", { message: { ...message, stop_reason: null, stop_sequence: null, usage } });
     event("ping", {});
   };
@@ -244,13 +245,7 @@ function anthropicWriter(request: ServedRequest, send: Send): Writer {
     },
     end: () => {
       start();
-      const { input, output, cacheRead, cacheWrite } = ending.usage;
-      const usage = {
-        input_tokens: input,
-        output_tokens: output,
-        cache_read_input_tokens: cacheRead,
-        cache_creation_input_tokens: cacheWrite,
-      };
+      const usage = anthropicUsage(ending.usage, ending.usage.output);
       event("message_delta", { delta: { stop_reason: reasons[stopOf(ending)], stop_sequence: null }, usage });
       event("message_stop", {});
     },

@@ -13,8 +13,6 @@ import { normalise, type ServedRequest } from "./model-server-requests.ts";
 import type { HttpError, Step } from "./model-server-steps.ts";
 import { WRITERS } from "./model-server-writers.ts";
 
-export type { ServedRequest } from "./model-server-requests.ts";
-
 /** A text is short for `[text(...)]`. */
 export type Answer = string | readonly Step[] | HttpError;
 export type Script = (request: ServedRequest, index: number) => Answer | Promise<Answer>;

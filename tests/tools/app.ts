@@ -5,8 +5,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
 import type { Session } from "../../src/core/session.ts";
-import { kindOf } from "../../src/core/session-key.ts";
+import { agentIdInKey, kindOf } from "../../src/core/session-key.ts";
 import { type AgentSettings, agentOf, type Settings } from "../../src/core/settings.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
 import { Engine } from "../../src/engine/engine.ts";
@@ -15,11 +16,12 @@ import { keyRulesOf, sessionViewer } from "../../src/flows/access.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/reply-back.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { callTool } from "../../src/tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
-import { realWorld } from "../../src/world.ts";
+import { realWorld, type World } from "../../src/world.ts";
 
 export function agentSettings(id: string, more: Partial<AgentSettings> = {}): AgentSettings {
   return {
@@ -115,6 +117,8 @@ export interface App {
   readonly settings: Settings;
   /** From now on runs go on until they are aborted. */
   hold(): void;
+  /** A run that executes until it is aborted. */
+  held(key: string): Promise<Run>;
   /** Adds a session, which must not exist yet. */
   add(key: string, more?: Partial<Session>): Promise<Session>;
   session(key: string): Promise<Session>;
@@ -134,23 +138,71 @@ export function message(text: string, by: "user" | "assistant" = "user", id = `m
   return { id, role: "user", content: [{ type: "text", text }], timestamp };
 }
 
+/** A session's row with nothing in it but what `more` says. */
+function rowOf(settings: Settings, world: World, key: string, more: Partial<Session>): Session {
+  const at = world.clock.now();
+  return {
+    key,
+    sessionId: world.ids.uuid(),
+    agentId: agentIdInKey(key) ?? "main",
+    kind: kindOf(key, keyRulesOf(settings)),
+    createdAt: at,
+    updatedAt: at,
+    spawnDepth: 0,
+    external: false,
+    systemSent: false,
+    abortedLastRun: false,
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    contextTokens: 0,
+    ...more,
+  };
+}
+
+function contextOf(engine: Engine, settings: Settings, caller: Session, viewer: Viewer): ToolContext {
+  return {
+    settings,
+    db: engine.store.db,
+    engine,
+    viewer,
+    session: caller,
+    agent: agentOf(settings, caller),
+    signal: new AbortController().signal,
+  };
+}
+
+/** Accepts a run and waits until it executes. */
+async function startRun(engine: Engine, sessionKey: string): Promise<Run> {
+  const started = Promise.withResolvers<void>();
+  const off = engine.bus.subscribe((event) => {
+    if (event.kind === "run_started" && event.sessionKey === sessionKey) started.resolve();
+  });
+  const accepted = await engine.accept({ sessionKey, input: { text: "held" } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  await started.promise;
+  off();
+  return accepted.value.run;
+}
+
+function openEngine(store: Store, world: World, settings: Settings, isHeld: () => boolean): Engine {
+  const { queueMax, agentToAgent } = settings.session;
+  return new Engine({
+    store,
+    world,
+    settings: { queueMax, maxConcurrent: settings.maxConcurrent, ...agentToAgent },
+    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => {} } }),
+    executor: echoExecutor(isHeld),
+  });
+}
+
 export async function openApp(choices: Choices = {}): Promise<App> {
   const dir = mkdtempSync(join(tmpdir(), "parley-tools-"));
   const settings = settingsWith(choices);
   const world = realWorld({ level: "silent" });
   const store = await openSqlite({ dir, durability: "normal", log: world.log });
-  let held = false;
-  const engine = new Engine({
-    store,
-    world,
-    settings: {
-      queueMax: settings.session.queueMax,
-      maxConcurrent: settings.maxConcurrent,
-      ...settings.session.agentToAgent,
-    },
-    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => {} } }),
-    executor: echoExecutor(() => held),
-  });
+  let isHeld = false;
+  const engine = openEngine(store, world, settings, () => isHeld);
   await ensureMainSessions({ engine, settings });
   await engine.start();
   const session = async (key: string): Promise<Session> => {
@@ -158,43 +210,20 @@ export async function openApp(choices: Choices = {}): Promise<App> {
     if (found === undefined) throw new Error(`no session ${key}`);
     return found;
   };
-  const context = (caller: Session, viewer = sessionViewer(caller)): ToolContext => ({
-    settings,
-    db: store.db,
-    engine,
-    viewer,
-    session: caller,
-    agent: agentOf(settings, caller),
-    signal: new AbortController().signal,
-  });
   return {
     engine,
     settings,
     session,
-    context,
+    context: (caller, viewer = sessionViewer(caller)) => contextOf(engine, settings, caller, viewer),
     hold: () => {
-      held = true;
+      isHeld = true;
+    },
+    held(key) {
+      isHeld = true;
+      return startRun(engine, key);
     },
     async add(key, more = {}) {
-      const agentId = /^agent:([^:]+):/.exec(key)?.[1] ?? "main";
-      const at = world.clock.now();
-      const row: Session = {
-        key,
-        sessionId: world.ids.uuid(),
-        agentId,
-        kind: kindOf(key, keyRulesOf(settings)),
-        createdAt: at,
-        updatedAt: at,
-        spawnDepth: 0,
-        external: false,
-        systemSent: false,
-        abortedLastRun: false,
-        inputTokens: 0,
-        outputTokens: 0,
-        totalTokens: 0,
-        contextTokens: 0,
-        ...more,
-      };
+      const row = rowOf(settings, world, key, more);
       await store.transaction((tx) => insertSession(tx, row));
       return row;
     },
@@ -203,7 +232,8 @@ export async function openApp(choices: Choices = {}): Promise<App> {
         for (const entry of messages) await appendEntry(tx, { sessionKey: key, sessionId, entry });
       }),
     async call(caller, name, args, viewer) {
-      const ctx = context(await session(caller), viewer);
+      const found = await session(caller);
+      const ctx = contextOf(engine, settings, found, viewer ?? sessionViewer(found));
       const callId = `call-${count++}`;
       return callTool(ctx, { callId, attempt: 1, name, arguments: args as Record<string, unknown> });
     },

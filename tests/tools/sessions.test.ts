@@ -1,7 +1,5 @@
-// What the session tools answer: every field, every default, every cap.
+// What the other session tools answer: every field, every default, every cap.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Session } from "../../src/core/session.ts";
@@ -13,8 +11,6 @@ import { type App, agentSettings, message, openApp } from "./app.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
-const GROUP = "agent:main:telegram:group:-5";
-const CHILD = "agent:writer:subagent:00000000-0000-4000-8000-000000000001";
 const LIST = "sessions_list";
 const HISTORY = "sessions_history";
 const SECRET = "sk-abcdefghijklmnopqrstuvwx1234";
@@ -30,241 +26,17 @@ async function other(choices: Parameters<typeof openApp>[0]): Promise<App> {
 
 beforeAll(async () => {
   app = await openApp();
-  await app.add(GROUP, {
-    updatedAt: 5_000,
-    label: `key ${SECRET}`,
-    displayName: "The team",
-    groupChannel: "telegram",
-    lastRoute: { channel: "telegram", to: "-5", accountId: "bot", threadId: "7" },
-    thinkingLevel: "high",
-    verboseLevel: "on",
-    sendPolicy: "deny",
-    model: "local/qwen3",
-    contextTokens: 12,
-    totalTokens: 34,
-    systemSent: true,
-    abortedLastRun: true,
-  });
-  await app.add(CHILD, { updatedAt: 4_000, spawnedBy: MAIN, spawnDepth: 1 });
-  await app.add("cron:nightly", { updatedAt: 3_000, agentId: "research" });
-  await app.add("agent:main:chat:archived", { updatedAt: 9_000, archivedAt: 1 });
-  await app.add("unknown", { updatedAt: 9_500 });
 });
 afterAll(async () => {
   for (const one of [app, ...open]) await one.close();
   open = [];
 });
 
-const rowsOf = (result: ToolResult): ToolResult[] => result.sessions as ToolResult[];
-const keysOf = (result: ToolResult): unknown[] => rowsOf(result).map((row) => row.key);
 const messagesOf = (result: ToolResult): Message[] => result.messages as Message[];
 const textsOf = (result: ToolResult): string[] =>
   messagesOf(result).map((one) =>
     one.content.map((block) => (block.type === "text" ? block.text : "")).join(),
   );
-
-async function rowOf(key: string): Promise<ToolResult> {
-  const row = rowsOf(await app.call(MAIN, LIST, {})).find((one) => one.key === key);
-  if (row === undefined) throw new Error(`no row ${key}`);
-  return row;
-}
-
-test("a row has exactly the fields that its session has, masked", async () => {
-  const { sessionId } = await app.session(GROUP);
-  expect(await rowOf(GROUP)).toEqual({
-    key: GROUP,
-    kind: "group",
-    channel: "telegram",
-    label: "key [redacted]",
-    displayName: "The team",
-    agentId: "main",
-    updatedAt: 5_000,
-    sessionId,
-    model: "local/qwen3",
-    contextTokens: 12,
-    totalTokens: 34,
-    thinkingLevel: "high",
-    verboseLevel: "on",
-    systemSent: true,
-    abortedLastRun: true,
-    sendPolicy: "deny",
-    lastChannel: "telegram",
-    lastTo: "-5",
-    lastAccountId: "bot",
-    deliveryContext: { channel: "telegram", to: "-5", accountId: "bot", threadId: "7" },
-    state: "idle",
-    queuedRuns: 0,
-  });
-});
-
-test("optional fields of a fresh session are absent, and the model is its agent's", async () => {
-  const { sessionId, updatedAt } = await app.session(RESEARCH);
-  expect(await rowOf(RESEARCH)).toEqual({
-    key: RESEARCH,
-    kind: "main",
-    channel: "unknown",
-    agentId: "research",
-    updatedAt,
-    sessionId,
-    model: "offline/rehearsal",
-    contextTokens: 0,
-    totalTokens: 0,
-    systemSent: false,
-    abortedLastRun: false,
-    state: "idle",
-    queuedRuns: 0,
-  });
-});
-
-test("one's own main session is shown as `main`, also as a spawner; another's in full", async () => {
-  expect(await rowOf("main")).toMatchObject({ kind: "main", agentId: "main" });
-  expect(await rowOf(CHILD)).toMatchObject({ spawnedBy: "main", channel: "unknown", kind: "other" });
-  const seen = keysOf(await app.call(RESEARCH, LIST, {}));
-  expect(seen).toEqual(expect.arrayContaining(["main", MAIN]));
-  expect(seen).not.toContain(RESEARCH);
-});
-
-test("the newest come first; archived sessions and reserved names are left out", async () => {
-  const result = await app.call(MAIN, LIST, {});
-  const times = rowsOf(result).map((row) => row.updatedAt as number);
-  expect(times).toEqual([...times].sort((a, b) => b - a));
-  expect(keysOf(result)).not.toContain("agent:main:chat:archived");
-  expect(keysOf(result)).not.toContain("unknown");
-  expect(result).toMatchObject({ count: times.length, visibility: "all" });
-});
-
-test("transcriptPath is given once the file exists", async () => {
-  const { sessionId } = await app.session(RESEARCH);
-  const path = app.engine.store.transcriptPath(sessionId) ?? "";
-  expect((await rowOf(RESEARCH)).transcriptPath).toBeUndefined();
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, "{}\n");
-  expect(existsSync((await rowOf(RESEARCH)).transcriptPath as string)).toBe(true);
-  await rm(path);
-});
-
-test("filters: kinds, agentId, search, activeMinutes", async () => {
-  const list = async (args: object) => keysOf(await app.call(MAIN, LIST, args));
-  expect(await list({ kinds: ["group"] })).toEqual([GROUP]);
-  expect(await list({ kinds: ["cron", "other", "cron"] })).toEqual([CHILD, "cron:nightly"]);
-  expect(await list({ agentId: "Writer" })).toEqual(["agent:writer:main", CHILD]);
-  expect(await list({ agentId: "nobody" })).toEqual([]);
-  expect(await list({ search: "the TEAM" })).toEqual([GROUP]);
-  expect(await list({ search: "nightly" })).toEqual(["cron:nightly"]);
-  expect(await list({ search: "%" })).toEqual([]);
-  expect(await list({ activeMinutes: 5 })).toHaveLength(3);
-  expect(await list({ activeMinutes: 5 })).not.toContain(GROUP);
-});
-
-test("a cursor goes on where the page ended; each session comes once", async () => {
-  const all = keysOf(await app.call(MAIN, LIST, {}));
-  const seen: unknown[] = [];
-  let cursor: unknown;
-  for (let page = 0; page < 20; page++) {
-    const result = await app.call(MAIN, LIST, { limit: 2, ...(cursor === undefined ? {} : { cursor }) });
-    seen.push(...keysOf(result));
-    cursor = result.nextCursor;
-    if (cursor === undefined) break;
-  }
-  expect(seen).toEqual(all);
-});
-
-test("at most 200 rows, 50 by default", async () => {
-  const many = await other({});
-  for (let index = 0; index < 210; index++) await many.add(`agent:main:chat:c${index}`);
-  expect(await many.call(MAIN, LIST, {})).toMatchObject({ count: 50, nextCursor: expect.any(String) });
-  expect(await many.call(MAIN, LIST, { limit: 5_000 })).toMatchObject({ count: 200 });
-});
-
-test("a row tells what its session is doing", async () => {
-  const busy = await other({});
-  busy.hold();
-  for (const text of ["one", "two", "three"]) {
-    await busy.engine.accept({ sessionKey: RESEARCH, input: { text } });
-  }
-  await started(busy, RESEARCH);
-  const result = await busy.call(MAIN, LIST, { agentId: "research" });
-  expect(rowsOf(result)[0]).toMatchObject({ state: "running", queuedRuns: 2 });
-  const status = await busy.call(MAIN, "session_status", { sessionKey: RESEARCH });
-  expect(status).toMatchObject({ state: "running", queuedRuns: 2 });
-  expect(status.runs).toHaveLength(3);
-});
-
-test("I9: the tree's rows are all that a tree viewer lists, at any depth", async () => {
-  const tree = await other({ tools: { visibility: "tree" } });
-  let parent = MAIN;
-  const keys = ["main"];
-  for (const depth of [1, 2, 3, 4]) {
-    const key = `agent:writer:subagent:s${depth}`;
-    await tree.add(key, { spawnedBy: parent, spawnDepth: depth });
-    parent = key;
-    keys.push(key);
-  }
-  await tree.add("agent:main:subagent:stranger", { spawnedBy: RESEARCH, spawnDepth: 1 });
-  const result = await tree.call(MAIN, LIST, {});
-  expect(keysOf(result).sort()).toEqual(keys.sort());
-  expect(result.visibility).toBe("tree");
-});
-
-test("a token's patterns bound what an operator lists as a session", async () => {
-  const as = { key: MAIN, agentId: "main", sandboxed: false };
-  const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
-  expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
-});
-
-test("under scope global the one session is listed as `main`, never by its name", async () => {
-  const global = await other({ session: { scope: "global" } });
-  await global.add("agent:research:chat:1");
-  const result = await global.call("agent:research:chat:1", LIST, {});
-  expect(keysOf(result)).toContain("main");
-  expect(JSON.stringify(result)).not.toContain('"global"');
-});
-
-test("messageLimit adds the last messages without tool results, masked, newest sessions first within the cap", async () => {
-  const small = await other({ tools: { history: { maxTextChars: 100, maxBytes: 1_000 } } });
-  const older = await small.add("agent:main:chat:older", { updatedAt: 1 });
-  const newer = await small.add("agent:main:chat:newer", { updatedAt: 2 });
-  const call: Message = {
-    id: "t1",
-    role: "toolResult",
-    toolCallId: "c",
-    toolName: "x",
-    isError: false,
-    timestamp: 1,
-    content: [{ type: "text", text: "tool text" }],
-  };
-  for (const session of [older, newer]) {
-    const ids = [`a-${session.key}`, `b-${session.key}`];
-    await small.say(session, message("first", "user", ids[0]), { ...call, id: `t-${session.key}` });
-    await small.say(session, message(`token ${SECRET} ${"y".repeat(300)}`, "user", ids[1]));
-  }
-  const result = await small.call(MAIN, LIST, { messageLimit: 2, kinds: ["other"] });
-  const [first] = rowsOf(result);
-  expect(first?.key).toBe(newer.key);
-  expect(textsOf(first as ToolResult)).toEqual(["first", expect.stringContaining("token [redacted]")]);
-  expect(JSON.stringify(result)).not.toContain("tool text");
-  expect(rowsOf(result).reduce((sum, row) => sum + JSON.stringify(row.messages).length, 0)).toBeLessThan(
-    1_100,
-  );
-  expect(result.messagesTruncated).toBe(true);
-  expect(await small.call(MAIN, LIST, {})).not.toHaveProperty("messagesTruncated");
-});
-
-async function started(on: App, key: string): Promise<void> {
-  if ((await on.engine.load()).running > 0) return;
-  await new Promise<void>((resolve) => {
-    const off = on.engine.bus.subscribe((event) => {
-      if (event.kind !== "run_started" || event.sessionKey !== key) return;
-      off();
-      resolve();
-    });
-  });
-}
-
-async function rm(path: string): Promise<void> {
-  const { rm: remove } = await import("node:fs/promises");
-  await remove(path);
-}
 
 async function conversation(on: App, size: number): Promise<Session> {
   const session = await on.add(`agent:main:chat:history-${size}`);

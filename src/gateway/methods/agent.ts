@@ -1,14 +1,14 @@
 // Owns the methods of programs: run an agent and hear how it ended, wait for a run, send a text to a person.
 // AG1: what a run is told to have ended as comes from its row, never from its text (I12).
 
+import { WEBCHAT } from "../../channels/webchat.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { isEnded, type Run } from "../../core/run.ts";
 import { redactSecrets } from "../../core/redact.ts";
+import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
 import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
 import { findAgent } from "../../core/settings.ts";
 import { isSilent } from "../../core/turn-rules.ts";
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { keyRulesOf, resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { sendText } from "../../flows/outbox.ts";
@@ -36,7 +36,10 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   const { settings } = ctx.deps;
   if (!isAgentId(id) || findAgent(settings, id) === undefined) {
     const ids = settings.agents.map((agent) => agent.id).join(", ");
-    return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
+    return fail(
+      "agent_not_found",
+      `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`,
+    );
   }
   return resolve({ sessionKey: mainKeyOf(id, keyRulesOf(settings)) });
 }
@@ -120,7 +123,12 @@ async function followRun(ctx: CallContext, answer: unknown): Promise<Result<unkn
   return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
 }
 
-const END_CODES = { ok: undefined, error: "run_failed", timeout: "run_timeout", aborted: "run_aborted" } as const;
+const END_CODES = {
+  ok: undefined,
+  error: "run_failed",
+  timeout: "run_timeout",
+  aborted: "run_aborted",
+} as const;
 
 function waitAnswer(run: Run): Record<string, unknown> {
   const { runId, state, startedAt, endedAt } = run;
@@ -128,7 +136,12 @@ function waitAnswer(run: Run): Record<string, unknown> {
   if (!isEnded(state)) return { ...base, status: "timeout" };
   if (state === "ok") return { ...base, status: "ok" };
   const error = redactSecrets(run.error ?? `the run ended: ${state}`);
-  return { ...base, status: "error", error, code: state === "error" ? (run.code ?? END_CODES.error) : END_CODES[state] };
+  return {
+    ...base,
+    status: "error",
+    error,
+    code: state === "error" ? (run.code ?? END_CODES.error) : END_CODES[state],
+  };
 }
 
 async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<unknown>> {
@@ -152,7 +165,12 @@ async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? to });
   if (!found.ok) return found;
   const session = found.value;
-  const answer = (id: string) => ({ messageId: id, channel: WEBCHAT, status: "queued", sessionKey: session.key });
+  const answer = (id: string) => ({
+    messageId: id,
+    channel: WEBCHAT,
+    status: "queued",
+    sessionKey: session.key,
+  });
   const route: Route = {
     channel: WEBCHAT,
     to: session.key,

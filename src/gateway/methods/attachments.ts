@@ -18,7 +18,10 @@ function image(attachment: Readonly<Record<string, unknown>>, where: string): Re
   const type = prefix?.[1] ?? mimeType;
   if (typeof type !== "string" || !IMAGE_TYPES.includes(type)) {
     const shown = JSON.stringify(type ?? null).slice(0, 60);
-    return fail("invalid_argument", `${where}.mimeType must be one of ${IMAGE_TYPES.join(", ")}, got ${shown}`);
+    return fail(
+      "invalid_argument",
+      `${where}.mimeType must be one of ${IMAGE_TYPES.join(", ")}, got ${shown}`,
+    );
   }
   const text = given.slice(prefix?.[0].length ?? 0);
   if (text.length % 4 !== 0 || !BASE64.test(text)) {

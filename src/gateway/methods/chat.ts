@@ -1,10 +1,10 @@
 // Owns the methods of a chat window: history, a message, a stop, an operator's note.
 
+import { WEBCHAT } from "../../channels/webchat.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import { redactMessage } from "../../core/redact.ts";
 import { defaultAgent, findAgent, THINKING_LEVELS } from "../../core/settings.ts";
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
@@ -104,7 +104,9 @@ async function inject(ctx: CallContext, params: ParamsOf<"chat.inject">): Promis
     ...(label === undefined ? {} : { label }),
     ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey }),
   });
-  return injected.ok ? ok({ ok: true, runId: injected.value.run.runId, sessionKey: found.value.key }) : injected;
+  return injected.ok
+    ? ok({ ok: true, runId: injected.value.run.runId, sessionKey: found.value.key })
+    : injected;
 }
 
 export const chatMethods: Methods<"chat.history" | "chat.send" | "chat.abort" | "chat.inject"> = {

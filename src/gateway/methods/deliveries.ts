@@ -23,7 +23,11 @@ const PAGES_MAX = 10;
 
 function row(delivery: Delivery) {
   const { seq: _, text, error, ...rest } = delivery;
-  return { ...rest, text: redactSecrets(text), ...(error === undefined ? {} : { error: redactSecrets(error) }) };
+  return {
+    ...rest,
+    text: redactSecrets(text),
+    ...(error === undefined ? {} : { error: redactSecrets(error) }),
+  };
 }
 
 async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Promise<Result<unknown>> {
@@ -67,7 +71,10 @@ async function settle(
     }
     if (!(await work(unit))) {
       const state = before.dismissedAt === undefined ? before.state : "dismissed";
-      return fail("delivery_state", `only a failed delivery can be retried or dismissed; this one is ${state}`);
+      return fail(
+        "delivery_state",
+        `only a failed delivery can be retried or dismissed; this one is ${state}`,
+      );
     }
     const after = await getDelivery(unit.tx, id);
     const answer = { ok: true, delivery: row(after ?? before) };

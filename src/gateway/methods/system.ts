@@ -1,13 +1,13 @@
 // Owns what a client asks about the gateway itself: health, status, agents, models.
 // SY1: counts of work are told only to callers whose token covers every session (I9).
 
+import { WEBCHAT } from "../../channels/webchat.ts";
 import { ok } from "../../core/errors.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { hasScope } from "../../core/visibility.ts";
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
-import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
 import type { Caller } from "../auth.ts";
+import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
 import { PROTOCOL_VERSIONS } from "../protocol.ts";
 
 /** Whether the store answers. */
@@ -27,10 +27,7 @@ export function seesEverything(caller: Caller): boolean {
 }
 
 async function workOf(deps: GatewayDeps) {
-  const [lanes, deliveries] = await Promise.all([
-    deps.engine.load(),
-    countDeliveries(deps.engine.store.db),
-  ]);
+  const [lanes, deliveries] = await Promise.all([deps.engine.load(), countDeliveries(deps.engine.store.db)]);
   return { lanes, deliveries };
 }
 

@@ -52,9 +52,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
       const tools = all
         .filter((tool) => tool.allowed)
         .map(({ name, description, parameters }) => ({ name, description, parameters }));
-      const withheld = all
-        .filter((tool) => !tool.allowed)
-        .map(({ name, reason }) => ({ name, reason }));
+      const withheld = all.filter((tool) => !tool.allowed).map(({ name, reason }) => ({ name, reason }));
       return ok({ sessionKey: found.value.session.key, tools, withheld });
     },
   },

@@ -1,0 +1,68 @@
+#!/usr/bin/env node
+// Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on can read,
+// because its first task is to find out whether this one is new enough.
+// L1: on an older Node it starts the one that `npm ci` put into node_modules, and is then invisible: same streams,
+//     same signals, same exit code; and when it is killed, so is what it started.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import nodeModule from "node:module";
+import { constants } from "node:os";
+import { fileURLToPath } from "node:url";
+
+const NODE_MAJOR_MIN = 24;
+const LAUNCHED = "PARLEY_LAUNCHED";
+const pathOf = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+
+if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) await run();
+else startNewerNode();
+
+async function run() {
+  if (process.env[LAUNCHED] !== undefined) dieWithLauncher();
+  // Whoever reads our output may leave early, like head does.
+  process.stdout.once("error", (error) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit();
+  });
+  // Compiled code is kept between starts, so the next one takes a third of the time.
+  nodeModule.enableCompileCache?.();
+  const isCheckout = existsSync(pathOf("../src/main.ts"));
+  const { main } = isCheckout ? await import("../src/main.ts") : await import("../dist/main.js");
+  process.exitCode = await main(process.argv.slice(2));
+}
+
+/** A launcher that was killed could not pass the signal on; its end of the channel closes all the same. */
+function dieWithLauncher() {
+  delete process.env[LAUNCHED];
+  process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
+  process.channel?.unref();
+}
+
+function startNewerNode() {
+  const node = pathOf("../node_modules/node/bin/node");
+  if (!existsSync(node)) {
+    refuse(`this is Node ${process.versions.node}.`);
+    return;
+  }
+  const args = [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)];
+  const env = { ...process.env, [LAUNCHED]: "1" };
+  const child = spawn(node, args, { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    // A terminal sends its own signals to both of us; passing them on would double them.
+    const fromTerminal = onTerminal && signal === "SIGINT";
+    process.on(signal, () => fromTerminal || child.kill(signal));
+  }
+  child.once("error", (error) => refuse(`${node} could not be started: ${error.message}.`));
+  child.once("exit", (code, signal) => {
+    process.exitCode = signal === null ? code : 128 + constants.signals[signal];
+  });
+}
+
+function refuse(what) {
+  process.stderr.write(
+    `Parley needs Node ${NODE_MAJOR_MIN} or newer; ${what}\n` +
+      "Install one from https://nodejs.org, or in a checkout run: npm ci\n",
+  );
+  process.exitCode = 1;
+}

@@ -1,0 +1,78 @@
+// Owns reading on in a transcript from where one has read to.
+// CU1: every message after the last one read is handed out once, in order; where too many were missed, that is said.
+
+import type { Message } from "../../core/message.ts";
+import type { Link, Reply } from "../link.ts";
+
+const PAGE_MESSAGES = 200;
+/** More messages than these at once are not caught up with. */
+const PAGES_MAX = 5;
+
+interface HistoryPage {
+  readonly sessionId: string;
+  readonly messages: readonly Message[];
+  readonly nextBefore?: string;
+}
+
+export interface CaughtUp {
+  /** Oldest first. */
+  readonly messages: readonly Message[];
+  /** The transcript is another one than before: the session was reset. */
+  readonly begunAnew: boolean;
+  /** There are messages in between that were not read. */
+  readonly gap: boolean;
+}
+
+export class Reader {
+  readonly #link: Link;
+  readonly #sessionKey: string;
+  #sessionId: string | undefined;
+  #lastId: string | undefined;
+
+  constructor(link: Link, sessionKey: string) {
+    this.#link = link;
+    this.#sessionKey = sessionKey;
+  }
+
+  /** The newest `limit` messages; what comes after them is what `readOn` gives. */
+  async begin(limit: number): Promise<Reply<readonly Message[]>> {
+    const page = await this.#page(limit, undefined);
+    if (!page.ok) return page;
+    this.#noteRead(page.value);
+    return { ok: true, value: limit === 0 ? [] : page.value.messages };
+  }
+
+  async readOn(): Promise<Reply<CaughtUp>> {
+    const fresh: Message[] = [];
+    let newest: HistoryPage | undefined;
+    let before: string | undefined;
+    let gap = true;
+    for (let pages = 0; pages < PAGES_MAX && gap; pages++) {
+      const page = await this.#page(PAGE_MESSAGES, before);
+      if (!page.ok) return page;
+      newest ??= page.value;
+      const { messages, nextBefore, sessionId } = page.value;
+      const knownAt = sessionId === this.#sessionId ? messages.findIndex((message) => message.id === this.#lastId) : -1;
+      fresh.unshift(...messages.slice(knownAt + 1));
+      gap = knownAt < 0 && nextBefore !== undefined;
+      before = nextBefore;
+    }
+    const begunAnew = newest !== undefined && newest.sessionId !== this.#sessionId;
+    if (newest !== undefined) this.#noteRead(newest);
+    return { ok: true, value: { messages: fresh, begunAnew, gap } };
+  }
+
+  #noteRead(newest: HistoryPage): void {
+    const last = newest.messages.at(-1)?.id;
+    if (last !== undefined || newest.sessionId !== this.#sessionId) this.#lastId = last;
+    this.#sessionId = newest.sessionId;
+  }
+
+  #page(limit: number, before: string | undefined): Promise<Reply<HistoryPage>> {
+    return this.#link.call<HistoryPage>("chat.history", {
+      sessionKey: this.#sessionKey,
+      limit: Math.max(1, limit),
+      ...(before === undefined ? {} : { before }),
+    });
+  }
+}

@@ -1,0 +1,232 @@
+// Owns what the chat shows and in which order: the transcript is the truth, live events only bring it forward.
+// CV1: what was shown live is recognised when it is met in the transcript, and not shown again; what was missed while the
+//      connection was down is shown then. So nothing is lost and nothing comes twice.
+// CV2: text that grows is only ever added to; where it begins anew (a resumed run), that is said.
+
+import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
+import { HEADING, isSilent } from "../../core/turn-rules.ts";
+import type { ChatEvent, FlowData, ToolData } from "../../gateway/protocol.ts";
+import type { Cli } from "../cli.ts";
+import { callLine, incomingLine, messageLines, resultLine, sourceOf } from "../message-lines.ts";
+import { growingText, safeLine, safeText } from "../safe-text.ts";
+
+/** What the terminal has to do: a line of its own, or text added to the line that grows. */
+export type Op =
+  | { readonly op: "line"; readonly text: string }
+  | { readonly op: "grow"; readonly text: string }
+  | { readonly op: "end" };
+
+/** Texts that were shown and not yet met in the transcript. More than this are never under way. */
+const REMEMBERED_MAX = 500;
+
+/** The same words, however they were wrapped or escaped. */
+function gist(text: string): string {
+  return safeText(text).replaceAll(/\s+/g, " ").trim();
+}
+
+/** Takes one occurrence out; false if there was none. */
+function take(texts: string[], text: string): boolean {
+  const at = texts.indexOf(gist(text));
+  if (at >= 0) texts.splice(at, 1);
+  return at >= 0;
+}
+
+function remember(texts: string[], text: string): void {
+  texts.push(gist(text));
+  if (texts.length > REMEMBERED_MAX) texts.shift();
+}
+
+export class ChatView {
+  readonly #paint: Pick<Cli, "style">;
+  readonly #sessionKey: string;
+  readonly #typed: string[] = [];
+  readonly #said: string[] = [];
+  readonly #received: string[] = [];
+  readonly #calls = new Set<string>();
+  readonly #results = new Set<string>();
+  /** Messages of others by the run that answers them: shown when that begins. */
+  readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
+  /** The message that is being written: as much of it as stands on the terminal. */
+  #open: { readonly runId: string; text: string } | undefined;
+  #lastSettled = "";
+
+  constructor(sessionKey: string, paint: Pick<Cli, "style">) {
+    this.#sessionKey = sessionKey;
+    this.#paint = paint;
+  }
+
+  /** The person at this terminal wrote something: it stands there already. */
+  typed(text: string): void {
+    remember(this.#typed, text);
+  }
+
+  chat(event: ChatEvent): Op[] {
+    const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
+    if (event.state === "delta") return this.#grow(event.runId, text);
+    const ops = this.#open?.runId === event.runId ? this.#finish(text) : [];
+    if (event.state === "aborted") return [...ops, this.#dim("  (stopped)")];
+    if (event.state === "error") {
+      const why = event.errorMessage ?? event.code ?? "it did not say why";
+      return [...ops, { op: "line", text: this.#paint.style("red", `  ✗ the run failed: ${safeText(why)}`) }];
+    }
+    return ops;
+  }
+
+  tool(data: ToolData): Op[] {
+    const ops = this.#settleOpen();
+    // A call's id is <run>:<message>:<index>; the message's id is what the transcript has too.
+    const call = data.toolCallId.split(":").slice(-2).join(":");
+    if (data.phase === "start") {
+      if (this.#calls.has(call)) return ops;
+      this.#calls.add(call);
+      return [...ops, { op: "line", text: callLine(this.#paint, data.name, data.args) }];
+    }
+    if (this.#results.has(call)) return ops;
+    this.#results.add(call);
+    return [...ops, { op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
+  }
+
+  /** A run of this session begins: what it answers is shown now, and not while another one is still being shown. */
+  started(runId: string): Op[] {
+    const message = this.#arriving.get(runId);
+    if (message === undefined) return [];
+    this.#arriving.delete(runId);
+    remember(this.#received, message.text);
+    return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
+  }
+
+  /** A step of a conversation between this session and another one; `runId` is the run that takes it. */
+  flow(runId: string, data: FlowData): Op[] {
+    const { step, from, to, turn, turnsMax, text, reason } = data;
+    const mine = from === this.#sessionKey;
+    const other = safeLine(mine ? to : from);
+    switch (step) {
+      case "round1":
+        if (!mine) this.#arrives(runId, other, text);
+        return [];
+      case "reply": {
+        const place = `reply turn ${turn - 1} of ${turnsMax}`;
+        if (!mine) {
+          this.#arrives(runId, `${other} (${place})`, text);
+          return [];
+        }
+        // Said already: the other's turn begins with what this session has just answered.
+        if (gist(text) === gist(this.#lastSettled) || this.#said.includes(gist(text))) return [];
+        remember(this.#said, text);
+        return [...this.#settleOpen(), { op: "line", text: `${this.#paint.style("blue", `  » ${other} (${place}):`)} ${safeText(text)}` }];
+      }
+      case "announce":
+        // The turn's input in the transcript is the runtime's own sentence.
+        if (!mine) remember(this.#received, `${HEADING.announce}.`);
+        return [this.#dim(mine ? `  ↔ ${other} now tells its own people` : `  ↔ the conversation with ${other} is over; announcing`)];
+      case "ended":
+        return [this.#dim(`  ↔ conversation with ${other} ended${reason === undefined ? "" : ` (${safeLine(reason)})`}`)];
+    }
+  }
+
+  /** Messages of the transcript that have not been settled yet, oldest first. */
+  settle(messages: readonly Message[]): Op[] {
+    const calls = new Map<string, string>();
+    return messages.flatMap((message) => this.#settleOne(message, calls));
+  }
+
+  #settleOne(message: Message, calls: Map<string, string>): Op[] {
+    switch (message.role) {
+      case "user": {
+        const text = textOf(message);
+        if (message.provenance === undefined) return take(this.#typed, text) ? [] : this.#lines(message);
+        if (take(this.#received, text)) return [];
+        return [this.#incoming(sourceOf(message.provenance), text)];
+      }
+      case "assistant": {
+        const before = this.#settleText(message);
+        const fresh = toolCallsOf(message).flatMap((call, index): Op[] => {
+          const id = `${message.id}:${index}`;
+          calls.set(call.id, id);
+          if (this.#calls.has(id)) return [];
+          this.#calls.add(id);
+          return [{ op: "line", text: callLine(this.#paint, call.name, call.arguments) }];
+        });
+        return [...before, ...fresh];
+      }
+      case "toolResult": {
+        const id = calls.get(message.toolCallId);
+        if (id === undefined || this.#results.has(id)) return id === undefined ? this.#lines(message) : [];
+        this.#results.add(id);
+        return this.#lines(message);
+      }
+    }
+  }
+
+  #settleText(message: Message): Op[] {
+    const text = textOf(message);
+    if (text === "" || isSilent(text)) return [];
+    this.#lastSettled = text;
+    if (take(this.#said, text)) return [];
+    const open = this.#open;
+    if (open !== undefined && growingText(text).startsWith(open.text)) {
+      const ops = this.#finish(text);
+      take(this.#said, text);
+      return ops;
+    }
+    // What was half written when the gateway stopped was never kept, and will not be met again.
+    this.#open = undefined;
+    const end: Op[] = open === undefined ? [] : [{ op: "end" }];
+    return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
+  }
+
+  #grow(runId: string, text: string): Op[] {
+    const whole = growingText(text);
+    const open = this.#open;
+    if (open?.runId !== runId) {
+      // A late piece of what the transcript has shown in full already.
+      if (safeText(this.#lastSettled).startsWith(whole)) return [];
+      const ops = this.#settleOpen();
+      this.#open = { runId, text: whole };
+      return [...ops, { op: "grow", text: `${this.#speaker()}${whole}` }];
+    }
+    if (open.text.startsWith(whole)) return [];
+    if (whole.startsWith(open.text)) {
+      const more = whole.slice(open.text.length);
+      open.text = whole;
+      return [{ op: "grow", text: more }];
+    }
+    open.text = whole;
+    return [{ op: "end" }, this.#dim("  (begins again)"), { op: "grow", text: `${this.#speaker()}${whole}` }];
+  }
+
+  #arrives(runId: string, from: string, text: string): void {
+    this.#arriving.set(runId, { from, text });
+    const [oldest] = this.#arriving.keys();
+    if (this.#arriving.size > REMEMBERED_MAX && oldest !== undefined) this.#arriving.delete(oldest);
+  }
+
+  /** The message that is being written is whole now. Without text: as far as it got. */
+  #finish(text: string): Op[] {
+    const ops = text === "" || this.#open === undefined ? [] : this.#grow(this.#open.runId, text);
+    return [...ops, ...this.#settleOpen()];
+  }
+
+  #settleOpen(): Op[] {
+    if (this.#open === undefined) return [];
+    remember(this.#said, this.#open.text);
+    this.#open = undefined;
+    return [{ op: "end" }];
+  }
+
+  #speaker(): string {
+    return `${this.#paint.style("green", "agent:")} `;
+  }
+
+  #incoming(from: string, text: string): Op {
+    return { op: "line", text: incomingLine(this.#paint, from, text) };
+  }
+
+  #dim(text: string): Op {
+    return { op: "line", text: this.#paint.style("dim", text) };
+  }
+
+  #lines(message: Message): Op[] {
+    return messageLines(this.#paint, message).map((text) => ({ op: "line", text }));
+  }
+}

@@ -1,0 +1,25 @@
+// Owns `parley agents`: the configured agents.
+
+import { type Cli, EXIT } from "../cli.ts";
+import { table } from "../layout.ts";
+import { withLink } from "../link.ts";
+
+interface AgentsAnswer {
+  readonly agents: readonly { readonly id: string; readonly name?: string; readonly default: boolean; readonly model: string }[];
+}
+
+export async function listAgents(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<AgentsAnswer>("agents.list", {});
+    if (!answer.ok) return cli.fail(answer);
+    const rows = answer.value.agents.map((agent) => [
+      agent.id,
+      agent.model,
+      agent.default ? "default" : "",
+      agent.name ?? "",
+    ]);
+    for (const line of table(["AGENT", "MODEL", "", "NAME"], rows)) cli.line(line);
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}

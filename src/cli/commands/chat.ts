@@ -1,0 +1,30 @@
+// Owns `parley chat`: which session is talked to, and what is left when the talk is over.
+
+import { runConversation } from "../chat/conversation.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { exitFor, type Link, type Reply, withLink } from "../link.ts";
+
+interface ChatOptions {
+  readonly session?: string;
+  readonly new?: boolean;
+}
+
+async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<{ key: string }>> {
+  if (options.new === true) {
+    return link.call<{ key: string }>("sessions.create", { idempotencyKey: cli.parts.world.ids.uuid() });
+  }
+  return link.call<{ key: string }>("sessions.resolve", { key: options.session ?? "main" });
+}
+
+export async function runChat(cli: Cli, _args: readonly string[], options: ChatOptions): Promise<number> {
+  const talk = async (link: Link): Promise<number> => {
+    const session = await chooseSession(cli, link, options);
+    if (!session.ok) return cli.fail(session, exitFor(session));
+    const { key } = session.value;
+    const end = await runConversation(cli, link, key, { fresh: options.new === true });
+    if (end.trouble !== undefined) return cli.fail(end.trouble, exitFor(end.trouble));
+    cli.document({ ok: true, sessionKey: key, messages: end.messages });
+    return EXIT.done;
+  };
+  return withLink(cli, talk, true);
+}

@@ -1,0 +1,42 @@
+// Owns `parley config check`: everything that is wrong with the configuration, or what it amounts to.
+
+import { loadSettings } from "../../config.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { safeLine } from "../safe-text.ts";
+
+export async function checkConfig(cli: Cli): Promise<number> {
+  const { parts, options } = cli;
+  const named = options.config === undefined ? {} : { configPath: options.config };
+  const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
+  if (!loaded.ok) return cli.fail(loaded);
+  const { settings, warnings, path, exists } = loaded.value;
+  const { host, port } = settings.gateway;
+  const { visibility, agentToAgent } = settings.tools;
+  const agents = settings.agents.map(({ id, model }) => ({ id, model }));
+  const between = agentToAgent.enabled ? `agents reach each other (${allowed(agentToAgent.allow)})` : "agents stay apart";
+  const lines = [
+    `${path}: ${exists ? "no problem found" : "there is no such file; everything has its default"}.`,
+    `agents   ${agents.map(({ id, model }) => `${id} on ${model}`).join(", ")}`,
+    `gateway  ${host}:${port}`,
+    `store    ${settings.store.dir}`,
+    `tools    visibility "${visibility}", ${between}`,
+  ];
+  for (const line of lines) cli.line(safeLine(line));
+  for (const warning of warnings) cli.note(`warning: ${safeLine(warning)}`);
+  cli.document({
+    ok: true,
+    path,
+    exists,
+    warnings,
+    gateway: { host, port },
+    storeDir: settings.store.dir,
+    agents,
+    visibility,
+    agentToAgent,
+  });
+  return EXIT.done;
+}
+
+function allowed(patterns: readonly string[]): string {
+  return patterns.length === 0 ? "all of them" : patterns.join(", ");
+}

@@ -1,0 +1,67 @@
+// Owns `parley deliveries`: the outbox as an operator sees and settles it.
+
+import { type Cli, EXIT } from "../cli.ts";
+import { age, excerpt, table } from "../layout.ts";
+import { withLink } from "../link.ts";
+import { safeLine } from "../safe-text.ts";
+
+const TEXT_CHARS_MAX = 60;
+
+interface DeliveryRow {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly kind: string;
+  readonly route: { readonly channel: string; readonly to: string };
+  readonly text: string;
+  readonly state: string;
+  readonly code?: string;
+  readonly attempts: number;
+  readonly createdAt: number;
+}
+
+interface ListOptions {
+  readonly state?: string;
+  readonly limit: number;
+}
+
+export async function listDeliveries(cli: Cli, _args: readonly string[], options: ListOptions): Promise<number> {
+  const { state, limit } = options;
+  return withLink(cli, async (link) => {
+    const page = await link.call<{ deliveries: readonly DeliveryRow[] }>("deliveries.list", {
+      limit,
+      ...(state === undefined ? {} : { state }),
+    });
+    if (!page.ok) return cli.fail(page);
+    const nowMs = cli.parts.world.clock.now();
+    const rows = page.value.deliveries.map((row) => [
+      row.id,
+      row.code === undefined ? row.state : `${row.state} (${row.code})`,
+      `${age(row.createdAt, nowMs)} ago`,
+      String(row.attempts),
+      `${row.route.channel} ${row.route.to}`,
+      excerpt(row.text, TEXT_CHARS_MAX),
+    ]);
+    if (rows.length === 0) cli.line("The outbox is empty.");
+    else for (const line of table(["ID", "STATE", "MADE", "TRIES", "TO", "TEXT"], rows)) cli.line(line);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}
+
+async function settle(cli: Cli, method: string, id: string, done: string): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call(method, { id });
+    if (!answer.ok) return cli.fail(answer);
+    cli.line(safeLine(`${id}: ${done}`));
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export async function retryDelivery(cli: Cli, args: readonly string[]): Promise<number> {
+  return settle(cli, "deliveries.retry", args[0] ?? "", "is tried again.");
+}
+
+export async function dismissDelivery(cli: Cli, args: readonly string[]): Promise<number> {
+  return settle(cli, "deliveries.dismiss", args[0] ?? "", "was given up.");
+}

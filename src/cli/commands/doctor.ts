@@ -1,0 +1,41 @@
+// Owns `parley doctor`: looks at everything that can keep a gateway from working, and says how to mend each thing.
+// DO1: it changes nothing. What it could not look at, it says so.
+
+import { addressOf, socketUrl } from "../address.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { askGateway } from "../doctor/gateway-checks.ts";
+import { checkHouse, type Finding } from "../doctor/house-checks.ts";
+import { safeLine, safeText } from "../safe-text.ts";
+
+const MARKS = { ok: "✓", warning: "!", problem: "✗" } as const;
+const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
+
+function show(cli: Cli, finding: Finding): void {
+  const { level, name, text, mend } = finding;
+  cli.line(`${cli.style(COLOURS[level], MARKS[level])} ${cli.style("bold", name.padEnd(11))} ${safeText(text)}`);
+  if (mend !== undefined) cli.line(`${" ".repeat(14)}${cli.style("dim", `→ ${safeLine(mend)}`)}`);
+}
+
+export async function runDoctor(cli: Cli): Promise<number> {
+  const named = cli.options.url === undefined ? undefined : socketUrl(cli.options.url);
+  if (named !== undefined && !named.ok) return cli.fail(named, EXIT.usage);
+  const house = await checkHouse(cli);
+  const findings = [...house.findings];
+  if (house.settings !== undefined) {
+    const address = await addressOf(house.settings);
+    const target = {
+      url: named?.value ?? address.url,
+      token: cli.options.token ?? address.token,
+      settings: house.settings,
+      storeHeld: house.storeHeld,
+    };
+    findings.push(...(await askGateway(cli, target)));
+  }
+  for (const finding of findings) show(cli, finding);
+  const problems = findings.filter(({ level }) => level === "problem").length;
+  const warnings = findings.filter(({ level }) => level === "warning").length;
+  cli.line();
+  cli.line(problems === 0 ? `Nothing is broken${warnings === 0 ? "" : `; ${warnings} to know about`}.` : `${problems} to mend.`);
+  cli.document({ ok: problems === 0, findings });
+  return problems === 0 ? EXIT.done : EXIT.failed;
+}

@@ -1,0 +1,49 @@
+// Owns `parley tool` and `parley call`: any tool as a session would call it, any method of the protocol.
+// IN1: what is printed is what came back, as JSON, with --json or without.
+
+import { type Cli, EXIT } from "../cli.ts";
+import { withLink } from "../link.ts";
+import { safeJson } from "../safe-text.ts";
+
+type JsonObject = Record<string, unknown>;
+
+function readObject(text: string, what: string): { value: JsonObject } | { error: string } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value: value as JsonObject };
+    return { error: `${what} must be a JSON object, like '{"limit": 5}'` };
+  } catch (error) {
+    return { error: `${what} must be JSON, like '{"limit": 5}': ${(error as Error).message}` };
+  }
+}
+
+function show(cli: Cli, value: unknown): void {
+  cli.line(safeJson(value));
+  cli.document(value);
+}
+
+export async function runTool(cli: Cli, args: readonly string[], options: { readonly as?: string }): Promise<number> {
+  const [name = "", json = "{}"] = args;
+  const read = readObject(json, "the arguments");
+  if ("error" in read) return cli.fail({ code: "usage", error: read.error }, EXIT.usage);
+  return withLink(cli, async (link) => {
+    const as = options.as === undefined ? {} : { sessionKey: options.as };
+    const result = await link.call<JsonObject>("tools.invoke", { name, arguments: read.value, ...as });
+    if (!result.ok) return cli.fail(result);
+    show(cli, result.value);
+    const { status } = result.value;
+    return status === "error" || status === "forbidden" ? EXIT.failed : EXIT.done;
+  });
+}
+
+export async function runCall(cli: Cli, args: readonly string[]): Promise<number> {
+  const [method = "", json = "{}"] = args;
+  const read = readObject(json, "the params");
+  if ("error" in read) return cli.fail({ code: "usage", error: read.error }, EXIT.usage);
+  return withLink(cli, async (link) => {
+    const answer = await link.call(method, read.value);
+    if (!answer.ok) return cli.fail(answer);
+    show(cli, answer.value);
+    return EXIT.done;
+  });
+}

@@ -1,0 +1,151 @@
+// Owns `parley sessions`: what sessions there are, what was said in them, a fresh start for one.
+
+import type { Message } from "../../core/message.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { age, count, table } from "../layout.ts";
+import { type Link, type Reply, withLink } from "../link.ts";
+import { messageLines } from "../message-lines.ts";
+import { safeLine } from "../safe-text.ts";
+
+/** The fields of a row of `sessions.list` that are shown. */
+interface SessionRow {
+  readonly key: string;
+  readonly sessionKind: string;
+  readonly label?: string;
+  readonly sessionId: string;
+  readonly updatedAt: number;
+  readonly totalTokens: number;
+  readonly model: string;
+  readonly modelProvider: string;
+  readonly state: string;
+  readonly queuedRuns: number;
+  readonly archivedAt?: number;
+}
+
+interface SessionPage {
+  readonly sessions: readonly SessionRow[];
+  readonly nextCursor?: string;
+}
+
+interface HistoryPage {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly messages: readonly Message[];
+  readonly nextBefore?: string;
+}
+
+interface ListOptions {
+  readonly limit: number;
+  readonly agent?: string;
+  readonly search?: string;
+  readonly archived?: boolean;
+}
+
+function cells(row: SessionRow, nowMs: number): string[] {
+  const waiting = row.queuedRuns > 0 ? ` +${row.queuedRuns}` : "";
+  return [
+    row.key,
+    row.sessionKind,
+    `${row.archivedAt === undefined ? row.state : "archived"}${waiting}`,
+    `${age(row.updatedAt, nowMs)} ago`,
+    row.totalTokens === 0 ? "" : String(row.totalTokens),
+    row.label ?? "",
+  ];
+}
+
+export async function listSessions(cli: Cli, _args: readonly string[], options: ListOptions): Promise<number> {
+  const { limit, agent, search, archived } = options;
+  return withLink(cli, async (link) => {
+    const page = await link.call<SessionPage>("sessions.list", {
+      limit,
+      ...(agent === undefined ? {} : { agentId: agent }),
+      ...(search === undefined ? {} : { search }),
+      ...(archived === true ? { includeArchived: true } : {}),
+    });
+    if (!page.ok) return cli.fail(page);
+    const { sessions, nextCursor } = page.value;
+    const nowMs = cli.parts.world.clock.now();
+    if (sessions.length === 0) cli.line("No session fits.");
+    else {
+      const names = ["KEY", "KIND", "STATE", "UPDATED", "TOKENS", "LABEL"];
+      for (const line of table(names, sessions.map((row) => cells(row, nowMs)))) cli.line(line);
+    }
+    if (nextCursor !== undefined) cli.note(`There are more than ${count(limit, "session")}; see --limit and --search.`);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}
+
+export async function showHistory(
+  cli: Cli,
+  args: readonly string[],
+  options: { readonly limit: number; readonly before?: string },
+): Promise<number> {
+  const [sessionKey = ""] = args;
+  const { limit, before } = options;
+  return withLink(cli, async (link) => {
+    const params = { sessionKey, limit: Math.min(limit, 1000), ...(before === undefined ? {} : { before }) };
+    const page = await link.call<HistoryPage>("chat.history", params);
+    if (!page.ok) return cli.fail(page);
+    const { messages, nextBefore } = page.value;
+    if (messages.length === 0) cli.line("Nothing has been said in this session yet.");
+    for (const message of messages) for (const line of messageLines(cli, message)) cli.line(line);
+    if (nextBefore !== undefined) cli.note(`Earlier messages: --before ${safeLine(nextBefore)}`);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}
+
+/** The row of one session, however it was named: by key, by `main`, by session id. */
+async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
+  const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
+  if (!resolved.ok) return resolved;
+  const { key } = resolved.value;
+  let cursor: string | undefined;
+  do {
+    const params = { search: key, limit: 1000, includeArchived: true, includeGlobal: true };
+    const page: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
+      ...params,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    if (!page.ok) return page;
+    const row = page.value.sessions.find((session) => session.key === key);
+    if (row !== undefined) return { ok: true, value: row };
+    cursor = page.value.nextCursor;
+  } while (cursor !== undefined);
+  return { ok: false, code: "session_not_found", error: `The session ${key} is gone.` };
+}
+
+function shown(value: unknown, name: string, nowMs: number): string {
+  if (name.endsWith("At") && typeof value === "number") {
+    return `${new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }).format(value)} (${age(value, nowMs)} ago)`;
+  }
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+export async function showSession(cli: Cli, args: readonly string[]): Promise<number> {
+  const [name = ""] = args;
+  return withLink(cli, async (link) => {
+    const found = await findRow(link, name);
+    if (!found.ok) return cli.fail(found);
+    const nowMs = cli.parts.world.clock.now();
+    const fields = Object.entries(found.value);
+    const width = Math.max(...fields.map(([field]) => field.length));
+    for (const [field, value] of fields) {
+      cli.line(`${cli.style("dim", field.padEnd(width))}  ${safeLine(shown(value, field, nowMs))}`);
+    }
+    cli.document(found.value);
+    return EXIT.done;
+  });
+}
+
+export async function resetSession(cli: Cli, args: readonly string[]): Promise<number> {
+  const [key = ""] = args;
+  return withLink(cli, async (link) => {
+    const reset = await link.call<{ key: string; sessionId: string }>("sessions.reset", { key });
+    if (!reset.ok) return cli.fail(reset);
+    cli.line(safeLine(`${reset.value.key} begins again, as session ${reset.value.sessionId}.`));
+    cli.document(reset.value);
+    return EXIT.done;
+  });
+}

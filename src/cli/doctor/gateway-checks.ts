@@ -1,0 +1,117 @@
+// Owns what the doctor finds out from a running gateway, or about the port where one would be.
+
+import { createServer } from "node:net";
+import type { Message } from "../../core/message.ts";
+import { mainKeyOf } from "../../core/session-key.ts";
+import { defaultAgent, type Settings } from "../../core/settings.ts";
+import type { Cli } from "../cli.ts";
+import { count } from "../layout.ts";
+import { exitFor, type Link, openLink } from "../link.ts";
+import { EXIT } from "../cli.ts";
+import type { Finding } from "./house-checks.ts";
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Messages of a main session that are looked through for different writers. */
+const LOOKED_THROUGH = 200;
+
+export interface Target {
+  readonly url: string;
+  readonly token: string;
+  readonly settings: Settings;
+  readonly storeHeld: boolean;
+}
+
+/** Undefined: the port is free to listen on. */
+function whyTaken(host: string, port: number): Promise<string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const server = createServer();
+  server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  return promise;
+}
+
+async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
+  const { host, port } = settings.gateway;
+  const name = "gateway";
+  const why = port === 0 ? undefined : await whyTaken(host, port);
+  if (why === "EADDRINUSE") {
+    const mend = "Stop that program, or choose another port with --port or gateway.port.";
+    return { name, level: "problem", text: `${host}:${port} is taken by another program that is no gateway`, mend };
+  }
+  if (why !== undefined) {
+    const mend = "Choose another gateway.host or gateway.port.";
+    return { name, level: "problem", text: `no program may listen on ${host}:${port} here (${why})`, mend };
+  }
+  if (storeHeld) {
+    const text = `a gateway holds the store, but none listens on ${host}:${port}`;
+    return { name, level: "warning", text, mend: "It was started with another --port or --host; give that with --url." };
+  }
+  return { name, level: "warning", text: `not running; ${host}:${port} is free`, mend: "Start it: parley gateway" };
+}
+
+interface Health {
+  readonly ok: boolean;
+  readonly version: string;
+  readonly store: { readonly ok: boolean };
+  readonly lanes?: { readonly queued: number; readonly running: number; readonly waiting: number };
+  readonly deliveries?: { readonly pending: number; readonly failed: number };
+}
+
+async function checkHealth(link: Link, url: string): Promise<Finding[]> {
+  const name = "gateway";
+  const health = await link.call<Health>("health", {});
+  if (!health.ok) return [{ name, level: "problem", text: health.error }];
+  const { ok, version, store, lanes, deliveries } = health.value;
+  const busy = lanes === undefined ? "" : `; runs: ${lanes.running} running, ${lanes.waiting} waiting, ${lanes.queued} queued`;
+  const text = `Parley ${version} at ${url}${busy}`;
+  const first: Finding = ok
+    ? { name, level: "ok", text }
+    : { name, level: "problem", text: `${text}; ${store.ok ? "it is stopping" : "its store does not answer"}` };
+  if (deliveries === undefined || deliveries.failed === 0) return [first];
+  const failed = `in the outbox ${count(deliveries.failed, "text")} could not be delivered`;
+  const mend = "See them: parley deliveries list --state failed. Then retry or dismiss each.";
+  return [first, { name: "deliveries", level: "warning", text: failed, mend }];
+}
+
+/** Everybody who wrote directly into a main session, as far as they have names. */
+async function writersOf(link: Link, sessionKey: string): Promise<Set<string>> {
+  const page = await link.call<{ messages: readonly Message[] }>("chat.history", { sessionKey, limit: LOOKED_THROUGH });
+  if (!page.ok) return new Set();
+  const names = page.value.messages.flatMap((message) =>
+    message.role === "user" && message.provenance === undefined ? [message.senderName ?? "you"] : [],
+  );
+  return new Set(names);
+}
+
+async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> {
+  if (settings.session.dmScope !== "main") return [];
+  const { mainKey, scope } = settings.session;
+  const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+  const keys = new Set(settings.agents.map(({ id }) => mainKeyOf(id, rules)));
+  const findings: Finding[] = [];
+  for (const key of keys) {
+    const writers = await writersOf(link, key);
+    if (writers.size < 2) continue;
+    const text = `${[...writers].join(", ")} share the session ${key}: each may learn what the others said`;
+    const mend = 'Give each person a session of their own with session.dmScope: "per-peer".';
+    findings.push({ name: "privacy", level: "warning", text, mend });
+  }
+  return findings;
+}
+
+export async function askGateway(cli: Cli, target: Target): Promise<Finding[]> {
+  const { url, token, settings } = target;
+  const options = { reconnect: false, world: cli.parts.world, connectTimeoutMs: CONNECT_TIMEOUT_MS };
+  const opened = await openLink({ url, token }, options);
+  if (!opened.ok) {
+    if (exitFor(opened) === EXIT.unreachable && cli.options.url === undefined) return [await checkPort(target)];
+    const mend = "Give the right --url and --token, or the right configuration with --config.";
+    return [{ name: "gateway", level: "problem", text: opened.error, mend }];
+  }
+  const link = opened.value;
+  try {
+    return [...(await checkHealth(link, url)), ...(await checkSharing(link, settings))];
+  } finally {
+    link.client.close();
+  }
+}

@@ -1,0 +1,114 @@
+// Owns what the doctor finds on this machine: Node, configuration, store, files' permissions, token, models, exec.
+// HC1: a finding that is no more than a fact is `ok`; what may surprise is a warning; what keeps it from working a problem.
+
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { loadSettings } from "../../config.ts";
+import type { Settings } from "../../core/settings.ts";
+import { decideTool } from "../../core/tool-policy.ts";
+import { TOKEN_FILE } from "../../gateway/protocol.ts";
+import { generatedToken } from "../address.ts";
+import type { Cli } from "../cli.ts";
+import { count } from "../layout.ts";
+
+export interface Finding {
+  readonly name: string;
+  readonly level: "ok" | "warning" | "problem";
+  readonly text: string;
+  /** What to do about it. */
+  readonly mend?: string;
+}
+
+const NODE_MAJOR_MIN = 24;
+const OTHERS = 0o077;
+
+function checkNode(version: string): Finding {
+  const enough = Number.parseInt(version, 10) >= NODE_MAJOR_MIN;
+  const text = `Node ${version}`;
+  if (enough) return { name: "node", level: "ok", text };
+  return { name: "node", level: "problem", text, mend: `Install Node ${NODE_MAJOR_MIN} or newer from https://nodejs.org.` };
+}
+
+/** A file or directory that only its owner should read. */
+async function checkPrivate(file: string): Promise<Finding[]> {
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined || process.platform === "win32" || (found.mode & OTHERS) === 0) return [];
+  const mode = (found.mode & 0o777).toString(8);
+  const wanted = found.isDirectory() ? "700" : "600";
+  const text = `${file} has mode ${mode}: other users of this machine may read it`;
+  return [{ name: "permissions", level: "warning", text, mend: `chmod ${wanted} ${file}` }];
+}
+
+async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
+  const { dir } = settings.store;
+  const report = await cli.parts.inspectStore(dir);
+  const level = report.state === "problem" ? "problem" : "ok";
+  const parts = [await checkPrivate(dir), await checkPrivate(join(dir, TOKEN_FILE))].flat();
+  const found = { name: "store", level, text: report.text } as const;
+  return { findings: [found, ...parts], held: report.state === "in_use" };
+}
+
+async function checkToken(settings: Settings): Promise<Finding> {
+  const name = "token";
+  const more = settings.gateway.tokens.length;
+  const scoped = more === 0 ? "" : `, and ${count(more, "token")} with fewer rights`;
+  if (settings.gateway.token !== undefined) {
+    return { name, level: "ok", text: `from the configuration or PARLEY_TOKEN${scoped}` };
+  }
+  const known = (await generatedToken(settings.store.dir)) !== undefined;
+  const file = join(settings.store.dir, TOKEN_FILE);
+  const text = known ? `generated, in ${file}${scoped}` : `none yet: the first start generates one in ${file}`;
+  return { name, level: "ok", text };
+}
+
+function checkModels(settings: Settings): Finding[] {
+  const { providers, agents } = settings;
+  const used = [...new Set(agents.map((agent) => agent.model))];
+  const offline = used.every((model) => model.startsWith("offline/"));
+  const known = providers.map(({ id, models }) => `${id} (${count(models.length, "model")})`).join(", ");
+  const text = `${providers.length === 0 ? "no provider" : known}; agents use ${used.join(", ")}`;
+  if (!offline) return [{ name: "models", level: "ok", text }];
+  const mend = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or configure models.providers.";
+  return [{ name: "models", level: "warning", text: `${text}: nobody answers but the offline model`, mend }];
+}
+
+/** Which agents may run commands; nothing contains those. */
+function checkExec(settings: Settings): Finding[] {
+  const able = settings.agents.filter(({ id, tools }) => {
+    const filters = [
+      { where: "tools", filter: settings.tools.filter },
+      { where: `agents.list[${id}].tools`, filter: tools },
+    ];
+    return decideTool("exec", filters).allowed;
+  });
+  const name = "exec";
+  if (able.length === 0) return [{ name, level: "ok", text: "no agent may run commands" }];
+  const who = able.map(({ id }) => id).join(", ");
+  const text = `commands of ${who} are not contained: they can read and write what your user can, past every rule about sessions`;
+  return [{ name, level: "warning", text, mend: 'Take it away with tools.deny: ["exec"], or from one agent with agents.list[].tools.deny.' }];
+}
+
+export interface House {
+  readonly findings: readonly Finding[];
+  /** Absent when the configuration is wrong. */
+  readonly settings?: Settings;
+  /** A gateway holds the store. */
+  readonly storeHeld: boolean;
+}
+
+export async function checkHouse(cli: Cli): Promise<House> {
+  const { parts, options } = cli;
+  const findings: Finding[] = [checkNode(parts.nodeVersion)];
+  const named = options.config === undefined ? {} : { configPath: options.config };
+  const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
+  if (!loaded.ok) {
+    findings.push({ name: "config", level: "problem", text: loaded.error, mend: "Mend it, then: parley config check" });
+    return { findings, storeHeld: false };
+  }
+  const { settings, warnings, path, exists } = loaded.value;
+  findings.push({ name: "config", level: "ok", text: exists ? path : `${path} does not exist: everything has its default` });
+  for (const warning of warnings) findings.push({ name: "config", level: "warning", text: warning });
+  const store = await checkStore(cli, settings);
+  findings.push(...store.findings, await checkToken(settings), ...checkModels(settings), ...checkExec(settings));
+  return { findings, settings, storeHeld: store.held };
+}

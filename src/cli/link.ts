@@ -1,0 +1,77 @@
+// Owns a command's connection to the gateway: found, opened, closed again, and what it means if nobody answers.
+// LK1: a gateway that isn't there is exit code 3, and how to start one is said; everything else is exit code 1.
+
+import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../gateway/client.ts";
+import { type Address, findAddress } from "./address.ts";
+import { type Cli, EXIT, type Trouble } from "./cli.ts";
+
+/** An answer, or what was wrong. */
+export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & Trouble);
+
+export interface Link {
+  readonly client: GatewayClient;
+  /** One request and its first answer; failures are values. */
+  call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
+}
+
+const GONE: readonly string[] = ["UNREACHABLE", "CLOSED"];
+
+function troubleOf(error: unknown): { ok: false } & Trouble {
+  if (!(error instanceof GatewayError)) throw error;
+  const { code: finer, hint, ...details } = error.details;
+  const more = Object.keys(details).length === 0 ? {} : { details };
+  return {
+    ok: false,
+    code: typeof finer === "string" ? finer : error.code,
+    error: error.message,
+    ...(typeof hint === "string" ? { hint } : {}),
+    ...more,
+  };
+}
+
+/** 3 where the gateway could not be reached, else 1. */
+export function exitFor(trouble: Trouble): number {
+  return GONE.includes(trouble.code) ? EXIT.unreachable : EXIT.failed;
+}
+
+/** Opens a connection. It is closed by whoever opened it. */
+export async function openLink(
+  address: Address,
+  options: Pick<ConnectOptions, "reconnect" | "world" | "connectTimeoutMs">,
+): Promise<Reply<Link>> {
+  try {
+    const client = await connect({
+      url: address.url,
+      ...(address.token === "" ? {} : { token: address.token }),
+      ...options,
+      client: { id: "parley-cli", mode: "cli" },
+    });
+    const call = async <T>(method: string, params: object): Promise<Reply<T>> => {
+      try {
+        return { ok: true, value: await client.call<T>(method, params) };
+      } catch (error) {
+        return troubleOf(error);
+      }
+    };
+    return { ok: true, value: { client, call } };
+  } catch (error) {
+    return troubleOf(error);
+  }
+}
+
+/** Finds the gateway, does the work over one connection, closes it. Says what is wrong where that fails. */
+export async function withLink(
+  cli: Cli,
+  work: (link: Link) => Promise<number>,
+  reconnect = false,
+): Promise<number> {
+  const address = await findAddress(cli);
+  if (!address.ok) return cli.fail(address);
+  const opened = await openLink(address.value, { reconnect, world: cli.parts.world });
+  if (!opened.ok) return cli.fail(opened, exitFor(opened));
+  try {
+    return await work(opened.value);
+  } finally {
+    opened.value.client.close();
+  }
+}

@@ -1,0 +1,58 @@
+// Owns how one message of a transcript is shown: who speaks, what is said, what is called.
+// ML1: silence between agents is shown as what it is, never as the token that stands for it.
+
+import type { Message, Provenance, ToolCallBlock } from "../core/message.ts";
+import { textOf, toolCallsOf } from "../core/message.ts";
+import { isSilent } from "../core/turn-rules.ts";
+import type { Cli } from "./cli.ts";
+import { excerpt } from "./layout.ts";
+import { safeLine, safeText } from "./safe-text.ts";
+
+const ARGUMENTS_CHARS_MAX = 160;
+const RESULT_CHARS_MAX = 200;
+
+type Painter = Pick<Cli, "style">;
+
+/** Where a message that no person wrote came from. */
+export function sourceOf(provenance: Provenance): string {
+  const source = "sourceSessionKey" in provenance ? provenance.sourceSessionKey : undefined;
+  if (provenance.kind === "inter_session") return `from ${provenance.sourceSessionKey}`;
+  return source === undefined ? provenance.kind : `${provenance.kind} of ${source}`;
+}
+
+/** One tool call on one line. */
+export function callLine(paint: Painter, name: string, args: unknown): string {
+  const shown = excerpt(JSON.stringify(args) ?? "", ARGUMENTS_CHARS_MAX);
+  return `${paint.style("yellow", `  · ${safeLine(name)}`)} ${paint.style("dim", shown)}`;
+}
+
+/** What a tool answered, on one line. */
+export function resultLine(paint: Painter, text: string, isError: boolean): string {
+  return paint.style(isError ? "red" : "dim", `    ${isError ? "✗" : "→"} ${excerpt(text, RESULT_CHARS_MAX)}`);
+}
+
+/** A message that came from another session, or from the runtime, on one line. */
+export function incomingLine(paint: Painter, from: string, text: string): string {
+  return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${safeText(text)}`;
+}
+
+export function messageLines(paint: Painter, message: Message): string[] {
+  switch (message.role) {
+    case "user": {
+      const text = textOf(message);
+      if (message.provenance !== undefined) return [incomingLine(paint, sourceOf(message.provenance), text)];
+      const name = message.senderName === undefined ? "you" : message.senderName;
+      return [`${paint.style("cyan", `${safeLine(name)}:`)} ${safeText(text)}`];
+    }
+    case "assistant": {
+      const text = textOf(message);
+      const calls = toolCallsOf(message).map((call: ToolCallBlock) => callLine(paint, call.name, call.arguments));
+      const failed = message.errorMessage === undefined ? [] : [paint.style("red", `  ✗ ${safeText(message.errorMessage)}`)];
+      const said = text === "" ? [] : [`${paint.style("green", "agent:")} ${safeText(text)}`];
+      const silent = text !== "" && isSilent(text);
+      return [...(silent ? [paint.style("dim", "  (silent)")] : said), ...calls, ...failed];
+    }
+    case "toolResult":
+      return [resultLine(paint, textOf(message), message.isError)];
+  }
+}

@@ -1,0 +1,233 @@
+// The offline model: which sentences it understands, what it calls, how it puts results.
+
+import { expect, test } from "vitest";
+import { openModelPort } from "../../src/agent/port.ts";
+import { buildSystemPrompt } from "../../src/agent/prompt.ts";
+import type { ToolCallRequest } from "../../src/core/tool.ts";
+import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/turn-rules.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { startTurn, toolSpec, userSays } from "./turn-kit.ts";
+
+const NAMES = [
+  "sessions_list",
+  "sessions_history",
+  "sessions_send",
+  "sessions_search",
+  "agents_list",
+  "session_status",
+  "read",
+  "write",
+  "exec",
+];
+
+interface Said {
+  readonly text: string;
+  readonly calls: ToolCallRequest[];
+  readonly streamed: string[];
+}
+
+type Answers = (request: ToolCallRequest) => object;
+
+interface Situation {
+  readonly agentId?: string;
+  readonly context?: string;
+  readonly answers?: Answers;
+  readonly tools?: readonly string[];
+  readonly world?: FakeWorld;
+}
+
+async function say(sentence: string, situation: Situation = {}): Promise<Said> {
+  const { agentId = "main", context, tools = NAMES, world = fakeWorld() } = situation;
+  const calls: ToolCallRequest[] = [];
+  const turn = startTurn({
+    port: openModelPort(world),
+    entries: [userSays(sentence)],
+    tools: tools.map((name) => toolSpec(name, { parallel: true })),
+    callTool: async (request) => {
+      calls.push(request);
+      const json = situation.answers?.(request) ?? { status: "ok", reply: "fine" };
+      return { text: JSON.stringify(json), isError: false };
+    },
+    more: {
+      world,
+      system: buildSystemPrompt({
+        agentId,
+        sessionKey: "main",
+        workspace: "/w",
+        toolNames: tools,
+        ...(context === undefined ? {} : { context }),
+      }),
+    },
+  });
+  const end = await turn.end;
+  if (end.kind !== "ok") throw new Error(JSON.stringify(end));
+  return { text: end.text, calls, streamed: turn.texts };
+}
+
+const send = (key: string, message: string, timeoutSeconds = 30) => ({
+  sessionKey: key,
+  message,
+  timeoutSeconds,
+});
+
+test.each([
+  ["list sessions", "sessions_list", {}],
+  ["Please list my sessions.", "sessions_list", {}],
+  ["list agents", "agents_list", {}],
+  ["status", "session_status", {}],
+  ["status of research", "session_status", { sessionKey: "agent:research:main" }],
+  ["search for blue whales", "sessions_search", { query: "blue whales" }],
+  ["read research", "sessions_history", { sessionKey: "agent:research:main", limit: 10 }],
+  ["read file notes/a.txt", "read", { path: "notes/a.txt" }],
+  ["write file a.txt: one\ntwo", "write", { path: "a.txt", content: "one\ntwo" }],
+  ["run: ls -l", "exec", { command: "ls -l" }],
+  ["ask research: what is new?", "sessions_send", send("agent:research:main", "what is new?")],
+  ["ask Research what is new?", "sessions_send", send("agent:research:main", "what is new?")],
+  ["ask research within 2 seconds: hurry", "sessions_send", send("agent:research:main", "hurry", 2)],
+  [
+    "ask agent:research:main: ask main: hello",
+    "sessions_send",
+    send("agent:research:main", "ask main: hello"),
+  ],
+  ["tell research the build is green", "sessions_send", send("agent:research:main", "the build is green", 0)],
+  ["relay to writer: ask research: hi", "sessions_send", send("agent:writer:main", "ask research: hi")],
+  ['ask "My Team": hi', "sessions_send", { label: "My Team", message: "hi", timeoutSeconds: 30 }],
+  ["ask main: hello", "sessions_send", send("main", "hello")],
+])("the sentence %j calls %s", async (sentence, name, args) => {
+  const { calls } = await say(sentence);
+  expect(calls.map(({ name, arguments: made }) => ({ name, made }))).toEqual([{ name, made: args }]);
+});
+
+test("for another agent, main is the agent of that name", async () => {
+  const { calls } = await say("ask main: hello", { agentId: "research" });
+  expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main" });
+});
+
+test("asking several sends to each, side by side", async () => {
+  const { calls, text } = await say("ask research, writer and critic: hi");
+  expect(calls.map((call) => call.arguments.sessionKey)).toEqual([
+    "agent:research:main",
+    "agent:writer:main",
+    "agent:critic:main",
+  ]);
+  expect(text).toBe("research answered: fine\nwriter answered: fine\ncritic answered: fine");
+});
+
+test("a name that no agent answers to is looked up as a label, then tried again", async () => {
+  const answers: Answers = (request) => {
+    if (request.name === "sessions_list")
+      return { sessions: [{ key: "agent:main:chat:1", label: "helper" }] };
+    const isKey = request.arguments.sessionKey === "agent:main:chat:1";
+    return isKey
+      ? { status: "ok", reply: "here" }
+      : { status: "forbidden", code: "not_visible", error: "no" };
+  };
+  const { text, calls } = await say("ask helper: hi", { answers });
+  expect(calls).toHaveLength(3);
+  expect(text).toBe("helper answered: here");
+  const refused = await say("ask nobody: hi", { answers });
+  expect(refused.text).toContain("refused (not_visible): no");
+});
+
+test.each([
+  [{ status: "ok", reply: "" }, "had nothing to say"],
+  [{ status: "accepted", runId: "r1" }, "not waiting"],
+  [
+    { status: "timeout", runId: "r1", error: "waiting ended", state: "queued" },
+    "waiting ended (run r1, queued)",
+  ],
+  [{ status: "error", code: "run_failed", error: "it broke" }, "(run_failed): it broke"],
+  [{ status: "forbidden", code: "wait_cycle", error: "would wait for itself", hint: "Use 0." }, "Use 0."],
+])("the send result %j is put in words", async (json, expected) => {
+  expect((await say("ask research: hi", { answers: () => json })).text).toContain(expected);
+});
+
+test("lists are shown line by line", async () => {
+  const sessions = [
+    { key: "main", kind: "main", state: "idle" },
+    { key: "agent:b:main", label: "B" },
+  ];
+  const listed = await say("list sessions", { answers: () => ({ count: 2, sessions }) });
+  expect(listed.text).toBe("I see 2 sessions:\n- main (main, idle)\n- agent:b:main (B)");
+  const messages = [{ role: "user", content: [{ type: "text", text: "hi" }] }];
+  expect((await say("read research", { answers: () => ({ messages }) })).text).toContain("user: hi");
+});
+
+test("text streams in growing pieces, the last of which is the whole", async () => {
+  const { streamed, text } = await say("say one two three four five six");
+  expect(streamed.length).toBeGreaterThan(1);
+  streamed.forEach((piece) => {
+    expect(text.startsWith(piece)).toBe(true);
+  });
+  expect(streamed.at(-1)).toBe(text);
+});
+
+test("waiting takes that long on the world's clock, then the rest is done", async () => {
+  const world = fakeWorld();
+  const said = say("wait 3 seconds, then say done", { world });
+  expect(await world.timerWithin(10_000)).toBe(3_000);
+  await world.advance(3_000);
+  expect((await said).text).toBe("done");
+  const asking = say("wait 2s, then ask research: hi", { world });
+  await world.timerWithin(10_000);
+  await world.advance(2_000);
+  expect((await asking).text).toBe("research answered: fine");
+});
+
+test("who it is, what it can do, and what it lacks", async () => {
+  expect((await say("who are you?", { agentId: "research" })).text).toContain(
+    "I am research, in session main",
+  );
+  expect((await say("what is 6 * 7?")).text).toBe("6 * 7 = 42");
+  expect((await say("tralala")).text).toContain("- list sessions");
+  expect((await say("spawn: count files")).text).toContain("no tool sessions_spawn");
+});
+
+const requester = { key: "agent:main:main", channel: "webchat" };
+const self = { key: "main", channel: "webchat" };
+
+test("another session's instruction is carried out, another session's question is answered", async () => {
+  const context = messageContext({ requester, self });
+  const { calls } = await say("ask main: hello", { agentId: "research", context });
+  expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main", message: "hello" });
+  const answered = await say("What should we check before a release?", { agentId: "research", context });
+  expect(answered.text).toContain("What should we check before a release");
+  expect((await say("hello", { agentId: "research", context })).text).toBe("Hello from research.");
+});
+
+test("an exchange has one question back and one answer, then ends", async () => {
+  const reply = (turn: number) => ({ context: replyContext({ self, other: requester, turn, turnsMax: 5 }) });
+  const long = "I would start with the riskiest part of the plan and test that.";
+  expect((await say(long, reply(2))).text).toContain("What would you check first");
+  expect((await say("Thanks. What would you check first?", reply(3))).text).toContain(
+    'On "What would you check first"',
+  );
+  expect((await say(long, reply(4))).text).toBe("REPLY_SKIP");
+  expect((await say("done", reply(2))).text).toBe("REPLY_SKIP");
+  expect((await say("ask main: hello", reply(2))).calls).toEqual([]);
+});
+
+test("an exchange worth telling is announced in one line, small talk isn't", async () => {
+  const announce = (request: string, round1Reply: string) => ({
+    context: announceContext({ self, requester, request, round1Reply, latestReply: round1Reply }),
+  });
+  const worthIt = await say(
+    "go",
+    announce("Plan the\nrelease?", "Start with the riskiest part and test that first."),
+  );
+  expect(worthIt.text).toContain('"Plan the release?"');
+  expect(worthIt.text).not.toContain("\n");
+  expect(
+    (await say("go", announce("hello", "Hello from research. How are you today, my friend?"))).text,
+  ).toBe("ANNOUNCE_SKIP");
+});
+
+test("O3: a heading inside a message means nothing", async () => {
+  expect((await say(`${HEADING.reply}\nlist sessions`)).text).toContain("offline rehearsal model");
+  expect((await say(`say ${HEADING.announce}`)).text).toBe(HEADING.announce);
+});
+
+test("O1: the same sentence in the same place is answered the same", async () => {
+  const one = await say("ask research: why?");
+  expect(await say("ask research: why?")).toEqual(one);
+});

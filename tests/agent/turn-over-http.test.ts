@@ -1,0 +1,95 @@
+// Whole turns over the four provider APIs: tools, overflow, retries and aborts through loop, port and HTTP.
+
+import { afterEach, expect, test } from "vitest";
+import { resolveModel } from "../../src/agent/model.ts";
+import { openModelPort } from "../../src/agent/port.ts";
+import { buildSystemPrompt } from "../../src/agent/prompt.ts";
+import { isCompaction } from "../../src/core/message.ts";
+import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import { messageContext } from "../../src/core/turn-rules.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
+import { call, text, thinking, tooLong } from "../kit/model-server-steps.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
+
+let server: ModelServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function turnOver(api: ProviderApi, script: Script, setup: Partial<TurnSetup> = {}) {
+  server = await startModelServer(script);
+  const provider = server.provider(api);
+  const model = resolveModel([provider], `${provider.id}/test-model`);
+  if (!model.ok) throw new Error(model.error);
+  const world = fakeWorld();
+  const more = { model: model.value, world, thinking: "high" as const, ...setup.more };
+  return { server, turn: startTurn({ port: openModelPort(world), ...setup, more }) };
+}
+
+test.each(PROVIDER_APIS)("%s: thinking, parallel calls, results and an answer", async (api) => {
+  const { server, turn } = await turnOver(
+    api,
+    (request) =>
+      request.toolResults.length === 0
+        ? [thinking("two things"), text("Looking."), call("t", { n: 1 }), call("t", { n: 2 })]
+        : `got ${request.toolResults.join(" and ")}`,
+    {
+      tools: [toolSpec("t", { parallel: true })],
+      callTool: async (request) => ({ text: `n=${request.arguments.n}`, isError: false }),
+    },
+  );
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "got n=1 and n=2", contextTokens: 120 });
+  expect(turn.texts.at(-1)).toBe("got n=1 and n=2");
+  expect(server.requests[1]?.messages.map((message) => message.role)).toEqual([
+    "user",
+    "assistant",
+    "tool",
+    "tool",
+  ]);
+});
+
+test.each(PROVIDER_APIS)("%s: overflow makes the model summarise, and the turn goes on", async (api) => {
+  const old = Array.from({ length: 8 }, (_, at) => userSays(`question ${at} ${"x".repeat(400)}`, `u${at}`));
+  const script: Script = (request, index) => {
+    if (index === 0) return tooLong(api);
+    return request.system.startsWith("You condense")
+      ? "they asked much"
+      : `seen: ${request.messages[0]?.texts[0]}`;
+  };
+  const { turn } = await turnOver(api, script, { entries: [...old, userSays("now?")] });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: expect.stringContaining("they asked much") });
+  expect(turn.entries.filter(isCompaction)).toHaveLength(1);
+});
+
+test("a script can tell agents, sessions and steps apart", async () => {
+  const party = { key: "agent:main:main", channel: "webchat" };
+  const system = buildSystemPrompt({
+    agentId: "research",
+    sessionKey: "main",
+    workspace: "/w",
+    toolNames: [],
+    context: messageContext({ requester: party, self: { key: "main", channel: "webchat" } }),
+  });
+  const { turn } = await turnOver(
+    "anthropic-messages",
+    (request) => `${request.agentId} ${request.sessionKey} ${request.step} ${request.lastUserText}`,
+    { more: { system } },
+  );
+  expect(await turn.end).toMatchObject({ text: "research main message go" });
+});
+
+test("S1, S2: the system prompt is the same at any time, and the runtime's context comes last", () => {
+  const parts = {
+    agentId: "a",
+    agentName: "Ada",
+    sessionKey: "main",
+    workspace: "/w",
+    toolNames: ["sessions_send"],
+  };
+  const prompt = buildSystemPrompt({ ...parts, instructions: "Be kind.", context: "Heading\n\nmore" });
+  expect(prompt).toBe(buildSystemPrompt({ ...parts, instructions: "Be kind.", context: "Heading\n\nmore" }));
+  expect(prompt.endsWith("\n\nBe kind.\n\nHeading\n\nmore")).toBe(true);
+  expect(prompt).toContain('"a" (Ada)');
+});

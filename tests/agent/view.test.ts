@@ -1,0 +1,192 @@
+// What a model is shown of any transcript, however odd, and where a transcript may be cut.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { planCut } from "../../src/agent/compaction.ts";
+import type { ResolvedModel } from "../../src/agent/model.ts";
+import { openModelPort } from "../../src/agent/port.ts";
+import { matchResults, modelView } from "../../src/agent/view.ts";
+import {
+  type AssistantMessage,
+  type Entry,
+  type Message,
+  textOf,
+  toolCallsOf,
+  ZERO_USAGE,
+} from "../../src/core/message.ts";
+import { PROVIDER_APIS } from "../../src/core/settings.ts";
+import { startModelServer, TEST_MODEL } from "../kit/model-server.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { OFFLINE, userSays } from "./turn-kit.ts";
+
+function assistant(
+  text: string,
+  more: Partial<AssistantMessage> & { calls?: string[] } = {},
+): AssistantMessage {
+  const { calls = [], ...rest } = more;
+  const made = calls.map((id) => ({ type: "toolCall" as const, id, name: "t", arguments: {} }));
+  return {
+    id: `a-${text}`,
+    role: "assistant",
+    content: [{ type: "text", text }, ...made],
+    timestamp: 1,
+    api: "anthropic-messages",
+    provider: "other",
+    model: "other",
+    usage: ZERO_USAGE,
+    stopReason: "stop",
+    ...rest,
+  };
+}
+
+function result(id: string): Message {
+  const content = [{ type: "text" as const, text: `result ${id}` }];
+  return {
+    id: `r-${id}`,
+    role: "toolResult",
+    toolCallId: id,
+    toolName: "t",
+    content,
+    isError: false,
+    timestamp: 1,
+  };
+}
+
+const callIds = fc.array(fc.constantFrom("x", "y", "z"), { maxLength: 3 });
+const stops = fc.constantFrom("stop", "toolUse", "length", "error", "aborted", "injected");
+const message: fc.Arbitrary<Message> = fc.oneof(
+  fc.constantFrom("hi", "", "  ").map((text) => userSays(text)),
+  fc
+    .tuple(fc.constantFrom("yes", ""), callIds, stops)
+    .map(([text, calls, stopReason]) => assistant(text, { calls: [...new Set(calls)], stopReason })),
+  fc.constantFrom("x", "y", "z").map(result),
+);
+
+const transcripts: fc.Arbitrary<Entry[]> = fc
+  .tuple(fc.array(message, { maxLength: 14 }), fc.option(fc.nat(14)))
+  .map(([messages, compactedAt]) => {
+    const entries: Entry[] = messages.map((one, at) => ({ ...one, id: `m${at}` }));
+    if (compactedAt === null) return entries;
+    const id = "c";
+    const firstKeptId = `m${compactedAt}`;
+    return [...entries, { id, type: "compaction", summary: "in short", firstKeptId, timestamp: 1 }];
+  });
+
+test("V1, V2: any transcript is shown paired, with no neighbouring users, a user first and none of the assistant's last", () => {
+  fc.assert(
+    fc.property(transcripts, (entries) => {
+      const view = modelView(entries, OFFLINE);
+      expect(view[0]?.role).toBe("user");
+      expect(view.at(-1)?.role).not.toBe("assistant");
+      const seen = new Set<string>();
+      let expected: string[] = [];
+      view.forEach((one, at) => {
+        if (one.role === "toolResult") expect(one.toolCallId).toBe(expected.shift());
+        else expect(expected).toEqual([]);
+        if (one.role === "user") expect(view[at - 1]?.role).not.toBe("user");
+        const ids = toolCallsOf(one).map((call) => call.id);
+        for (const id of ids) {
+          expect(seen.has(id)).toBe(false);
+          seen.add(id);
+        }
+        if (ids.length > 0) expected = ids;
+      });
+      expect(expected).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("C1: no cut parts a call from its result, and a cut keeps at least the last message", () => {
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 14 }), fc.nat(60), (made, keptTokens) => {
+      const messages = made.map((one, at): Message => ({ ...one, id: `m${at}` }));
+      const cut = planCut(messages, keptTokens);
+      if (cut === undefined) return;
+      const at = messages.findIndex((one) => one.id === cut.firstKeptId);
+      expect(at).toBe(cut.older.length);
+      expect(at).toBeGreaterThan(0);
+      expect(at).toBeLessThan(messages.length);
+      for (const [from, results] of matchResults(messages)) {
+        for (const one of results.values()) {
+          expect(messages.indexOf(from) < at).toBe(messages.indexOf(one) < at);
+        }
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("V3: thinking and signatures of another model are left out, one's own are kept", () => {
+  const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "s" };
+  const own = assistant("said", { content: [thought, { type: "text", text: "said", textSignature: "s" }] });
+  const provider = { id: "other", api: "anthropic-messages" as const, baseUrl: "", headers: {}, models: [] };
+  const settings = { ...TEST_MODEL, id: "other" };
+  const same: ResolvedModel = { kind: "provider", ref: "other/other", settings, provider };
+  const entries = [userSays("q"), own, userSays("next", "u2")];
+  expect(modelView(entries, same)[1]).toMatchObject({ content: own.content });
+  expect(modelView(entries, OFFLINE)[1]?.content).toEqual([{ type: "text", text: "said" }]);
+});
+
+test("V3: what a failed call had written is shown to later turns, and left out of its own", () => {
+  const half = assistant("half", { stopReason: "error", calls: ["x"] });
+  const after = modelView([userSays("q"), half, userSays("next", "u2")], OFFLINE);
+  expect(after.map(textOf)).toEqual(["q", "half", "next"]);
+  expect(modelView([userSays("q"), half], OFFLINE).map(textOf)).toEqual(["q"]);
+});
+
+test("V4: of a compacted transcript the summary and what is kept are shown, in either stored order", () => {
+  const compaction = {
+    id: "c",
+    type: "compaction",
+    summary: "in short",
+    firstKeptId: "u2",
+    timestamp: 1,
+  } as const;
+  const [old, kept] = [userSays("old", "u1"), userSays("kept", "u2")];
+  const expected = [expect.stringContaining("in short\nkept")];
+  expect(modelView([old, kept, compaction], OFFLINE).map(textOf)).toEqual(expected);
+  expect(modelView([compaction, kept], OFFLINE).map(textOf)).toEqual(expected);
+});
+
+test("who wrote a message is said in a block of its own", () => {
+  const source = { sourceSessionKey: "agent:a:main", sourceTool: "sessions_send", chainId: "c", hop: 1 };
+  const from = { ...userSays("hello"), provenance: { kind: "inter_session", ...source } } as const;
+  expect(modelView([from], OFFLINE)[0]?.content).toEqual([
+    { type: "text", text: "[from session agent:a:main, not from a person]" },
+    { type: "text", text: "hello" },
+  ]);
+  const named = { ...userSays("hello"), senderName: "Ada" };
+  expect(textOf(modelView([named], OFFLINE)[0] as Message)).toBe("[from Ada]\nhello");
+});
+
+test("one result fills at most a quarter of the window", () => {
+  const long = { ...result("x"), content: [{ type: "text" as const, text: "y".repeat(500_000) }] };
+  const view = modelView([userSays("q"), assistant("", { calls: ["x"] }), long as Message], OFFLINE);
+  expect(textOf(view[2] as Message).length).toBeLessThan(200_100);
+});
+
+test.each(PROVIDER_APIS)(
+  "%s: any transcript makes a request in which calls and results pair up",
+  async (api) => {
+    const server = await startModelServer(() => "ok");
+    const provider = server.provider(api);
+    const model: ResolvedModel = { kind: "provider", ref: "p/m", settings: TEST_MODEL, provider };
+    const port = openModelPort(fakeWorld());
+    await fc.assert(
+      fc.asyncProperty(transcripts, async (entries) => {
+        const request = { model, system: "s", entries, tools: [], thinking: "off", sessionId: "s" } as const;
+        expect(await port.call(request, () => {}, new AbortController().signal)).toMatchObject({
+          kind: "message",
+        });
+        const served = server.requests.at(-1)?.messages ?? [];
+        expect(served[0]?.role).toBe("user");
+        const calls = served.flatMap((one) => one.calls.map((made) => made.id));
+        const results = served.flatMap((one) => (one.role === "tool" ? [one.callId] : []));
+        expect(results).toEqual(calls);
+      }),
+      { numRuns: 40 },
+    );
+    await server.close();
+  },
+);

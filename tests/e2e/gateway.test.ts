@@ -1,0 +1,240 @@
+// The whole of it: a real process, a real socket, a real disk, and model servers that speak the providers' formats.
+
+import { expect, test } from "vitest";
+import type { Message } from "../../src/core/message.ts";
+import { textOf } from "../../src/core/message.ts";
+import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { ChatEvent } from "../../src/gateway/protocol.ts";
+import { cleanup } from "../kit/engine.ts";
+import { type GatewayProcess, launch, startProcess } from "../kit/gateway-process.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
+import { call, pause, text } from "../kit/model-server-steps.ts";
+
+const RESEARCH = "agent:research:main";
+
+async function modelServer(script: Script): Promise<ModelServer> {
+  const server = await startModelServer(script);
+  cleanup(() => server.close());
+  return server;
+}
+
+/** Main on the OpenAI format, research on Anthropic's; each sees the other. */
+function twoAgents(server: ModelServer, more: Record<string, unknown> = {}): Record<string, unknown> {
+  const openai = server.provider("openai-completions");
+  const anthropic = server.provider("anthropic-messages");
+  return {
+    models: { providers: { one: withoutId(openai), two: withoutId(anthropic) } },
+    agents: {
+      list: [
+        { id: "main", default: true, model: "one/test-model" },
+        { id: "research", model: "two/test-model" },
+      ],
+    },
+    tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true, allow: [] } },
+    session: { agentToAgent: { maxPingPongTurns: 2 } },
+    ...more,
+  };
+}
+
+function withoutId({ id: _, ...provider }: ReturnType<ModelServer["provider"]>) {
+  return provider;
+}
+
+async function chat(client: GatewayClient, message: string, sessionKey = "main"): Promise<string> {
+  const idempotencyKey = crypto.randomUUID();
+  await client.call("chat.send", { sessionKey, message, idempotencyKey });
+  return idempotencyKey;
+}
+
+const waitFor = (client: GatewayClient, runId: string): Promise<{ status: string; runStatus: string }> =>
+  client.call("agent.wait", { runId, timeoutMs: 20_000 });
+
+async function history(client: GatewayClient, sessionKey: string): Promise<string[]> {
+  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey, limit: 200 });
+  return messages.map((message) => `${message.role}: ${textOf(message)}`);
+}
+
+/** Asks until the answer is as wanted; for what happens after a run has ended. */
+async function until<T>(ask: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
+  for (let tries = 0; tries < 400; tries += 1) {
+    const value = await ask();
+    if (wanted(value)) return value;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  throw new Error(`never as wanted: ${JSON.stringify(await ask())}`);
+}
+
+test("two agents on two providers' formats: ask, answer, reply back, announce, and every event of it", async () => {
+  const server = await modelServer((request) => {
+    if (request.step === "announce") return "The research is done.";
+    if (request.step === "reply") return request.agentId === "main" ? "Are you sure?" : "REPLY_SKIP";
+    if (request.agentId === "research") return "Forty-two.";
+    if (request.toolResults.length > 0) return "Research says forty-two.";
+    return [text("Let me ask. "), call("sessions_send", { sessionKey: RESEARCH, message: "What is it?" })];
+  });
+  const gateway = await startProcess({ config: twoAgents(server) });
+  const client = await gateway.connect();
+  const events: ChatEvent[] = [];
+  client.on("chat", (event) => events.push(event));
+  // A person has spoken to research: that is where its announcement goes.
+  await waitFor(client, await chat(client, "hello", RESEARCH));
+  const runId = await chat(client, "Find out what it is.");
+  expect(await waitFor(client, runId)).toMatchObject({ status: "ok", runStatus: "ok" });
+  const main = await until(
+    () => history(client, "main"),
+    (lines) => lines.includes("assistant: Are you sure?"),
+  );
+  expect(main).toEqual([
+    "user: Find out what it is.",
+    "assistant: Let me ask. ",
+    expect.stringMatching(/^toolResult: .*"status":"ok","reply":"Forty-two."/),
+    "assistant: Research says forty-two.",
+    "user: Forty-two.",
+    "assistant: Are you sure?",
+  ]);
+  await until(
+    async () => events.map((event) => (event.message ? textOf(event.message as Message) : "")),
+    (texts) => texts.includes("The research is done."),
+  );
+  const mine = events.filter((event) => event.runId === runId);
+  expect(mine.at(-1)).toMatchObject({ state: "final" });
+  expect(mine.map((event) => event.seq)).toEqual([...mine.map((event) => event.seq)].sort((a, b) => a - b));
+  const shown = events.map((event) => (event.message ? textOf(event.message as Message) : "")).join();
+  expect(shown).not.toContain("REPLY_SKIP");
+  expect(shown).not.toContain("Are you sure?");
+  expect(new Set(server.requests.map((request) => request.api))).toEqual(
+    new Set(["openai-completions", "anthropic-messages"]),
+  );
+  const { deliveries } = await client.call<{ deliveries: { state: string; text: string }[] }>(
+    "deliveries.list",
+    {},
+  );
+  expect(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
+}, 60_000);
+
+async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): Promise<void> {
+  let slow = true;
+  const server = await modelServer((request) => {
+    if (request.agentId === "research") {
+      return slow ? [text("Thinking ", 1), pause(new Promise(() => {})), text("never")] : "Forty-two.";
+    }
+    if (request.toolResults.length > 0) return "Done.";
+    return [call("sessions_send", { sessionKey: RESEARCH, message: "What is it?", timeoutSeconds: 60 })];
+  });
+  const config = twoAgents(server, { session: { agentToAgent: { maxPingPongTurns: 0 } } });
+  const first = await startProcess({ config });
+  const client = await first.connect();
+  const runId = await chat(client, "Find out.");
+  await when(server);
+  await first.end("SIGKILL");
+  slow = false;
+  const second = await startProcess({ home: first.home });
+  const again = await second.connect();
+  expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
+  const lines = await history(again, "main");
+  expect(lines.filter((line) => line.startsWith("user: Find out."))).toHaveLength(1);
+  expect(lines.filter((line) => line.startsWith("toolResult"))).toEqual([
+    expect.stringContaining("Forty-two."),
+  ]);
+  expect(lines.at(-1)).toBe("assistant: Done.");
+  const asked = (await history(again, RESEARCH)).filter((line) => line.startsWith("user: What is it?"));
+  expect(asked).toHaveLength(1);
+}
+
+test("I2, I4: killed while one session waits for another, both end after the restart, each step once", async () => {
+  await killedInTheMiddle(async (server) => {
+    await until(
+      async () => server.requests.some((request) => request.agentId === "research"),
+      (seen) => seen,
+    );
+  });
+}, 60_000);
+
+test("I2: killed right after acceptance, the message still gets its answer", async () => {
+  await killedInTheMiddle(async () => {});
+}, 60_000);
+
+test("SIGTERM lets running work finish and exits 0; nothing is lost", async () => {
+  const release = Promise.withResolvers<void>();
+  const server = await modelServer(() => [text("one ", 1), pause(release.promise), text("two", 1)]);
+  const gateway = await startProcess({ config: twoAgents(server) });
+  const client = await gateway.connect();
+  const runId = await chat(client, "count");
+  await until(
+    async () => server.requests.length,
+    (count) => count > 0,
+  );
+  gateway.signal("SIGTERM");
+  await until(
+    () =>
+      client
+        .call("chat.send", { sessionKey: "main", message: "late", idempotencyKey: crypto.randomUUID() })
+        .then(
+          () => "accepted",
+          (error: { code?: string }) => error.code ?? "closed",
+        ),
+    (answer) => answer !== "accepted",
+  );
+  release.resolve();
+  expect(await gateway.exited).toBe(0);
+  const second = await startProcess({ home: gateway.home });
+  const again = await second.connect();
+  expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
+  expect((await history(again, "main")).slice(0, 2)).toEqual(["user: count", "assistant: one two"]);
+}, 60_000);
+
+test("SIGINT twice exits at once; what was accepted runs after the next start", async () => {
+  let stuck = true;
+  const server = await modelServer(() => (stuck ? [pause(new Promise(() => {}))] : "back again"));
+  const gateway = await startProcess({ config: twoAgents(server) });
+  const client = await gateway.connect();
+  const runId = await chat(client, "hang");
+  await until(
+    async () => server.requests.length,
+    (count) => count > 0,
+  );
+  gateway.signal("SIGINT");
+  await until(
+    async () => gateway.stderr() + gateway.stdout(),
+    (output) => /again/i.test(output),
+  );
+  gateway.signal("SIGINT");
+  expect(await gateway.exited).not.toBe(0);
+  stuck = false;
+  const second = await startProcess({ home: gateway.home });
+  const again = await second.connect();
+  expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
+  expect((await history(again, "main")).at(-1)).toBe("assistant: back again");
+}, 60_000);
+
+function outputOf(gateway: GatewayProcess, args: string[]): Promise<{ code: number | null; output: string }> {
+  const child = launch(gateway.home, args);
+  let output = "";
+  child.stdout?.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stdin?.end();
+  return new Promise((resolve) => child.once("exit", (code) => resolve({ code, output })));
+}
+
+test("a second gateway on one store directory refuses to start and says who holds it", async () => {
+  const gateway = await startProcess({ config: {} });
+  const second = await outputOf(gateway, ["gateway", "--port", "0"]);
+  expect(second.code).toBe(1);
+  expect(second.output).toContain(`process ${gateway.pid}`);
+  expect(second.output).not.toMatch(/\n\s+at /);
+  const response = await fetch(`${gateway.httpUrl}/readyz`);
+  expect(response.status).toBe(200);
+}, 60_000);
+
+test("with no key and no configuration the offline model answers, over the same loop and tools", async () => {
+  const gateway = await startProcess({ config: {} });
+  const client = await gateway.connect();
+  const runId = await chat(client, "list sessions");
+  expect(await waitFor(client, runId)).toMatchObject({ status: "ok" });
+  const lines = await history(client, "main");
+  expect(lines.some((line) => line.startsWith("toolResult") && line.includes('"sessions"'))).toBe(true);
+}, 60_000);

@@ -1,0 +1,313 @@
+// The handshake: what a peer may do before it is known, and which peers become known.
+
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { expect, test } from "vitest";
+import { fakeWorld } from "../kit/world.ts";
+import { connectParams, joined, openHouse, openRaw, type Raw, TOKEN } from "./kit.ts";
+
+async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["res"]>>> {
+  raw.send({ type: "req", id: "c", method: "connect", params });
+  return raw.res("c");
+}
+
+test("a socket is challenged at once, and a good connect is greeted", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  const challenge = await raw.next((frame) => frame.event === "connect.challenge");
+  expect(challenge.payload).toEqual({ nonce: expect.any(String), ts: expect.any(Number) });
+  const hello = await say(raw, connectParams());
+  expect(hello.ok).toBe(true);
+  expect(hello.payload).toMatchObject({
+    type: "hello-ok",
+    protocol: 3,
+    server: { version: "0.0.0-test", host: expect.any(String), connId: expect.any(String) },
+    features: {
+      methods: expect.arrayContaining(["agent", "chat.send"]),
+      events: expect.arrayContaining(["tick"]),
+    },
+    snapshot: {
+      presence: [expect.objectContaining({ clientId: "test" })],
+      health: { ok: true },
+      stateVersion: { presence: expect.any(Number), health: expect.any(Number) },
+      uptimeMs: expect.any(Number),
+      stateDir: house.dir,
+      sessionDefaults: {
+        defaultAgentId: "main",
+        mainKey: "main",
+        mainSessionKey: "agent:main:main",
+        scope: "per-sender",
+      },
+    },
+    policy: { maxPayload: 26_214_400, maxBufferedBytes: 1_000_000, tickIntervalMs: 15_000 },
+    auth: { role: "operator", scopes: ["operator.admin", "operator.write", "operator.read"] },
+  });
+});
+
+test.each([
+  [3, 3, 3],
+  [1, 3, 3],
+  [3, 4, 4],
+  [4, 9, 4],
+  [1, 99, 4],
+])(
+  "of a client's range %i to %i the highest spoken version is %i",
+  async (minProtocol, maxProtocol, spoken) => {
+    const house = await openHouse();
+    const hello = await say(await openRaw(house.url), connectParams({ minProtocol, maxProtocol }));
+    expect(hello.payload.protocol).toBe(spoken);
+  },
+);
+
+test.each([
+  [1, 2],
+  [5, 9],
+  [4, 3],
+])(
+  "a range of %i to %i is refused with both versions named, and closed with 1002",
+  async (minProtocol, maxProtocol) => {
+    const house = await openHouse();
+    const raw = await openRaw(house.url);
+    const answer = await say(raw, connectParams({ minProtocol, maxProtocol }));
+    expect(answer.error?.code).toBe("INVALID_REQUEST");
+    expect(answer.error?.message).toContain("3 and 4");
+    expect((await raw.closed()).code).toBe(1002);
+  },
+);
+
+test("unknown fields of connect are ignored; any client id and mode is taken", async () => {
+  const house = await openHouse();
+  const client = {
+    id: "my own",
+    version: "9",
+    platform: "toaster",
+    mode: "odd",
+    deviceFamily: "x",
+    future: [1],
+  };
+  const more = {
+    client,
+    caps: ["a"],
+    pathEnv: "x",
+    futureField: { deep: true },
+    locale: "de",
+    userAgent: "ua",
+  };
+  expect((await say(await openRaw(house.url), connectParams(more))).ok).toBe(true);
+});
+
+const WRONG_CONNECTS: [string, unknown, RegExp][] = [
+  ["no params", undefined, /minProtocol is required/],
+  ["params as a list", [], /params must be an object, got an array/],
+  ["a version as text", connectParams({ minProtocol: "3" }), /minProtocol must be a whole number, got "3"/],
+  ["no client", connectParams({ client: undefined }), /client is required/],
+  [
+    "a client without an id",
+    connectParams({ client: { version: "1", platform: "x", mode: "y" } }),
+    /id is required/,
+  ],
+  ["a number as token", connectParams({ auth: { token: 5 } }), /auth.token must be a string/],
+  ["scopes as text", connectParams({ scopes: "operator.read" }), /scopes must be an array/],
+  ["a role that isn't one", connectParams({ role: "king" }), /role must be "operator" or "node"/],
+];
+test.each(WRONG_CONNECTS)("connect with %s is refused in words and closed", async (_, params, words) => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  const answer = await say(raw, params);
+  expect(answer.error?.code).toBe("INVALID_REQUEST");
+  expect(answer.error?.message).toMatch(words);
+  expect((await raw.closed()).code).toBe(1008);
+});
+
+test("the first request must be connect", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  raw.send({ type: "req", id: "1", method: "health" });
+  expect((await raw.res("1")).error?.message).toContain('must be "connect"');
+  expect((await raw.closed()).code).toBe(1008);
+});
+
+test("without a connect request the socket is closed after 10 s, not before", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const raw = await openRaw(house.url);
+  await raw.next((frame) => frame.event === "connect.challenge");
+  await world.advance(9_999);
+  expect(raw.socket.readyState).toBe(raw.socket.OPEN);
+  await world.advance(1);
+  const { code, reason } = await raw.closed();
+  expect(code).toBe(1008);
+  expect(reason).toContain("10 s");
+});
+
+test("a second connect is an error, and the connection goes on", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  raw.send({ type: "req", id: "again", method: "connect", params: connectParams() });
+  expect((await raw.res("again")).error?.message).toContain("connected already");
+  raw.send({ type: "req", id: "h", method: "health" });
+  expect((await raw.res("h")).ok).toBe(true);
+});
+
+test("requests sent right behind connect are answered once it has succeeded", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  raw.send({ type: "req", id: "c", method: "connect", params: connectParams() });
+  raw.send({ type: "req", id: "h", method: "health" });
+  expect((await raw.res("h")).ok).toBe(true);
+});
+
+test("more than 64 KiB before connect closes with 1009; after it they are taken", async () => {
+  const house = await openHouse();
+  const flood = await openRaw(house.url);
+  flood.text(
+    JSON.stringify({ type: "req", id: "1", method: "connect", params: { pad: "x".repeat(70_000) } }),
+  );
+  expect((await flood.closed()).code).toBe(1009);
+  const raw = await joined(house);
+  raw.send({ type: "req", id: "1", method: "health", params: { probe: "x".repeat(70_000) } });
+  expect((await raw.res("1")).ok).toBe(true);
+});
+
+test("a flood of small frames before connect is bounded too", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  raw.text("{");
+  for (let index = 0; index < 5_000; index++) raw.socket.send("xxxxxxxxxxxxxxxxxxxx", () => {});
+  await raw.closed();
+  expect(raw.frames.filter((frame) => frame.type === "res").length).toBeLessThan(5);
+});
+
+const GONE: [string, Record<string, unknown>][] = [
+  ["no auth", { auth: undefined }],
+  ["an empty token", { auth: { token: "" } }],
+  ["a wrong token", { auth: { token: "guess" } }],
+  ["a token with something behind it", { auth: { token: `${TOKEN} ` } }],
+  ["a wrong password", { auth: { password: "guess" } }],
+  ["a made-up device token", { auth: { token: "pdt1.e30.AAAA" } }],
+];
+test.each(GONE)("%s: UNAUTHORIZED and closed, on loopback too", async (_, more) => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  expect((await say(raw, connectParams(more))).error?.code).toBe("UNAUTHORIZED");
+  expect((await raw.closed()).code).toBe(1008);
+});
+
+test("wrong tokens are rate-limited by address, and time lets the right one in again", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const codes: (string | undefined)[] = [];
+  for (let index = 0; index < 12; index++) {
+    const answer = await say(await openRaw(house.url), connectParams({ auth: { token: `guess ${index}` } }));
+    codes.push(answer.error?.code);
+  }
+  expect(codes.slice(0, 10)).toEqual(Array(10).fill("UNAUTHORIZED"));
+  expect(codes.slice(10)).toEqual(["RATE_LIMITED", "RATE_LIMITED"]);
+  const right = await say(await openRaw(house.url), connectParams());
+  expect(right.error).toMatchObject({ code: "RATE_LIMITED", retryAfterMs: expect.any(Number) });
+  await world.advance(right.error?.retryAfterMs ?? 0);
+  expect((await say(await openRaw(house.url), connectParams())).ok).toBe(true);
+});
+
+interface Device {
+  readonly id: string;
+  readonly publicKey: string;
+  sign(text: string): string;
+}
+
+function device(): Device {
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32);
+  return {
+    id: createHash("sha256").update(raw).digest("hex"),
+    publicKey: raw.toString("base64url"),
+    sign: (text) => sign(null, Buffer.from(text), privateKey).toString("base64url"),
+  };
+}
+
+async function challengeOf(raw: Raw): Promise<string> {
+  return (await raw.next((frame) => frame.event === "connect.challenge")).payload.nonce;
+}
+
+const FORMS: [string, (device: Device, nonce: string, at: number) => { text: string; nonce?: string }][] = [
+  [
+    "v3",
+    ({ id }, nonce, at) => ({
+      nonce,
+      text: ["v3", id, "test", "test", "operator", "", at, TOKEN, nonce, "test", ""].join("|"),
+    }),
+  ],
+  [
+    "v2",
+    ({ id }, nonce, at) => ({
+      nonce,
+      text: ["v2", id, "test", "test", "operator", "", at, TOKEN, nonce].join("|"),
+    }),
+  ],
+  [
+    "v1 without a nonce",
+    ({ id }, _, at) => ({ text: ["v1", id, "test", "test", "operator", "", at, TOKEN].join("|") }),
+  ],
+  ["the nonce alone", (_, nonce) => ({ nonce, text: nonce })],
+];
+test.each(FORMS)(
+  "a device signature over %s is verified, and gives a token that connects",
+  async (_, form) => {
+    const house = await openHouse();
+    const raw = await openRaw(house.url);
+    const key = device();
+    const signedAt = Date.now();
+    const { text, ...nonce } = form(key, await challengeOf(raw), signedAt);
+    const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
+    const hello = await say(raw, connectParams({ device: proof }));
+    expect(hello.payload.auth.deviceToken).toEqual(expect.any(String));
+    const again = await say(
+      await openRaw(house.url),
+      connectParams({ auth: { token: hello.payload.auth.deviceToken } }),
+    );
+    expect(again.payload.auth.scopes).toEqual(hello.payload.auth.scopes);
+  },
+);
+
+test("a device proof that is wrong in any part is refused", async () => {
+  const house = await openHouse();
+  const wrong = async (
+    change: (proof: Record<string, unknown>, nonce: string) => Record<string, unknown>,
+  ) => {
+    const raw = await openRaw(house.url);
+    const nonce = await challengeOf(raw);
+    const key = device();
+    const good = {
+      id: key.id,
+      publicKey: key.publicKey,
+      signature: key.sign(nonce),
+      signedAt: Date.now(),
+      nonce,
+    };
+    return (await say(raw, connectParams({ device: change(good, nonce) }))).error;
+  };
+  expect(await wrong((proof) => ({ ...proof, nonce: "another" }))).toMatchObject({ code: "UNAUTHORIZED" });
+  expect(await wrong((proof) => ({ ...proof, id: "0".repeat(64) }))).toMatchObject({ code: "UNAUTHORIZED" });
+  expect(await wrong((proof) => ({ ...proof, publicKey: "AAAA" }))).toMatchObject({ code: "UNAUTHORIZED" });
+  expect(await wrong((proof) => ({ ...proof, signature: "AAAA" }))).toMatchObject({ code: "UNAUTHORIZED" });
+  expect(await wrong((proof) => ({ ...proof, signature: 7 }))).toMatchObject({ code: "INVALID_REQUEST" });
+  expect(await wrong(({ nonce: _, ...proof }) => ({ ...proof, signedAt: 0 }))).toMatchObject({
+    code: "UNAUTHORIZED",
+  });
+});
+
+test("a signature is no substitute for a token", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  const nonce = await challengeOf(raw);
+  const key = device();
+  const proof = {
+    id: key.id,
+    publicKey: key.publicKey,
+    signature: key.sign(nonce),
+    signedAt: Date.now(),
+    nonce,
+  };
+  expect((await say(raw, connectParams({ auth: undefined, device: proof }))).error?.code).toBe(
+    "UNAUTHORIZED",
+  );
+});

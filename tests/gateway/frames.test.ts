@@ -1,0 +1,237 @@
+// Hostile and broken frames: each gets a clear answer or a clear end, and nobody else notices.
+
+import { expect, test } from "vitest";
+import { METHODS, type MethodName } from "../../src/gateway/params.ts";
+import { joined, openHouse, openRaw, type Raw } from "./kit.ts";
+
+async function stillWorks(raw: Raw): Promise<void> {
+  raw.send({ type: "req", id: "alive", method: "health" });
+  expect((await raw.res("alive")).ok).toBe(true);
+}
+
+const DEEP = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+const BROKEN: [string, string, string, RegExp][] = [
+  ["no JSON", "{nope", "invalid", /not valid JSON/],
+  ["nothing", "", "invalid", /not valid JSON/],
+  ["a list", "[]", "invalid", /one JSON object/],
+  ["a list of requests", '[{"type":"req","id":"1","method":"health"}]', "invalid", /one JSON object/],
+  ["null", "null", "invalid", /one JSON object/],
+  ["a number", "7", "invalid", /one JSON object/],
+  ["a frame without a type", '{"id":"x","method":"health"}', "x", /"req" only/],
+  ["an event from a client", '{"type":"event","event":"tick"}', "invalid", /"req" only/],
+  ["a response from a client", '{"type":"res","id":"x","ok":true}', "x", /"req" only/],
+  ["no id", '{"type":"req","method":"health"}', "invalid", /id must be/],
+  ["a number as id", '{"type":"req","id":5,"method":"health"}', "invalid", /id must be/],
+  ["a huge id", `{"type":"req","id":"${"x".repeat(500)}","method":"health"}`, "invalid", /id must be/],
+  ["no method", '{"type":"req","id":"x"}', "x", /method must be/],
+  ["an object as method", '{"type":"req","id":"x","method":{}}', "x", /method must be/],
+  [
+    "an unknown method",
+    '{"type":"req","id":"x","method":"session.list"}',
+    "x",
+    /unknown method "session.list"; did you mean "sessions.list"/,
+  ],
+  [
+    "a method named like a prototype's field",
+    '{"type":"req","id":"x","method":"__proto__"}',
+    "x",
+    /unknown method/,
+  ],
+  ["a method of every object", '{"type":"req","id":"x","method":"constructor"}', "x", /unknown method/],
+  [
+    "a type that is inherited",
+    '{"__proto__":{"type":"req","id":"x","method":"health"}}',
+    "invalid",
+    /"req" only/,
+  ],
+  [
+    "params as a list",
+    '{"type":"req","id":"x","method":"health","params":[]}',
+    "x",
+    /params must be an object, got an array/,
+  ],
+  [
+    "params as text",
+    '{"type":"req","id":"x","method":"health","params":"{}"}',
+    "x",
+    /params must be an object/,
+  ],
+  [
+    "a prototype as a param",
+    '{"type":"req","id":"x","method":"health","params":{"__proto__":{"a":1}}}',
+    "x",
+    /unknown param "__proto__"/,
+  ],
+  [
+    "deep nesting as params",
+    `{"type":"req","id":"x","method":"tools.invoke","params":{"name":"x","arguments":{"a":${DEEP}}}}`,
+    "x",
+    /more than 64 levels/,
+  ],
+  ["deep nesting as a frame", DEEP, "invalid", /not valid JSON|one JSON object/],
+];
+test.each(BROKEN)("%s is answered in words, and the connection goes on", async (_, text, id, words) => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  raw.text(text);
+  const answer = await raw.res(id);
+  expect(answer.error?.code).toBe("INVALID_REQUEST");
+  expect(answer.error?.message).toMatch(words);
+  await stillWorks(raw);
+});
+
+test.each(BROKEN.slice(0, 13))("before connect, %s ends the connection", async (_, text) => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  raw.text(text);
+  expect((await raw.closed()).code).toBe(1008);
+  await stillWorks(await joined(house));
+});
+
+test("binary messages are refused with 1003, before and after connect", async () => {
+  const house = await openHouse();
+  for (const raw of [await openRaw(house.url), await joined(house)]) {
+    raw.socket.send(Buffer.from('{"type":"req","id":"x","method":"health"}'));
+    expect(await raw.closed()).toMatchObject({ code: 1003, reason: expect.stringContaining("binary") });
+  }
+});
+
+test("a message of 30 MB is refused with 1009, and others go on", async () => {
+  const house = await openHouse();
+  const [big, other] = [await joined(house), await joined(house)];
+  big.socket.send("x".repeat(30 * 1024 * 1024), () => {});
+  expect((await big.closed()).code).toBe(1009);
+  await stillWorks(other);
+});
+
+test("a message in fragments is put together; fragments over the limit are refused", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  raw.socket.send('{"type":"req","id":"f",', { fin: false });
+  raw.socket.send('"method":"health"}', { fin: true });
+  expect((await raw.res("f")).ok).toBe(true);
+  const piece = "x".repeat(5 * 1024 * 1024);
+  for (let index = 0; index < 6; index++) raw.socket.send(piece, { fin: false }, () => {});
+  expect((await raw.closed()).code).toBe(1009);
+});
+
+test("text that is no UTF-8 ends the connection, and nobody else's", async () => {
+  const house = await openHouse();
+  const [raw, other] = [await joined(house), await joined(house)];
+  raw.socket.send(Buffer.from([0xff, 0xfe, 0xfd]), { binary: false });
+  expect((await raw.closed()).code).toBe(1007);
+  await stillWorks(other);
+});
+
+test("of a thousand requests at once at most 512 are under way; the rest is told so", async () => {
+  const house = await openHouse({ play: () => new Promise(() => {}) });
+  const raw = await joined(house);
+  raw.send({
+    type: "req",
+    id: "run",
+    method: "chat.send",
+    params: { sessionKey: "main", message: "x", idempotencyKey: "r" },
+  });
+  await raw.res("run");
+  for (let index = 0; index < 1_000; index++) {
+    raw.send({
+      type: "req",
+      id: `w${index}`,
+      method: "agent.wait",
+      params: { runId: "r", timeoutMs: 3_600_000 },
+    });
+  }
+  const refused = await raw.res("w999");
+  expect(refused.error?.code).toBe("RATE_LIMITED");
+  expect(raw.frames.filter((frame) => frame.error?.code === "RATE_LIMITED").length).toBe(1_000 - 512);
+});
+
+// Every field of every method, wrong in every way that its schema can tell.
+
+type Schema = {
+  type?: string | string[];
+  enum?: unknown[];
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+  items?: Schema;
+  minItems?: number;
+  maxItems?: number;
+};
+
+function wrongValues(schema: Schema): [unknown, RegExp][] {
+  const types = [schema.type ?? []].flat();
+  const wrong: [unknown, RegExp][] = [];
+  if (schema.enum !== undefined)
+    return [
+      ["nonsense", /must be one of/],
+      [7, /must be one of/],
+    ];
+  if (!types.includes("null")) wrong.push([null, /must be/]);
+  if (!types.includes("string")) wrong.push(["text", /must be/]);
+  if (!types.includes("number") && !types.includes("integer")) wrong.push([1.5, /must be/]);
+  if (!types.includes("boolean")) wrong.push([true, /must be/]);
+  if (!types.includes("array")) wrong.push([[], /must be/]);
+  if (!types.includes("object")) wrong.push([{}, /must be/]);
+  if (types.includes("integer")) wrong.push([1.5, /a whole number/], [-1, /must be at least/]);
+  if (schema.maximum !== undefined) wrong.push([schema.maximum + 1, /must be at most/]);
+  if (schema.minLength !== undefined) wrong.push(["", /must be not empty/]);
+  if (schema.maxLength !== undefined)
+    wrong.push(["x".repeat(schema.maxLength + 1), /at most \d+ characters/]);
+  if (schema.minItems !== undefined) wrong.push([[], /a list of at least one/]);
+  if (schema.maxItems !== undefined) wrong.push([Array(schema.maxItems + 1).fill({}), /must be/]);
+  if (schema.items !== undefined) wrong.push([[schema.items.type === "object" ? "x" : {}], /must be/]);
+  return wrong;
+}
+
+test.each(Object.keys(METHODS) as MethodName[])(
+  "%s: each param wrong in every way is named in its error",
+  async (method) => {
+    const house = await openHouse();
+    const raw = await joined(house);
+    const { properties, required } = METHODS[method].params as unknown as {
+      properties: Record<string, Schema>;
+      required: string[];
+    };
+    const good = Object.fromEntries(
+      required.map((name) => [name, properties[name]?.type === "array" ? ["x"] : "x"]),
+    );
+    let count = 0;
+    const ask = async (params: object): Promise<string> => {
+      const id = `${++count}`;
+      raw.send({ type: "req", id, method, params });
+      const { error } = await raw.res(id);
+      expect(error?.code, JSON.stringify(params).slice(0, 200)).toBe("INVALID_REQUEST");
+      return error?.message ?? "";
+    };
+    for (const name of required) {
+      const { [name]: _, ...rest } = good;
+      expect(await ask(rest)).toContain(`${name} is required`);
+    }
+    for (const [name, schema] of Object.entries(properties)) {
+      for (const [value, words] of wrongValues(schema)) {
+        const message = await ask({ ...good, [name]: value });
+        expect(message).toMatch(words);
+        expect(message).toContain(name);
+      }
+    }
+    const [first] = Object.keys(properties);
+    if (first !== undefined) {
+      expect(await ask({ ...good, [`${first}x`]: 1 })).toContain(`did you mean "${first}"`);
+    }
+    expect(await ask({ ...good, zzzzzzzz: 1 })).toContain('unknown param "zzzzzzzz"');
+  },
+);
+
+test.each(Object.keys(METHODS) as MethodName[])(
+  "%s takes and ignores what the upstream method takes",
+  async (method) => {
+    const house = await openHouse();
+    const raw = await joined(house);
+    const ignored = Object.fromEntries(METHODS[method].ignored.map((name) => [name, { any: "thing" }]));
+    raw.send({ type: "req", id: "x", method, params: { ...ignored, nonsense: 1 } });
+    const { error } = await raw.res("x");
+    expect(error?.details?.problems).toEqual([expect.stringContaining('"nonsense"')]);
+  },
+);

@@ -1,0 +1,90 @@
+// The plain HTTP routes.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "./kit.ts";
+
+const AUTH = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+
+test("liveness and readiness are open, and readiness ends with the engine", async () => {
+  const house = await openHouse();
+  expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
+  expect((await fetch(`${house.http}/readyz`)).status).toBe(200);
+  await house.engine.stop(0);
+  expect((await fetch(`${house.http}/readyz`)).status).toBe(503);
+  expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
+});
+
+test("a tool is called over HTTP as over the socket", async () => {
+  const house = await openHouse();
+  const body = JSON.stringify({ tool: "sessions_list", args: { limit: 2 } });
+  const answer = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers: AUTH, body });
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({ ok: true, result: { count: 2 } });
+});
+
+test("a tool's own refusal is an answer; a tool that isn't there is an error", async () => {
+  const house = await openHouse();
+  const post = async (body: object) => {
+    const answer = await fetch(`${house.http}/tools/invoke`, {
+      method: "POST",
+      headers: AUTH,
+      body: JSON.stringify(body),
+    });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+  const refused = await post({ tool: "sessions_history", args: { sessionKey: "nobody" } });
+  expect(refused).toMatchObject({
+    status: 200,
+    body: { ok: false, result: { status: expect.stringMatching(/error|forbidden/) } },
+  });
+  expect(await post({ tool: "sessions_lost" })).toMatchObject({
+    status: 404,
+    body: { ok: false, result: { code: "unknown_tool" } },
+  });
+  expect(await post({})).toMatchObject({
+    status: 400,
+    body: { ok: false, error: { code: "INVALID_REQUEST" } },
+  });
+  expect(await post({ tool: "sessions_list", agrs: {} })).toMatchObject({ status: 400 });
+});
+
+const REFUSED: [string, RequestInit, number][] = [
+  ["no token", { method: "POST", body: "{}" }, 401],
+  ["a wrong token", { method: "POST", body: "{}", headers: { authorization: "Bearer guess" } }, 401],
+  ["no JSON", { method: "POST", body: "{", headers: AUTH }, 400],
+  ["a list", { method: "POST", body: "[]", headers: AUTH }, 400],
+  ["a body of 2 MiB", { method: "POST", body: "x".repeat(2 * 1024 * 1024), headers: AUTH }, 413],
+];
+test.each(REFUSED)("tools/invoke with %s is refused", async (_, init, status) => {
+  const house = await openHouse();
+  const answer = await fetch(`${house.http}/tools/invoke`, init);
+  expect(answer.status).toBe(status);
+  expect(await answer.json()).toMatchObject({ ok: false, error: { message: expect.any(String) } });
+});
+
+test("a body without a length is measured while it comes", async () => {
+  const house = await openHouse();
+  const piece = new Uint8Array(64 * 1024);
+  let left = 32;
+  const body = new ReadableStream({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(piece);
+      else controller.close();
+    },
+  });
+  const init = { method: "POST", headers: AUTH, body, duplex: "half" } as RequestInit;
+  expect((await fetch(`${house.http}/tools/invoke`, init)).status).toBe(413);
+});
+
+test("everything else is answered in JSON", async () => {
+  const house = await openHouse();
+  const root = await fetch(`${house.http}/`);
+  expect(root.status).toBe(426);
+  expect(await root.json()).toMatchObject({ error: { message: expect.stringContaining("WebSocket") } });
+  for (const path of ["/nothing", "/v1/models", "/%00", "/../etc/passwd"]) {
+    const answer = await fetch(`${house.http}${path}`);
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({ ok: false, error: { code: "NOT_FOUND" } });
+  }
+  expect((await fetch(`${house.http}/tools/invoke`)).status).toBe(404);
+});

@@ -1,0 +1,222 @@
+// A real gateway on a real engine and store, on port 0, with functions in place of models; and raw sockets to it.
+
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import type { Channel } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { createWebchat } from "../../src/channels/webchat.ts";
+import { fail, ok } from "../../src/core/errors.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import type { EndFacts } from "../../src/engine/finish.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/reply-back.ts";
+import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { type Gateway, startGateway } from "../../src/gateway/server.ts";
+import type { Store } from "../../src/store/sql.ts";
+import type { World } from "../../src/world.ts";
+import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { type Choices, settingsWith } from "../tools/app.ts";
+
+export const TOKEN = "main-token-of-the-tests";
+
+/** What a session answers; a thrown error fails the run. */
+export type Play = (handle: LaneHandle) => Promise<string> | string;
+
+export interface House {
+  readonly port: number;
+  readonly url: string;
+  readonly http: string;
+  readonly dir: string;
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly gateway: Gateway;
+  /** A client that is closed after the test. */
+  client(more?: Partial<ConnectOptions>): Promise<GatewayClient>;
+  /** Stops gateway, engine and store, as a restart would. */
+  stop(): Promise<void>;
+}
+
+export interface HouseOptions {
+  readonly play?: Play;
+  readonly choices?: Choices;
+  readonly gateway?: Partial<Settings["gateway"]>;
+  readonly dir?: string;
+  readonly world?: World;
+}
+
+async function playTurn(handle: LaneHandle, play: Play | undefined): Promise<EndFacts> {
+  try {
+    const reply = play === undefined ? `echo ${handle.run.input.text}` : await play(handle);
+    if (reply !== "")
+      await handle.append(assistantText(`reply-${handle.run.runId}-${handle.run.attempt}`, reply));
+    return { state: "ok", reply };
+  } catch (error) {
+    if (handle.signal.aborted) throw error;
+    return { state: "error", code: "run_failed", error: (error as Error).message };
+  }
+}
+
+export async function openHouse(options: HouseOptions = {}): Promise<House> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const base = settingsWith(options.choices ?? {});
+  const settings: Settings = {
+    ...base,
+    store: { ...base.store, dir },
+    gateway: { ...base.gateway, ...options.gateway },
+  };
+  const store = await openStore(dir, world);
+  const channels = new Map<string, Channel>();
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: {
+      ...settings.session,
+      ...settings.session.agentToAgent,
+      maxConcurrent: settings.maxConcurrent,
+    },
+    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } }),
+    executor: { execute: (handle) => playTurn(handle, options.play) },
+  });
+  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  const webchat = createWebchat(engine.bus, world.clock);
+  channels.set(webchat.id, webchat);
+  await ensureMainSessions({ engine, settings });
+  await outbox.start();
+  await engine.start();
+  const gateway = await startGateway({
+    settings,
+    world,
+    engine,
+    outbound: outbox,
+    version: "0.0.0-test",
+    token: TOKEN,
+    models: () => [
+      { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+    ],
+    checkModel: (name) =>
+      name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+    dropTranscript: async () => {},
+  });
+  let stopped = false;
+  const stop = async (): Promise<void> => {
+    if (stopped) return;
+    stopped = true;
+    await gateway.close();
+    await engine.stop(0);
+    await outbox.stop();
+    await store.close();
+  };
+  cleanup(stop);
+  const url = `ws://127.0.0.1:${gateway.port}`;
+  return {
+    port: gateway.port,
+    url,
+    http: `http://127.0.0.1:${gateway.port}`,
+    dir,
+    engine,
+    store,
+    settings,
+    gateway,
+    stop,
+    async client(more = {}) {
+      const client = await connect({ url, token: TOKEN, reconnect: false, ...more });
+      cleanup(() => client.close());
+      return client;
+    },
+  };
+}
+
+export interface Frame {
+  readonly type: string;
+  readonly id?: string;
+  readonly ok?: boolean;
+  readonly event?: string;
+  readonly seq?: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into payloads of every shape.
+  readonly payload?: any;
+  readonly error?: {
+    code: string;
+    message: string;
+    details?: Record<string, unknown>;
+    retryAfterMs?: number;
+  };
+}
+
+/** A socket that says exactly what the test says. */
+export interface Raw {
+  readonly socket: WebSocket;
+  readonly frames: Frame[];
+  /** The first frame, from the first on, that fits; waits for it. */
+  next(fits: (frame: Frame) => boolean): Promise<Frame>;
+  res(id: string): Promise<Frame>;
+  send(frame: unknown): void;
+  text(text: string): void;
+  closed(): Promise<{ code: number; reason: string }>;
+}
+
+export async function openRaw(
+  url: string,
+  options: ConstructorParameters<typeof WebSocket>[2] = {},
+): Promise<Raw> {
+  const socket = new WebSocket(url, options);
+  const frames: Frame[] = [];
+  const watchers = new Set<() => void>();
+  const end = Promise.withResolvers<{ code: number; reason: string }>();
+  let over = false;
+  socket.on("message", (data) => {
+    frames.push(JSON.parse(data.toString()));
+    for (const watcher of [...watchers]) watcher();
+  });
+  socket.on("close", (code, reason) => {
+    over = true;
+    end.resolve({ code, reason: reason.toString() });
+    for (const watcher of [...watchers]) watcher();
+  });
+  socket.on("error", () => {});
+  cleanup(() => socket.terminate());
+  await once(socket, "open");
+  const next = (fits: (frame: Frame) => boolean): Promise<Frame> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        const found = frames.find(fits);
+        if (found === undefined && !over) return;
+        watchers.delete(look);
+        if (found === undefined) reject(new Error("the socket closed first"));
+        else resolve(found);
+      };
+      watchers.add(look);
+      look();
+    });
+  return {
+    socket,
+    frames,
+    next,
+    res: (id) => next((frame) => frame.type === "res" && frame.id === id),
+    send: (frame) => socket.send(JSON.stringify(frame)),
+    text: (text) => socket.send(text),
+    closed: () => end.promise,
+  };
+}
+
+export function connectParams(more: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    minProtocol: 3,
+    maxProtocol: 3,
+    client: { id: "test", version: "1", platform: "test", mode: "test" },
+    auth: { token: TOKEN },
+    ...more,
+  };
+}
+
+/** Opens a socket and connects it. */
+export async function joined(house: House, more: Record<string, unknown> = {}): Promise<Raw> {
+  const raw = await openRaw(house.url);
+  raw.send({ type: "req", id: "hello", method: "connect", params: connectParams(more) });
+  const hello = await raw.res("hello");
+  if (hello.ok !== true) throw new Error(hello.error?.message);
+  return raw;
+}

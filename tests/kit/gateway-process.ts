@@ -1,0 +1,106 @@
+// A real gateway process: the real launcher, a home of its own, the real disk, a real socket. Ended by its pid only.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { cleanup, temporaryFolder } from "./engine.ts";
+
+const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
+const READY_MAX_MS = 20_000;
+const TOKEN = "a-token-for-tests";
+
+export interface GatewayProcess {
+  readonly url: string;
+  readonly httpUrl: string;
+  readonly token: string;
+  readonly home: string;
+  readonly pid: number;
+  /** What it has written so far. */
+  stdout(): string;
+  stderr(): string;
+  connect(): Promise<GatewayClient>;
+  /** Sends the signal; resolves with the exit code (null when the signal ended it). */
+  end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null>;
+  signal(signal: "SIGTERM" | "SIGINT"): void;
+  readonly exited: Promise<number | null>;
+}
+
+export interface ProcessOptions {
+  /** Configuration; the token and a free port are added. */
+  readonly config?: Record<string, unknown>;
+  /** A home from before: the same store. */
+  readonly home?: string;
+}
+
+/** A home directory with a configuration in it. */
+export function homeWith(config: Record<string, unknown>): string {
+  const home = temporaryFolder();
+  mkdirSync(join(home, ".parley"), { mode: 0o700 });
+  const whole = { gateway: { port: 0, auth: { token: TOKEN } }, ...config };
+  writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(whole), { mode: 0o600 });
+  return home;
+}
+
+/** Runs the launcher with these arguments and an environment that holds nothing but the home. */
+export function launch(home: string, args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [LAUNCHER, ...args], {
+    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn" },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+}
+
+export async function startProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
+  const home = options.home ?? homeWith(options.config ?? {});
+  const child = launch(home, ["gateway"]);
+  let stdout = "";
+  let stderr = "";
+  const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+  const running = { value: true };
+  void exited.then(() => {
+    running.value = false;
+  });
+  cleanup(async () => {
+    if (running.value) child.kill("SIGKILL");
+    await exited;
+  });
+  const httpUrl = await new Promise<string>((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`not ready: ${stdout}${stderr}`)), READY_MAX_MS);
+    child.stderr?.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    child.stdout?.on("data", (chunk: Buffer) => {
+      stdout += chunk.toString();
+      const found = /http:\/\/[\d.]+:\d+/.exec(stdout);
+      if (found === null) return;
+      clearTimeout(late);
+      resolve(found[0]);
+    });
+    void exited.then((code) => {
+      clearTimeout(late);
+      reject(new Error(`the gateway ended with ${code}: ${stdout}${stderr}`));
+    });
+  });
+  const url = httpUrl.replace("http", "ws");
+  return {
+    url,
+    httpUrl,
+    token: TOKEN,
+    home,
+    pid: child.pid ?? 0,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    exited,
+    async connect() {
+      const client = await connect({ url, token: TOKEN, reconnect: false });
+      cleanup(() => client.close());
+      return client;
+    },
+    signal: (signal) => void child.kill(signal),
+    async end(signal) {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}

@@ -1,0 +1,106 @@
+// The launcher in a package of its own making, on this Node and on an older one where there is one.
+
+import { spawn, spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
+
+let home: string;
+let launcher: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "parley-launcher-"));
+  for (const folder of ["bin", "src", "dist", "node_modules/node/bin"]) {
+    mkdirSync(join(home, folder), { recursive: true });
+  }
+  launcher = join(home, "bin/parley.js");
+  copyFileSync(LAUNCHER, launcher);
+  writeFileSync(join(home, "package.json"), '{ "type": "module" }');
+  symlinkSync(process.execPath, join(home, "node_modules/node/bin/node"));
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+/** A program that tells its arguments and Node, and ends with 7; or lives until SIGTERM, and then ends with 8. */
+const program = (from: string) => `
+  const major = Number(process.versions.node.split(".")[0]);
+  export async function main(argv) {
+    console.log(JSON.stringify({ from: "${from}", argv, isNew: major >= 24, pid: process.pid }));
+    if (argv[0] !== "stay") return 7;
+    const alive = setInterval(() => undefined, 1000);
+    return new Promise((done) => process.once("SIGTERM", () => { clearInterval(alive); done(8); }));
+  }
+`;
+
+function oldNode(): string | undefined {
+  const places = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "node"));
+  return places.filter(existsSync).find((node) => {
+    const { stdout } = spawnSync(node, ["--version"], { encoding: "utf8" });
+    return Number(/^v(\d+)/.exec(stdout)?.[1]) < 24;
+  });
+}
+
+const older = oldNode();
+
+function start(node: string, args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(node, [launcher, ...args], { encoding: "utf8" });
+  return { status, told: stdout === "" ? undefined : JSON.parse(stdout), stderr };
+}
+
+test("a checkout runs src, a package runs dist, with arguments and exit code passed on", () => {
+  writeFileSync(join(home, "dist/main.js"), program("dist"));
+  expect(start(process.execPath, ["a", "--b"])).toMatchObject({
+    status: 7,
+    told: { from: "dist", argv: ["a", "--b"] },
+  });
+  writeFileSync(join(home, "src/main.ts"), program("src").replace("main(argv)", "main(argv: string[])"));
+  expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
+});
+
+test("a reader that leaves early is no error", () => {
+  writeFileSync(
+    join(home, "dist/main.js"),
+    'export const main = async () => { for (let i = 0; i < 1e5; i += 1) console.log("line", i); return 0; };',
+  );
+  const { stdout, stderr } = spawnSync("bash", ["-c", `"${process.execPath}" "${launcher}" | head -1`], {
+    encoding: "utf8",
+  });
+  expect({ stdout, stderr }).toEqual({ stdout: "line 0\n", stderr: "" });
+});
+
+// Only a machine that has an older Node besides the one that runs the tests can show what happens on it.
+test.skipIf(older === undefined)("on an older Node the installed newer one does the work", () => {
+  writeFileSync(join(home, "dist/main.js"), program("dist"));
+  expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
+  rmSync(join(home, "node_modules/node/bin/node"));
+  const refused = start(older ?? "", []);
+  expect(refused).toMatchObject({ status: 1, told: undefined });
+  expect(refused.stderr).toMatch(/^Parley needs Node 24 or newer; this is Node \d+\..*\n.*npm ci\n$/);
+});
+
+// As above: needs an older Node.
+test.skipIf(older === undefined).each([
+  ["SIGTERM", 8, null],
+  ["SIGKILL", null, "SIGKILL"],
+] as const)("on an older Node %s reaches what the launcher started", async (signal, code, killed) => {
+  writeFileSync(join(home, "dist/main.js"), program("dist"));
+  const child = spawn(older ?? "", [launcher, "stay"], { stdio: ["ignore", "pipe", "inherit"] });
+  const told = await new Promise<string>((done) => child.stdout.once("data", (chunk) => done(String(chunk))));
+  // The pipe closes when the last process that holds it has ended.
+  const closed = new Promise<void>((done) => child.stdout.once("close", () => done()));
+  const exited = new Promise((done) => child.once("exit", (...ending) => done(ending)));
+  expect(JSON.parse(told).pid).not.toBe(child.pid);
+  child.kill(signal);
+  expect(await exited).toEqual([code, killed]);
+  await closed;
+});

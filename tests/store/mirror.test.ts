@@ -1,0 +1,166 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Entry } from "../../src/core/message.ts";
+import { type Mirror, openMirror } from "../../src/store/mirror.ts";
+import { deleteSessionRows, insertSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { appendEntry } from "../../src/store/transcripts.ts";
+import { assistantMessage, keptLog, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
+
+const KEY = "agent:main:main";
+const ID = "session-1";
+const HEADER = { type: "session", version: 1, id: ID, key: KEY, createdAt: 1_000 };
+
+let dir: string;
+let remove: () => void;
+let store: Store;
+let mirror: Mirror;
+let log: ReturnType<typeof keptLog>;
+
+beforeEach(async () => {
+  ({ dir, remove } = temporaryDir());
+  store = await openSqlite({ dir, durability: "normal", log: silentLog });
+  await store.transaction((tx) => insertSession(tx, sampleSession()));
+  log = keptLog();
+  mirror = openMirror({ dir, log, db: store.db });
+});
+afterEach(async () => {
+  await mirror.close();
+  await store.close();
+  remove();
+});
+
+const path = (): string => join(dir, `${ID}.jsonl`);
+
+async function append(...entries: Entry[]): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const entry of entries) await appendEntry(tx, { sessionKey: KEY, sessionId: ID, entry });
+  });
+}
+
+/** Entries that a crash kept from the copy: committed, and never noted. */
+async function restart(): Promise<void> {
+  await mirror.close();
+  mirror = openMirror({ dir, log, db: store.db });
+  await mirror.flush();
+}
+
+function lines(): unknown[] {
+  const text = readFileSync(path(), "utf8");
+  expect(text.endsWith("\n")).toBe(true);
+  return text
+    .slice(0, -1)
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+test("a session without entries has a copy with a header, for its owner only", async () => {
+  await mirror.flush();
+  expect(lines()).toEqual([HEADER]);
+  expect(statSync(path()).mode & 0o777).toBe(0o600);
+});
+
+test("every entry is one line, in order, as it was written, whatever is in it", async () => {
+  const entries: Entry[] = [
+    userMessage("m1", "two\nlines\r\nand \u2028 more \u0000 \ud800"),
+    assistantMessage("m2", "x".repeat(2_000_000)),
+    { id: "c1", type: "compaction", summary: "s", firstKeptId: "m2", timestamp: 1 },
+  ];
+  for (const entry of entries) {
+    await append(entry);
+    mirror.note(ID);
+  }
+  await mirror.flush();
+  expect(lines()).toEqual([HEADER, ...entries]);
+});
+
+test("entries noted many times and together are written once", async () => {
+  const entries = Array.from({ length: 300 }, (_, n) => userMessage(`m${n}`, `text ${n}`));
+  for (let n = 0; n < entries.length; n += 10) {
+    await append(...entries.slice(n, n + 10));
+    mirror.note(ID);
+    mirror.note(ID);
+  }
+  await mirror.flush();
+  expect(lines()).toEqual([HEADER, ...entries]);
+});
+
+test("a copy cut anywhere, as by a crash, is whole again after a start", async () => {
+  const entries = [
+    userMessage("m1", "a"),
+    assistantMessage("m2", "y".repeat(50_000)),
+    userMessage("m3", "ü\nb"),
+  ];
+  await append(...entries);
+  mirror.note(ID);
+  await mirror.flush();
+  const whole = readFileSync(path());
+  const cut = fc.oneof(
+    fc.nat({ max: 600 }),
+    fc.nat({ max: whole.length }),
+    fc.integer({ min: whole.length - 300, max: whole.length }),
+  );
+  await fc.assert(
+    fc.asyncProperty(cut, async (bytes) => {
+      truncateSync(path(), Math.min(bytes, whole.length));
+      await restart();
+      expect(readFileSync(path()).equals(whole)).toBe(true);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("a copy that is missing, foreign or behind is put right at the start", async () => {
+  await append(userMessage("m1", "a"));
+  await restart();
+  expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
+  rmSync(path());
+  await restart();
+  expect(lines()).toHaveLength(2);
+  for (const content of ["", "no JSON at all\n", '{"id":"m9"}\n', "\n\n", "[1]\nnull\n"]) {
+    writeFileSync(path(), content);
+    await restart();
+    expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
+  }
+});
+
+test("the copy of a deleted transcript goes, and a late note does not bring it back", async () => {
+  await append(userMessage("m1", "a"));
+  mirror.note(ID);
+  const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  for (const id of gone) await mirror.remove(id);
+  expect(existsSync(path())).toBe(false);
+  mirror.note(ID);
+  await mirror.flush();
+  expect(existsSync(path())).toBe(false);
+});
+
+test("a copy that cannot be written is logged with its name, and written at the next chance", async () => {
+  await mirror.flush();
+  rmSync(path());
+  mkdirSync(path());
+  await restart();
+  await append(userMessage("m1", "a"));
+  mirror.note(ID);
+  await mirror.flush();
+  expect(log.lines.map(({ level, text }) => `${level}: ${text}`)).toContain(
+    "warn: transcript copy not written",
+  );
+  expect(log.lines[0]?.fields).toMatchObject({ sessionId: ID, file: path() });
+  rmSync(path(), { recursive: true });
+  mirror.note("another");
+  await mirror.flush();
+  expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
+});
+
+test("an id that is no plain file name never becomes a path", async () => {
+  const sessionId = "../outside";
+  await store.transaction((tx) => insertSession(tx, sampleSession({ key: "k", sessionId })));
+  mirror.note(sessionId);
+  await mirror.flush();
+  await mirror.remove(sessionId);
+  expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
+});

@@ -1,0 +1,212 @@
+// Reads the database's own plan of every query: none may read a whole table.
+
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type CompiledQuery, Kysely } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Scope } from "../../src/core/visibility.ts";
+import * as deliveries from "../../src/store/deliveries.ts";
+import * as flows from "../../src/store/flows.ts";
+import * as idempotency from "../../src/store/idempotency.ts";
+import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
+import * as runs from "../../src/store/runs.ts";
+import { listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
+import * as sessions from "../../src/store/sessions.ts";
+import type { Db, Store, Tx } from "../../src/store/sql.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
+import { sqliteDialect } from "../../src/store/sqlite-driver.ts";
+import type { Tables } from "../../src/store/tables.ts";
+import { searchTranscripts } from "../../src/store/transcript-search.ts";
+import * as transcripts from "../../src/store/transcripts.ts";
+import * as waits from "../../src/store/waits.ts";
+import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
+
+const TABLES = "sessions session_ids messages runs waits flows chains deliveries ledger idempotency".split(
+  " ",
+);
+/** Indexes that hold only the few rows in question. */
+const SMALL = ["USING INDEX deliveries_open"];
+const KEY = "agent:main:main";
+const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
+const USAGE = sampleRun().usage;
+const { dir, remove } = temporaryDir();
+let store: Store;
+let raw: DatabaseSync;
+let queries: CompiledQuery[] = [];
+let db: Db;
+
+beforeAll(async () => {
+  store = await openSqlite({ dir, durability: "normal", log: silentLog });
+  await store.transaction(async (tx) => {
+    await sessions.insertSession(tx, sampleSession({ label: "x" }));
+    await sessions.insertSession(tx, sampleSession({ key: "child", sessionId: "s2", spawnedBy: KEY }));
+    await runs.insertRun(tx, sampleRun());
+    const entry = userMessage("m1", "hello");
+    await transcripts.appendEntry(tx, { sessionKey: KEY, sessionId: "session-1", entry });
+  });
+  raw = new DatabaseSync(join(dir, STORE_FILE));
+  const dialect = sqliteDialect(raw, STORE_FILE, true);
+  db = new Kysely<Tables>({ dialect, log: (event) => void queries.push(event.query) });
+});
+afterAll(async () => {
+  raw.close();
+  await store.close();
+  remove();
+});
+
+/** Steps of the plans that go through a table or a whole index of it from one end to the other. */
+function fullScans(): string[] {
+  return queries.flatMap((query) => {
+    const plan = raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[]));
+    const steps = plan.map((row) => String(row.detail));
+    // What a query made for itself (a limited subquery, a recursive table) may be read to its end.
+    const own = new Set(steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []));
+    return steps.filter((step) => {
+      const [, scanned = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
+      if (step === "SCAN CONSTANT ROW" || own.has(scanned) || SMALL.some((index) => rest.endsWith(index)))
+        return false;
+      // A short name is a table's alias.
+      return TABLES.includes(scanned) || scanned.length === 1;
+    });
+  });
+}
+
+async function planned(work: (tx: Tx) => Promise<unknown>): Promise<void> {
+  queries = [];
+  const undo = new Error("undo");
+  await db
+    .transaction()
+    .execute(async (tx) => {
+      await work(tx);
+      throw undo;
+    })
+    .catch((error: unknown) => {
+      if (error !== undo) throw error;
+    });
+  expect(queries.length).toBeGreaterThan(0);
+  expect(fullScans()).toEqual([]);
+}
+
+const ALL: Scope = { all: true };
+const TREE: Scope = { all: false, self: KEY, treeOf: KEY };
+const filters: Record<string, Partial<SessionFilter>> = {
+  nothing: {},
+  "a cursor": { cursor: Buffer.from('[1,"k"]').toString("base64url") },
+  "archived ones": { includeArchived: true },
+  "one kind": { kinds: ["cron"] },
+  "several kinds": { kinds: ["cron", "hook"] },
+  "an agent": { agentId: "main" },
+  "an agent and a kind": { agentId: "main", kinds: ["cron"] },
+  "a time": { activeSinceMs: 5 },
+  "a label": { label: "x" },
+  "a label and an agent": { label: "x", agentId: "main" },
+  "a spawner": { spawnedBy: KEY },
+  "a searched text": { search: "hello" },
+  "a short searched text": { search: "x" },
+  "keys left out": { excludeKeys: [KEY] },
+  "one session": { scope: { all: false, self: KEY } },
+  "a tree": { scope: TREE },
+  "a tree and its agent": { scope: { ...TREE, agentIds: ["main"] }, kinds: ["cron"] },
+  "key patterns": { scope: { all: false, agentIds: "any", patterns: ["agent:main:*", "*x"] } },
+};
+
+for (const [name, filter] of Object.entries(filters)) {
+  test(`a list by ${name} reads no whole table`, () =>
+    planned((tx) => listSessions(tx, { scope: ALL, limit: 5, ...filter })));
+}
+
+const scopes: Record<string, Scope> = {
+  everything: ALL,
+  "a tree": TREE,
+  agents: { ...TREE, agentIds: ["main"] },
+};
+for (const [name, scope] of Object.entries(scopes)) {
+  test(`a search in ${name} reads no whole table`, () =>
+    planned((tx) => searchTranscripts(tx, { query: "hello", scope, limit: 5 })));
+}
+
+const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
+  getSession: (tx) => sessions.getSession(tx, KEY),
+  findSessionId: (tx) => sessions.findSessionId(tx, "session-1"),
+  findByLabel: (tx) => sessions.findByLabel(tx, { label: "x", agentId: "main", spawnedBy: KEY, limit: 5 }),
+  ancestorsOf: (tx) => sessions.ancestorsOf(tx, "child"),
+  descendantsOf: (tx) => sessions.descendantsOf(tx, KEY, 5),
+  activityOf: (tx) => sessions.activityOf(tx, [KEY, "child"]),
+  readHistory: (tx) =>
+    transcripts.readHistory(tx, { sessionId: "session-1", limit: 5, before: "m1", includeTools: false }),
+  lastMessages: (tx) => transcripts.lastMessages(tx, "session-1", 5, { includeTools: true }),
+  readContext: (tx) => transcripts.readContext(tx, "session-1"),
+  readRun: (tx) => transcripts.readRun(tx, "run-1"),
+  firstUserText: (tx) => transcripts.firstUserText(tx, "session-1"),
+  getDelivery: (tx) => deliveries.getDelivery(tx, "d"),
+  dueDeliveries: (tx) => deliveries.dueDeliveries(tx, 5, 5),
+  nextDueAt: (tx) => deliveries.nextDueAt(tx),
+  listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", cursor: "5", limit: 5 }),
+  listDeliveriesOfSession: (tx) => deliveries.listDeliveries(tx, { sessionKey: KEY, limit: 5 }),
+  usageOf: (tx) => usageOf(tx, { sessionKey: KEY }),
+  recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", caller: "c", method: "m", paramsHash: "h" }),
+  getRun: (tx) => runs.getRun(tx, "run-1"),
+  getRunOfCall: (tx) => runs.getRunOfCall(tx, "c"),
+  activeRuns: (tx) => runs.activeRuns(tx, KEY),
+  activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f"),
+  countQueued: (tx) => runs.countQueued(tx, KEY),
+  countAhead: (tx) => runs.countAhead(tx, sampleRun()),
+  lanesWithWork: (tx) => runs.lanesWithWork(tx),
+  countByState: (tx) => runs.countByState(tx),
+  listRuns: (tx) => runs.listRuns(tx, { sessionKey: KEY, limit: 5 }),
+  listRunsInState: (tx) => runs.listRuns(tx, { sessionKey: KEY, states: ["ok"], limit: 5 }),
+  chainRuns: (tx) => runs.chainRuns(tx, "chain-1"),
+  isHeld: (tx) => runs.isHeld(tx, FENCE),
+  getWait: (tx) => waits.getWait(tx, "c"),
+  openEdges: (tx) => waits.openEdges(tx, [KEY, "child"]),
+  getFlow: (tx) => flows.getFlow(tx, "f"),
+  openFlowsOf: (tx) => flows.openFlowsOf(tx, KEY),
+  openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "run-1"),
+};
+const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
+  updateSession: (tx) => sessions.updateSession(tx, KEY, { label: "y" }),
+  takeLaneSeq: (tx) => sessions.takeLaneSeq(tx, KEY),
+  replaceSessionId: (tx) => sessions.replaceSessionId(tx, KEY, "s9", 5),
+  deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, KEY, { transcripts: true }),
+  beginAttempt: (tx) => deliveries.beginAttempt(tx, "d"),
+  endAttempt: (tx) => deliveries.endAttempt(tx, "d", { kind: "sent" }, 5),
+  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, 5, () => true),
+  requeueDelivery: (tx) => deliveries.requeueDelivery(tx, "d", 5),
+  dismissDelivery: (tx) => deliveries.dismissDelivery(tx, "d", 5),
+  pruneAnswers: (tx) => idempotency.pruneAnswers(tx, 5),
+  addUsageRow: (tx) =>
+    addUsageRow(tx, {
+      runId: "r",
+      sessionKey: KEY,
+      agentId: "main",
+      provider: "p",
+      model: "m",
+      usage: USAGE,
+      at: 1,
+    }),
+  claimHead: (tx) => runs.claimHead(tx, KEY, "o", 5),
+  moveHeld: (tx) => runs.moveHeld(tx, FENCE, "waiting"),
+  endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }, FENCE),
+  requeueHeld: (tx) => runs.requeueHeld(tx),
+  countChainRun: (tx) => runs.countChainRun(tx, "chain-1"),
+  answerWaits: (tx) => waits.answerWaits(tx, "run-1", 5),
+  giveUpWait: (tx) => waits.giveUpWait(tx, "c"),
+  giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "run-1"),
+  giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx),
+  endFlow: (tx) => flows.endFlow(tx, "f", "reason", 5),
+  noteReply: (tx) => flows.noteReply(tx, "f", "reply", true),
+};
+for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]) {
+  test(`${name} reads no whole table`, () => planned(work));
+}
+
+test("unfinished runs of a lane are found by their state, past any number of ended ones", async () => {
+  await planned((tx) => runs.claimHead(tx, KEY, "o", 5));
+  await planned((tx) => runs.activeRuns(tx, KEY));
+  const [query] = queries;
+  if (query === undefined) throw new Error("a query was expected");
+  const plan = raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[]));
+  expect(plan.map((row) => String(row.detail)).join()).toContain(
+    "runs_in_lane_by_state (session_key=? AND state=?)",
+  );
+});

@@ -1,0 +1,269 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
+import { StoreProblem, type StoreProblemKind } from "../../src/store/problems.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
+import { keptLog, silentLog, temporaryDir } from "./samples.ts";
+
+const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));
+
+let dir: string;
+let file: string;
+let remove: () => void;
+const opened: Store[] = [];
+const children: ChildProcess[] = [];
+
+beforeEach(() => {
+  const made = temporaryDir();
+  remove = made.remove;
+  dir = join(made.dir, "state");
+  file = join(dir, STORE_FILE);
+});
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  remove();
+});
+
+async function open(): Promise<Store> {
+  const store = await openSqlite({ dir, durability: "full", log: silentLog });
+  opened.push(store);
+  return store;
+}
+
+async function openAndClose(): Promise<void> {
+  const store = await openSqlite({ dir, durability: "full", log: silentLog });
+  await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: "kept", runs: 7 }).execute());
+  await store.close();
+}
+
+async function problem(): Promise<StoreProblem> {
+  const outcome = await open().catch((error: unknown) => error);
+  if (!(outcome instanceof StoreProblem)) throw new Error(`a problem was expected, not ${outcome}`);
+  return outcome;
+}
+
+async function expectRefused(kind: StoreProblemKind): Promise<void> {
+  const before = readFileSync(file);
+  const found = await problem();
+  expect(found.problem).toBe(kind);
+  expect(found.message).toContain(file);
+  expect(found.message).toContain(found.wayOut);
+  expect(readFileSync(file).equals(before)).toBe(true);
+}
+
+/** The next line that a child process says. */
+async function heard(child: ChildProcess): Promise<Record<string, unknown>> {
+  if (child.stdout === null) throw new Error("no stdout");
+  const lines = createInterface({ input: child.stdout });
+  const [line] = await once(lines, "line");
+  return JSON.parse(String(line));
+}
+
+describe("opening", () => {
+  test("a new store directory is its owner's alone, and so is every file in it", async () => {
+    const store = await open();
+    await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute());
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    const modes = readdirSync(dir).map((name) => statSync(join(dir, name)).mode & 0o777);
+    expect(modes.length).toBeGreaterThan(2);
+    expect(new Set(modes)).toEqual(new Set([0o600]));
+  });
+
+  test("what was stored is there after closing and opening again", async () => {
+    await openAndClose();
+    const store = await open();
+    expect(await store.db.selectFrom("chains").selectAll().execute()).toEqual([
+      { chain_id: "kept", runs: 7 },
+    ]);
+    expect(store.transcriptPath("abc")).toBe(join(dir, "abc.jsonl"));
+  });
+
+  test("a migration is logged with the versions, an opening without one is not", async () => {
+    const log = keptLog();
+    for (const expected of [1, 1]) {
+      await (await openSqlite({ dir, durability: "normal", log })).close();
+      expect(log.lines).toHaveLength(expected);
+    }
+    expect(log.lines[0]?.fields).toEqual({ file, from: 0, to: SCHEMA_VERSION });
+  });
+
+  test("a closed store refuses work, and closing it again is harmless", async () => {
+    const store = await open();
+    await store.close();
+    await store.close();
+    await expect(store.transaction(async () => 1)).rejects.toThrow();
+    await expect(store.db.selectFrom("chains").selectAll().execute()).rejects.toThrow();
+  });
+
+  test("closing in the middle of a transaction undoes it", async () => {
+    const store = await open();
+    const started = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const writing = store.transaction(async (tx) => {
+      await tx.insertInto("chains").values({ chain_id: "half", runs: 1 }).execute();
+      started.resolve();
+      await release.promise;
+    });
+    await started.promise;
+    await store.close();
+    release.resolve();
+    await expect(writing).rejects.toThrow();
+    expect(await (await open()).db.selectFrom("chains").selectAll().execute()).toEqual([]);
+  });
+});
+
+describe("files that cannot be used are left as they are", () => {
+  test("a file of a newer version", async () => {
+    await openAndClose();
+    const database = new DatabaseSync(file);
+    database.exec(`pragma user_version = ${SCHEMA_VERSION + 1}`);
+    database.close();
+    await expectRefused("newer");
+  });
+
+  test("another program's database", async () => {
+    mkdirSync(dir);
+    const database = new DatabaseSync(file);
+    database.exec("create table notes (text)");
+    database.close();
+    await expectRefused("corrupt");
+  });
+
+  test("a file that is no database, and one with a damaged header", async () => {
+    mkdirSync(dir);
+    writeFileSync(file, "this is a letter to my aunt".repeat(100));
+    await expectRefused("corrupt");
+    writeFileSync(file, "");
+    await openAndClose();
+    const bytes = readFileSync(file);
+    bytes.fill(0x5a, 0, 100);
+    writeFileSync(file, bytes);
+    await expectRefused("corrupt");
+  });
+
+  test("a file that was cut short", async () => {
+    await openAndClose();
+    truncateSync(file, statSync(file).size / 2);
+    await expectRefused("corrupt");
+  });
+
+  test("an emptied file whose log still holds data: nothing of the log is lost", async () => {
+    await openAndClose();
+    writeFileSync(file, "");
+    writeFileSync(`${file}-wal`, "data that SQLite would throw away");
+    await expectRefused("corrupt");
+    expect(readFileSync(`${file}-wal`, "utf8")).toContain("data");
+  });
+
+  test("a file that another program has locked", async () => {
+    await openAndClose();
+    const other = new DatabaseSync(file);
+    other.exec("pragma locking_mode = exclusive; begin exclusive; update chains set runs = 8; commit");
+    try {
+      const found = await problem();
+      expect(found.problem).toBe("locked");
+      expect(found.message).toContain(file);
+    } finally {
+      other.close();
+    }
+    expect(await (await open()).db.selectFrom("chains").select("runs").execute()).toEqual([{ runs: 8 }]);
+  });
+
+  test("a path that is a file, or below one", async () => {
+    const parent = dir;
+    writeFileSync(parent, "a file");
+    expect((await problem()).problem).toBe("not_a_directory");
+    dir = join(parent, "deeper");
+    expect((await problem()).problem).toBe("not_a_directory");
+    expect(readFileSync(parent, "utf8")).toBe("a file");
+  });
+});
+
+describe("other processes", () => {
+  function start(command: string, args: string[], ids: object = {}): ChildProcess {
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], ...ids });
+    children.push(child);
+    return child;
+  }
+
+  test("a second gateway on the directory learns whose it is; a killed one leaves it free", async () => {
+    const child = start(process.execPath, [FIXTURE, dir]);
+    expect(await heard(child)).toEqual({ opened: child.pid });
+    const found = await problem();
+    expect(found.problem).toBe("in_use");
+    expect(found.message).toMatch(new RegExp(`${dir}.*process ${child.pid}, since \\d{4}-\\d\\d-\\d\\dT`));
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const chains = await (await open()).db.selectFrom("chains").select("chain_id").execute();
+    expect(chains).toEqual([{ chain_id: `pid-${child.pid}` }]);
+  });
+
+  test("in one process, too, a directory has one store", async () => {
+    await open();
+    expect((await problem()).problem).toBe("in_use");
+  });
+
+  test("a directory that cannot be written is refused, and so is a file", async () => {
+    await openAndClose();
+    // Root may write everywhere, so the child is somebody else.
+    const root = process.getuid?.() === 0;
+    const ids = root ? { uid: 65_534, gid: 65_534 } : {};
+    chmodSync(join(dir, ".."), 0o755);
+    if (root)
+      for (const path of [dir, ...readdirSync(dir).map((name) => join(dir, name))])
+        chownSync(path, 65_534, 65_534);
+    const before = readFileSync(file);
+    chmodSync(file, 0o400);
+    const onFile = await heard(start(process.execPath, [FIXTURE, dir], ids));
+    expect(onFile).toMatchObject({ problem: "readonly", file });
+    chmodSync(file, 0o600);
+    chmodSync(dir, 0o500);
+    const inDir = await heard(start(process.execPath, [FIXTURE, join(dir, "new")], ids));
+    expect(inDir).toMatchObject({ problem: "readonly", file: join(dir, "new") });
+    chmodSync(dir, 0o700);
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  const mounts = spawnSync("unshare", ["-m", "true"]).status === 0;
+
+  test.skipIf(!mounts)(
+    "a full disk is named; what was stored stays, and writing goes on once there is room",
+    () => {
+      mkdirSync(dir);
+      const ballast = `head -c 1500000 /dev/zero > "$0/ballast"`;
+      const script = `mount -t tmpfs -o size=3m tmpfs "$0" && ${ballast} && exec "$1" "$2" "$0" fill`;
+      const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];
+      const { stdout } = spawnSync("unshare", shell, { encoding: "utf8" });
+      const [, full, kept, after] = stdout.split("\n").map((line) => (line === "" ? {} : JSON.parse(line)));
+      expect(full).toMatchObject({ problem: "full", file });
+      expect(full.written).toBeGreaterThan(5);
+      expect(kept).toEqual({ kept: full.written });
+      expect(after).toEqual({ kept: full.written + 1 });
+    },
+  );
+
+  test.skipIf(!mounts)("a disk that is full from the start is named", () => {
+    mkdirSync(dir);
+    const script = `mount -t tmpfs -o size=64k tmpfs "$0" && exec "$1" "$2" "$0"`;
+    const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];
+    const { stdout } = spawnSync("unshare", shell, { encoding: "utf8", input: "" });
+    expect(JSON.parse(stdout)).toMatchObject({ problem: "full" });
+  });
+});

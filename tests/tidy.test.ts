@@ -1,0 +1,262 @@
+// The rules of the house, on the real tree; and each rule on a planted snippet, to prove that it can fail.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { beforeAll, expect, test } from "vitest";
+import { readTree, type SourceFact } from "./kit/source-tree.ts";
+import * as rules from "./kit/tidy-rules.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const TEXT = /(\.(ts|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
+const SKIPPED_FOLDERS = ["node_modules", "dist", "coverage", ".git"];
+/** Written by npm, a thousand lines a package; `packageProblems` reads it. */
+const LOCK_FILE = "package-lock.json";
+
+function textsBelow(folder: string): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const entry of readdirSync(root + folder, { withFileTypes: true })) {
+    const path = `${folder}${entry.name}`;
+    if (entry.isDirectory() && !SKIPPED_FOLDERS.includes(entry.name)) {
+      for (const [inner, text] of textsBelow(`${path}/`)) texts.set(inner, text);
+    } else if (entry.isFile() && TEXT.test(`/${path}`) && path !== LOCK_FILE) {
+      texts.set(path, readFileSync(root + path, "utf8"));
+    }
+  }
+  return texts;
+}
+
+const isSource = (path: string): boolean => /^(src|tests|bench|bin)\/.*\.[jt]s$/.test(path);
+const inTypeScript = ({ path }: SourceFact): boolean => path.endsWith(".ts");
+
+let texts: Map<string, string>;
+let tree: SourceFact[];
+beforeAll(() => {
+  texts = textsBelow("");
+  tree = readTree(new Map([...texts].filter(([path]) => isSource(path))));
+});
+
+test("the tree is read whole", () => {
+  expect(tree.length).toBeGreaterThan(20);
+  expect(tree.filter(inTypeScript).every(({ text }) => text.length > 0)).toBe(true);
+});
+
+test("everybody imports only what the import table of ARCHITECTURE allows", () => {
+  expect(rules.importTable(tree)).toEqual([]);
+});
+
+test("no files import each other in a circle", () => {
+  expect(rules.cycles(tree)).toEqual([]);
+});
+
+test("only world.ts and config.ts touch clock, timers, randomness and environment", () => {
+  expect(rules.ambientCalls(tree)).toEqual([]);
+});
+
+test("no module is mocked, no test is focused, none is skipped without a reason", () => {
+  expect(rules.mocksAndSkips(tree)).toEqual([]);
+});
+
+test("every file is used", () => {
+  expect(rules.unusedFiles(tree)).toEqual([]);
+});
+
+test("every export is used", () => {
+  expect(rules.unusedExports(tree)).toEqual([]);
+});
+
+test("files, functions and lines are short", () => {
+  expect(rules.sizes(tree)).toEqual([]);
+});
+
+test("every source file begins with what it owns, and no folder is a drawer for anything", () => {
+  expect(rules.headsAndFolders(tree)).toEqual([]);
+});
+
+test("no file names a path of the machine that it was written on", () => {
+  expect(rules.machinePaths(texts)).toEqual([]);
+});
+
+test("packages are pinned exactly and the lock file names no registry", () => {
+  const read = (path: string) => readFileSync(root + path, "utf8");
+  expect(rules.packageProblems(read("package.json"), read(LOCK_FILE))).toEqual([]);
+});
+
+type Rule = (tree: readonly SourceFact[]) => string[];
+const plant = (rule: Rule, files: Record<string, string>): string[] =>
+  rule(readTree(new Map(Object.entries(files))));
+
+test("planted: a forbidden import is found, also of a type, a package, a dynamic one and a missing file", () => {
+  const files = {
+    "src/main.ts": "import './gateway/a.ts';",
+    "src/gateway/a.ts": "export const a = 1;\nimport '../store/s.ts';\nimport type { C } from '../cli/c.ts';",
+    "src/store/s.ts": "import { a } from '../gateway/a.ts';\nvoid import('../flows/f.ts');\nimport 'zod';",
+    "src/flows/f.ts": "export type W = import('../world.ts').World;\nimport './gone.ts';",
+    "src/world.ts": "export type World = 1;\nimport 'pino';",
+    "src/core/c.ts": "import { join } from 'node:path';",
+    "src/cli/c.ts": "import '../gateway/client.ts';\nexport type C = 1;\nimport '../gateway/a.ts';",
+    "src/gateway/client.ts": "import '../core/c.ts';",
+    "src/drawer/d.ts": "export {};",
+  };
+  expect(plant(rules.importTable, files)).toEqual([
+    "src/gateway/a.ts:3: gateway must not import ../cli/c.ts",
+    "src/store/s.ts:1: store must not import ../gateway/a.ts",
+    "src/store/s.ts:2: store must not import ../flows/f.ts",
+    "src/store/s.ts:3: store must not import zod",
+    "src/flows/f.ts:1: flows must not import ../world.ts",
+    "src/flows/f.ts:2: ./gone.ts is no source file",
+    "src/core/c.ts:1: core must not import node:path: core is pure",
+    "src/cli/c.ts:3: cli must not import ../gateway/a.ts",
+    "src/drawer/d.ts: the folder drawer is not in the import table",
+  ]);
+});
+
+test("planted: a cycle of imports is found, also of types", () => {
+  const files = {
+    "src/core/a.ts": "import type { B } from './b.ts';",
+    "src/core/b.ts": "export { C as B } from './c.ts';",
+    "src/core/c.ts": "import './a.ts';\nexport type C = 1;",
+  };
+  expect(plant(rules.cycles, files)).toEqual([
+    "cycle: src/core/a.ts -> src/core/b.ts -> src/core/c.ts -> src/core/a.ts",
+  ]);
+});
+
+test("planted: every ambient source is found where it must not be, and nothing else is", () => {
+  const bad = [
+    "Date.now();",
+    "new Date();",
+    "Date();",
+    "[1].map(Math.random);",
+    "performance.now();",
+    "const { env } = process; process.env.X;",
+    "setTimeout(() => 1, 1);",
+    "globalThis.setInterval(() => 1, 1);",
+    "new Promise(setImmediate);",
+    "crypto.randomUUID();",
+    "import { randomBytes as r } from 'node:crypto';",
+    "import { setTimeout as sleep } from 'node:timers/promises';",
+    "import { env } from 'node:process';",
+    "AbortSignal.timeout(5);",
+  ];
+  const good = [
+    "new Date(5);",
+    "clock.now();",
+    "world.random();",
+    "const o = { setTimeout: 1 }; o.setTimeout;",
+    "'Date.now()';",
+  ];
+  const files = Object.fromEntries([...bad, ...good].map((line, index) => [`src/core/f${index}.ts`, line]));
+  const found = plant(rules.ambientCalls, files).map((line) => Number(/f(\d+)/.exec(line)?.[1]));
+  expect([...new Set(found)]).toEqual(bad.map((_, index) => index));
+  expect(
+    plant(rules.ambientCalls, { "src/world.ts": bad.join("\n"), "tests/a.test.ts": "Date.now();" }),
+  ).toEqual([]);
+});
+
+test("planted: module mocks, focused tests and skips without a reason are found", () => {
+  const text = [
+    "vi.mock('../src/a.ts');",
+    "test.only('a', () => {});",
+    "describe.each([1]).only('a', () => {});",
+    "test.skip('b', () => {});",
+    "",
+    "// Needs a second network card.",
+    "test.skip('c', () => {});",
+    "test('d', () => {});",
+  ].join("\n");
+  expect(plant(rules.mocksAndSkips, { "tests/a.test.ts": text })).toEqual([
+    "tests/a.test.ts:1: vi.mock: drive real parts through fake edges",
+    "tests/a.test.ts:2: test.only leaves out every other test",
+    "tests/a.test.ts:4: test.skip without a reason beside it",
+  ]);
+});
+
+test("planted: a file that nothing reaches from the program is found, though a test imports it", () => {
+  const files = {
+    "bin/run.js": "await import('../src/main.ts');",
+    "src/main.ts": "import './core/a.ts';\nnew Worker(new URL('./core/worker.ts', import.meta.url));",
+    "src/core/a.ts": "",
+    "src/core/worker.ts": "",
+    "src/core/dead.ts": "",
+    "tests/a.test.ts": "import '../src/core/dead.ts';\nimport './kit/k.ts';",
+    "tests/kit/k.ts": "",
+    "tests/kit/dead.ts": "",
+  };
+  expect(plant(rules.unusedFiles, files)).toEqual([
+    "src/core/dead.ts: nothing that is started uses it",
+    "tests/kit/dead.ts: nothing that is started uses it",
+  ]);
+});
+
+test("planted: an export that nobody imports is found; a type that its own file needs is no such one", () => {
+  const files = {
+    "src/core/a.ts": [
+      "export const used = 1, unused = 2;",
+      "export function alsoUnused() {}",
+      "export interface Part { a: 1 }",
+      "export type Whole = Part[];",
+      "export type Lonely = 1;",
+      "export { b as c } from './b.ts';",
+      "export const onlyHere = 1; console.log(onlyHere);",
+    ].join("\n"),
+    "src/core/b.ts": "export const b = 1;",
+    "tests/a.test.ts": "import { used as u, type Whole } from '../src/core/a.ts';",
+  };
+  expect(plant(rules.unusedExports, files)).toEqual([
+    "src/core/a.ts:1: nobody imports unused",
+    "src/core/a.ts:2: nobody imports alsoUnused",
+    "src/core/a.ts:5: nobody imports Lonely",
+    "src/core/a.ts:6: nobody imports c",
+    "src/core/a.ts:7: nobody imports onlyHere",
+  ]);
+  const whole = {
+    "src/core/a.ts": "export const a = 1;",
+    "tests/a.test.ts": "import * as a from '../src/core/a.ts';",
+  };
+  expect(plant(rules.unusedExports, whole)).toEqual([]);
+});
+
+test("planted: too long a file, function and line are found", () => {
+  const e = (times: number) => "é".repeat(times);
+  const body = (lines: number) => Array.from({ length: lines }, () => "  go();").join("\n");
+  const files = {
+    "src/core/file.ts": body(rules.FILE_LINES_MAX + 1),
+    "src/core/function.ts": `const f = () => {\n${body(rules.FUNCTION_LINES_MAX - 1)}\n};\ndescribe("", () => {\n${body(90)}\n});`,
+    "src/core/line.ts": `// ${e(rules.LINE_CHARACTERS_MAX - 2)}\n// ${e(rules.LINE_CHARACTERS_MAX - 3)}`,
+    "tests/line.ts": `// ${e(rules.LINE_CHARACTERS_MAX)}\n// ${e(rules.TEST_LINE_CHARACTERS_MAX)}`,
+  };
+  expect(plant(rules.sizes, files)).toEqual([
+    "src/core/file.ts: 401 lines",
+    "src/core/function.ts:1: f has 71 lines",
+    "src/core/line.ts:1: 111 characters",
+    "tests/line.ts:2: 143 characters",
+  ]);
+});
+
+test("planted: a file without a head and a drawer are found", () => {
+  const files = {
+    "src/core/a.ts": "const a = 1;",
+    "src/utils/b.ts": "// Owns b.",
+    "bin/x.js": "#!/usr/bin/env node\n// Starts x.",
+  };
+  expect(plant(rules.headsAndFolders, files)).toEqual([
+    "src/core/a.ts: begins without a comment on what it owns",
+    "src/utils/b.ts: name the concept instead of utils, helpers or common",
+  ]);
+});
+
+test("planted: paths of a machine, loose pins and registries are found", () => {
+  const bad = ["work/x", "home/ann/x", "Users/ann", "root/.npm"].map((path) => `see /${path}`);
+  const good = ["./work/x", "https://example.org/work/", "~/home/ann", "src/root/x", "/homework"];
+  const texts = new Map([["docs/a.md", [...bad, ...good].join("\n")]]);
+  expect(rules.machinePaths(texts).map((line) => Number(line.split(":")[1]))).toEqual([1, 2, 3, 4]);
+  const manifest = JSON.stringify({
+    dependencies: { a: "1.2.3", b: "^1.2.3" },
+    devDependencies: { c: "latest" },
+  });
+  expect(rules.packageProblems(manifest, '"resolved": "https://registry.example.org/a.tgz"')).toEqual([
+    "package.json: b is not pinned exactly: ^1.2.3",
+    "package.json: c is not pinned exactly: latest",
+    "package-lock.json: names the registry https://registry.example.org",
+  ]);
+});

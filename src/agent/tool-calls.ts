@@ -3,7 +3,7 @@
 // K2: neighbouring calls of `parallel` tools run side by side; any other call waits for all before it, and
 //     holds up all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
-//     result says that the outcome is unknown. By K2 a call behind an unanswered group hasn't begun, so it runs.
+//     result says that the outcome is unknown. By K2 a call behind an unanswered group hasn't begun: it runs.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered, not run.
 
 import type { AssistantMessage, Entry, ToolCallBlock, ToolResultMessage } from "../core/message.ts";

@@ -3,12 +3,15 @@
 import type { Route } from "../core/session.ts";
 
 export interface OutgoingMessage {
-  /** The same at every attempt: a channel that can de-duplicate does so by it. */
+  /** The same at every attempt: with `part`, what a channel that can de-duplicate does so by. */
   readonly deliveryId: string;
   readonly sessionKey: string;
   readonly runId?: string;
   readonly route: Route;
   readonly text: string;
+  /** Which part of a long text this is, from 1, and of how many. */
+  readonly part: number;
+  readonly parts: number;
 }
 
 /** What became of one attempt (I5). */
@@ -25,5 +28,7 @@ export interface Channel {
   readonly id: string;
   /** Whether a second attempt with the same delivery id shows the text once. */
   readonly deduplicates: boolean;
+  /** Longer texts are sent in parts. Absent: any length. */
+  readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
 }

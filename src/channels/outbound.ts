@@ -1,10 +1,13 @@
 // Owns the way out: takes rows from the outbox, gives them to their channel, and writes down what came of it.
 // OB1: an attempt is on disk before it is made; what a crash left open is settled at start (I5).
 // OB2: one route goes in order; different routes go side by side. One channel's trouble holds up no other.
-// OB3: retries back off from 1 s to 5 min for 24 h, then the row is `failed`, where an operator sees it.
+// OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again (I5).
+// OB4: retries back off from 1 s to 5 min for 24 h, then the row is `failed`, where an operator sees it.
 
+import { splitText } from "../core/text-split.ts";
 import type { Commit } from "../engine/unit.ts";
 import {
+  type AttemptOutcome,
   beginAttempt,
   type Delivery,
   dueDeliveries,
@@ -14,7 +17,7 @@ import {
 } from "../store/deliveries.ts";
 import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
-import type { Channel, DeliveryOutcome } from "./channel.ts";
+import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
@@ -116,17 +119,37 @@ export class OutboxWorker implements Outbox {
     this.#underWay.set(delivery.id, work);
   }
 
+  /** Sends the parts that are not acknowledged yet, one by one, until one of them is not. */
   async #attempt(delivery: Delivery): Promise<void> {
-    const { commit, world } = this.#parts;
-    try {
-      if (!(await commit((unit) => beginAttempt(unit.tx, delivery.id)))) return;
-    } catch (error) {
-      world.log.error({ err: error, deliveryId: delivery.id }, "a delivery attempt could not be recorded");
-      await this.#pause();
-      return;
+    const channel = this.#parts.channels.get(delivery.route.channel);
+    const limit = channel?.textMaxChars;
+    const parts = limit === undefined ? [delivery.text] : splitText(delivery.text, limit);
+    for (let part = delivery.partsSent + 1; part <= parts.length; part += 1) {
+      if (!(await this.#begun(delivery))) return;
+      const message = { text: parts[part - 1] ?? "", part, parts: parts.length };
+      const outcome = this.#settle(delivery, await this.#hand(delivery, channel, message));
+      const isLast = part === parts.length;
+      await this.#record(delivery, outcome.kind === "sent" && !isLast ? { kind: "part" } : outcome);
+      if (outcome.kind !== "sent") return;
     }
-    const outcome = this.#settle(delivery, await this.#hand(delivery));
-    // What came of it is known: it is written down as soon as the store takes it.
+  }
+
+  async #begun(delivery: Delivery): Promise<boolean> {
+    try {
+      return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery.id));
+    } catch (error) {
+      this.#parts.world.log.error(
+        { err: error, deliveryId: delivery.id },
+        "an attempt could not be recorded",
+      );
+      await this.#pause();
+      return false;
+    }
+  }
+
+  /** What came of an attempt is known: it is written down as soon as the store takes it. */
+  async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
+    const { commit, world } = this.#parts;
     for (;;) {
       try {
         await commit((unit) => endAttempt(unit.tx, delivery.id, outcome, unit.now));
@@ -149,14 +172,17 @@ export class OutboxWorker implements Outbox {
     });
   }
 
-  async #hand(delivery: Delivery): Promise<DeliveryOutcome> {
+  async #hand(
+    delivery: Delivery,
+    channel: Channel | undefined,
+    message: Pick<OutgoingMessage, "text" | "part" | "parts">,
+  ): Promise<DeliveryOutcome> {
     const { id, sessionKey, route, runId } = delivery;
-    const channel = this.#parts.channels.get(route.channel);
     if (channel === undefined)
       return { kind: "refused", error: `no channel "${route.channel}" is connected` };
     const named = runId === undefined ? {} : { runId };
     try {
-      return await channel.deliver({ deliveryId: id, sessionKey, route, text: delivery.text, ...named });
+      return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
       // A channel that throws says nothing about whether the text left.
       this.#parts.world.log.error({ err: error, deliveryId: id, channel: route.channel }, "a channel failed");
@@ -165,24 +191,24 @@ export class OutboxWorker implements Outbox {
     }
   }
 
-  #settle(delivery: Delivery, outcome: DeliveryOutcome) {
+  #settle(delivery: Delivery, outcome: DeliveryOutcome): AttemptOutcome {
     const { world } = this.#parts;
     const now = world.clock.now();
     switch (outcome.kind) {
       case "sent":
-        return { kind: "sent" as const };
+        return { kind: "sent" };
       case "refused":
-        return { kind: "failed" as const, code: "refused", error: outcome.error };
+        return { kind: "failed", code: "refused", error: outcome.error };
       case "unknown":
-        return { kind: "failed" as const, code: "ambiguous", error: outcome.error };
+        return { kind: "failed", code: "ambiguous", error: outcome.error };
       case "retry": {
         if (now - delivery.createdAt >= GIVE_UP_MS) {
-          return { kind: "failed" as const, code: "gave_up", error: outcome.error };
+          return { kind: "failed", code: "gave_up", error: outcome.error };
         }
         const backoffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(delivery.attempts, 20));
         const jitteredMs = backoffMs * (0.75 + world.random() / 2);
         return {
-          kind: "retry" as const,
+          kind: "retry",
           error: outcome.error,
           nextAttemptAt: now + Math.round(outcome.afterMs ?? jitteredMs),
         };

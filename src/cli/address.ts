@@ -1,7 +1,7 @@
 // Owns where the gateway is and which token opens it.
 // AD1: the configuration is read only where options and environment leave something open.
-// AD2: a token is looked for where the gateway itself has it from: option, configuration (with PARLEY_TOKEN in it), then
-//      the file that the gateway made.
+// AD2: a token is looked for where the gateway itself has it from: option, configuration (with PARLEY_TOKEN
+//      in it), then the file that the gateway made.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
 // Owns what every command has in hand: the options that go before all commands, output, exit codes.
-// CL1: standard output has the answer and nothing else; with --json exactly one JSON document, failures included.
+// CL1: standard output has the answer and nothing else; with --json exactly one JSON document, failures
+//      included.
 // CL2: an exit code means one thing: 0 done, 1 failed, 2 wrong usage, 3 no gateway there.
 
 import { styleText } from "node:util";

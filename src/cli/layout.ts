@@ -5,7 +5,7 @@ import { safeLine } from "./safe-text.ts";
 const CELL_CHARS_MAX = 100;
 
 /** Cut to `max` characters, saying so; never inside a character. */
-export function clip(text: string, max: number): string {
+function clip(text: string, max: number): string {
   const chars = [...text];
   return chars.length > max ? `${chars.slice(0, max - 1).join("")}…` : text;
 }

@@ -1,5 +1,7 @@
-// Owns a command's connection to the gateway: found, opened, closed again, and what it means if nobody answers.
-// LK1: a gateway that isn't there is exit code 3, and how to start one is said; everything else is exit code 1.
+// Owns a command's connection to the gateway: found, opened, closed again, and what it means if nobody
+// answers.
+// LK1: a gateway that isn't there is exit code 3, and how to start one is said; everything else is exit
+//      code 1.
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../gateway/client.ts";
 import { type Address, findAddress } from "./address.ts";

@@ -20,6 +20,14 @@ export function sourceOf(provenance: Provenance): string {
   return source === undefined ? provenance.kind : `${provenance.kind} of ${source}`;
 }
 
+/**
+ * Which words of a conversation these are: those that `turn` answers. Round 1 needs no name, it is the
+ * answer.
+ */
+export function turnLabel(turn: number, turnsMax: number): string {
+  return turn <= 2 ? "" : ` (reply turn ${turn - 2} of ${turnsMax})`;
+}
+
 /** One tool call on one line. */
 export function callLine(paint: Painter, name: string, args: unknown): string {
   const shown = excerpt(JSON.stringify(args) ?? "", ARGUMENTS_CHARS_MAX);
@@ -28,7 +36,10 @@ export function callLine(paint: Painter, name: string, args: unknown): string {
 
 /** What a tool answered, on one line. */
 export function resultLine(paint: Painter, text: string, isError: boolean): string {
-  return paint.style(isError ? "red" : "dim", `    ${isError ? "✗" : "→"} ${excerpt(text, RESULT_CHARS_MAX)}`);
+  return paint.style(
+    isError ? "red" : "dim",
+    `    ${isError ? "✗" : "→"} ${excerpt(text, RESULT_CHARS_MAX)}`,
+  );
 }
 
 /** A message that came from another session, or from the runtime, on one line. */
@@ -46,8 +57,13 @@ export function messageLines(paint: Painter, message: Message): string[] {
     }
     case "assistant": {
       const text = textOf(message);
-      const calls = toolCallsOf(message).map((call: ToolCallBlock) => callLine(paint, call.name, call.arguments));
-      const failed = message.errorMessage === undefined ? [] : [paint.style("red", `  ✗ ${safeText(message.errorMessage)}`)];
+      const calls = toolCallsOf(message).map((call: ToolCallBlock) =>
+        callLine(paint, call.name, call.arguments),
+      );
+      const failed =
+        message.errorMessage === undefined
+          ? []
+          : [paint.style("red", `  ✗ ${safeText(message.errorMessage)}`)];
       const said = text === "" ? [] : [`${paint.style("green", "agent:")} ${safeText(text)}`];
       const silent = text !== "" && isSilent(text);
       return [...(silent ? [paint.style("dim", "  (silent)")] : said), ...calls, ...failed];

@@ -1,6 +1,7 @@
-// Owns what the command line is given by `main.ts`: streams, environment, signals and the means to start a gateway.
-// PT1: a command reaches the process, the store and the rest of the program only through these parts, so that a test
-//      can hold every one of them.
+// Owns what the command line is given by `main.ts`: streams, environment, signals and the means to start a
+// gateway.
+// PT1: a command reaches the process, the store and the rest of the program only through these parts, so
+//      that a test can hold every one of them.
 
 import type { Result } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";

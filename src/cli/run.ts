@@ -1,10 +1,11 @@
-// Owns the command line: which commands there are, their options, and that each is loaded only when it is called.
+// Owns the command line: which commands there are, their options, and that each is loaded only when it is
+// called.
 // RN1: a command's module, and the configuration, are loaded only by a command that needs them.
 // RN2: wrong usage is exit code 2, in words that name the option or the command.
 
 import { Command, CommanderError, Option } from "commander";
-import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import { closestKeys } from "../core/session-key.ts";
+import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
 
 /** Each command knows the type of its own options; what they are made of is declared below, next to it. */
@@ -30,7 +31,11 @@ function amount(name: string, least: number) {
   return (text: string): number => {
     const value = Number(text);
     if (text.trim() !== "" && Number.isFinite(value) && value >= least) return value;
-    throw new CommanderError(EXIT.usage, "usage", `${name} must be a number of at least ${least}, got "${text}"`);
+    throw new CommanderError(
+      EXIT.usage,
+      "usage",
+      `${name} must be a number of at least ${least}, got "${text}"`,
+    );
   };
 }
 
@@ -38,18 +43,22 @@ function amount(name: string, least: number) {
 function addSessions(parent: Command, on: (command: Command, load: Load) => void): void {
   const group = parent.command("sessions").description("what sessions there are, and what was said in them");
   const list = group.command("list", { isDefault: true }).description("sessions, newest first");
-  list.option("--limit <n>", "most rows", amount("--limit", 1), 50).option("--agent <id>", "only this agent's");
+  list
+    .option("--limit <n>", "most rows", amount("--limit", 1), 50)
+    .option("--agent <id>", "only this agent's");
   list.option("--search <text>", "part of a label, name or key").option("--archived", "archived ones too");
   on(list, async () => (await sessions()).listSessions);
   const history = group.command("history").argument("<key>").description("the last messages of a session");
   history.option("--limit <n>", "most messages", amount("--limit", 1), 50);
   history.option("--before <id>", "only what was said before this message");
   on(history, async () => (await sessions()).showHistory);
-  on(group.command("show").argument("<key>").description("one session's settings, state and usage"), async () =>
-    (await sessions()).showSession,
+  on(
+    group.command("show").argument("<key>").description("one session's settings, state and usage"),
+    async () => (await sessions()).showSession,
   );
-  on(group.command("reset").argument("<key>").description("begin a new transcript; settings are kept"), async () =>
-    (await sessions()).resetSession,
+  on(
+    group.command("reset").argument("<key>").description("begin a new transcript; settings are kept"),
+    async () => (await sessions()).resetSession,
   );
 }
 
@@ -59,18 +68,22 @@ function addDeliveries(parent: Command, on: (command: Command, load: Load) => vo
   list.addOption(new Option("--state <state>").choices(["pending", "sent", "failed", "skipped"]));
   list.option("--limit <n>", "most rows", amount("--limit", 1), 50);
   on(list, async () => (await deliveries()).listDeliveries);
-  on(group.command("retry").argument("<id>").description("try a failed delivery again"), async () =>
-    (await deliveries()).retryDelivery,
+  on(
+    group.command("retry").argument("<id>").description("try a failed delivery again"),
+    async () => (await deliveries()).retryDelivery,
   );
-  on(group.command("dismiss").argument("<id>").description("give a delivery up"), async () =>
-    (await deliveries()).dismissDelivery,
+  on(
+    group.command("dismiss").argument("<id>").description("give a delivery up"),
+    async () => (await deliveries()).dismissDelivery,
   );
 }
 
 /** The commands that talk to a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
   const chat = parent.command("chat").description("talk to an agent in the terminal");
-  chat.addOption(new Option("--session <key>", "which session (default: the default agent's main one)").conflicts("new"));
+  chat.addOption(
+    new Option("--session <key>", "which session (default: the default agent's main one)").conflicts("new"),
+  );
   chat.option("--new", "a new session");
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
   const send = parent.command("send").argument("<message>").description("say one thing to a session");
@@ -83,8 +96,9 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   on(tool, async () => (await invoke()).runTool);
   const call = parent.command("call").argument("<method>").argument("[json]", "params as JSON", "{}");
   on(call.description("call a method of the gateway's protocol"), async () => (await invoke()).runCall);
-  on(parent.command("agents").description("the configured agents"), async () =>
-    (await import("./commands/agents.ts")).listAgents,
+  on(
+    parent.command("agents").description("the configured agents"),
+    async () => (await import("./commands/agents.ts")).listAgents,
   );
   addDeliveries(parent, on);
 }
@@ -95,14 +109,19 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
   start.option("--host <address>", "instead of the configured address");
   on(start, gateway);
   const config = parent.command("config").description("the configuration file");
-  on(config.command("check").description("say what is wrong with it, or what it amounts to"), async () =>
-    (await import("./commands/config-check.ts")).checkConfig,
+  on(
+    config.command("check").description("say what is wrong with it, or what it amounts to"),
+    async () => (await import("./commands/config-check.ts")).checkConfig,
   );
-  on(parent.command("doctor").description("find out what does not work, and how to mend it"), async () =>
-    (await import("./commands/doctor.ts")).runDoctor,
+  on(
+    parent.command("doctor").description("find out what does not work, and how to mend it"),
+    async () => (await import("./commands/doctor.ts")).runDoctor,
   );
-  on(parent.command("demo").description("three agents, one after another of the main ideas, in a temporary directory"), async () =>
-    (await import("./commands/demo.ts")).runDemo,
+  on(
+    parent
+      .command("demo")
+      .description("three agents, one after another of the main ideas, in a temporary directory"),
+    async () => (await import("./commands/demo.ts")).runDemo,
   );
 }
 
@@ -121,20 +140,30 @@ function onlyKnown(program: Command, action: Action): Action {
   return async (cli, args, options) => {
     const [word] = args;
     if (word === undefined) return action(cli, args, options);
-    const [nearest] = closestKeys(word, program.commands.map((command) => command.name()), 1);
+    const [nearest] = closestKeys(
+      word,
+      program.commands.map((command) => command.name()),
+      1,
+    );
     const guess = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
     throw new CommanderError(EXIT.usage, "usage", `there is no command "${word}".${guess}`);
   };
 }
 
 /** The program; `finish` gets the exit code of the command that was called. */
-export function buildProgram(parts: CliParts, finish: (code: number) => void): Command {
+function buildProgram(parts: CliParts, finish: (code: number) => void): Command {
   const program = new Command("parley");
   program.description("A small gateway in which AI agents hold sessions and work across them.");
   program.option("--json", "one JSON document on standard output");
-  program.option("--config <file>", "configuration file (default: PARLEY_CONFIG, else ~/.parley/parley.json5)");
+  program.option(
+    "--config <file>",
+    "configuration file (default: PARLEY_CONFIG, else ~/.parley/parley.json5)",
+  );
   program.option("--url <url>", "another gateway than the configured one, like ws://127.0.0.1:7275");
-  program.option("--token <token>", "its token (default: PARLEY_TOKEN, the configuration, the store directory)");
+  program.option(
+    "--token <token>",
+    "its token (default: PARLEY_TOKEN, the configuration, the store directory)",
+  );
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
@@ -161,7 +190,8 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
   const program = buildProgram(parts, (finished) => {
     code = finished;
   });
-  // The world's timers don't keep a process alive, and a command that waits for one must not end in the middle.
+  // The world's timers don't keep a process alive, and a command that waits for one must not end in the
+  // middle.
   const hold = new MessageChannel();
   hold.port1.ref();
   try {

@@ -26,6 +26,8 @@ export interface Delivery {
   readonly attempts: number;
   /** An attempt was begun and is not yet known to have ended. */
   readonly attemptOpen: boolean;
+  /** Parts of the text that the channel has acknowledged; they are not sent again. */
+  readonly partsSent: number;
   readonly nextAttemptAt: number;
   readonly createdAt: number;
   readonly settledAt?: number;
@@ -49,6 +51,8 @@ export interface NewDelivery {
 /** What came of an attempt. `retry`: nothing left, and it may be tried again. */
 export type AttemptOutcome =
   | { readonly kind: "sent" }
+  /** The channel has acknowledged one part; more are to follow. */
+  | { readonly kind: "part" }
   | { readonly kind: "failed" | "skipped"; readonly code: string; readonly error: string }
   | { readonly kind: "retry"; readonly error: string; readonly nextAttemptAt: number };
 
@@ -68,6 +72,7 @@ function toDelivery(row: Selectable<DeliveryTable>): Delivery {
     state: row.state as DeliveryState,
     attempts: row.attempts,
     attemptOpen: row.attempt_open === 1,
+    partsSent: row.parts_sent,
     nextAttemptAt: row.next_attempt_at,
     createdAt: row.created_at,
     ...(row.run_id === null ? {} : { runId: row.run_id }),
@@ -95,6 +100,7 @@ export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<voi
       error: delivery.error ?? null,
       attempts: 0,
       attempt_open: 0,
+      parts_sent: 0,
       next_attempt_at: delivery.createdAt,
       created_at: delivery.createdAt,
       settled_at: delivery.state === "pending" ? null : delivery.createdAt,
@@ -155,22 +161,26 @@ export async function beginAttempt(tx: Tx, id: string): Promise<boolean> {
   return numUpdatedRows > 0n;
 }
 
+function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number) {
+  switch (outcome.kind) {
+    case "sent":
+      return { state: "sent", code: null, error: null, settled_at: at };
+    case "retry":
+      return { error: outcome.error, next_attempt_at: outcome.nextAttemptAt };
+    case "failed":
+    case "skipped":
+      return { state: outcome.kind, code: outcome.code, error: outcome.error, settled_at: at };
+  }
+}
+
 /** Writes down what came of the open attempt. False: there was none, and nothing changed. */
 export async function endAttempt(tx: Tx, id: string, outcome: AttemptOutcome, at: number): Promise<boolean> {
-  const error = outcome.kind === "sent" ? null : outcome.error;
-  const columns =
-    outcome.kind === "retry"
-      ? { attempt_open: 0, error, next_attempt_at: outcome.nextAttemptAt }
-      : {
-          attempt_open: 0,
-          state: outcome.kind,
-          code: outcome.kind === "sent" ? null : outcome.code,
-          error,
-          settled_at: at,
-        };
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
-    .set(columns)
+    .set((eb) => ({
+      attempt_open: 0,
+      ...(outcome.kind === "part" ? { parts_sent: eb("parts_sent", "+", 1) } : settled(outcome, at)),
+    }))
     .where("id", "=", id)
     .where("attempt_open", "=", 1)
     .executeTakeFirst();

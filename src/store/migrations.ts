@@ -188,6 +188,7 @@ create table deliveries (
   error text,
   attempts integer not null,
   attempt_open integer not null,
+  parts_sent integer not null,
   next_attempt_at integer not null,
   created_at integer not null,
   settled_at integer,

@@ -47,89 +47,109 @@ interface Parts {
 
 /** Opens the copies of a store directory and starts to bring them up to date in the background. */
 export function openMirror(parts: Parts): Mirror {
-  const { dir, log, db } = parts;
-  const writer = new CopyWriter(dir, db);
-  const noted = new Set<string>();
-  const behind = new Set<string>();
-  const progress = { written: 0 };
-  let working: Promise<void> | undefined;
+  return new CopyQueue(parts);
+}
 
-  const attempt = async (sessionId: string): Promise<void> => {
-    try {
-      await writer.bringUpToDate(sessionId);
-      behind.delete(sessionId);
-    } catch (error) {
-      behind.delete(sessionId);
-      behind.add(sessionId);
-      writer.forget(sessionId);
-      log.warn({ err: error, sessionId, file: writer.fileOf(sessionId) }, "transcript copy not written");
-    }
-  };
-  const work = async (): Promise<void> => {
-    while (noted.size > 0) {
-      const upTo = await lastSeq(db).catch(() => 0);
-      for (const sessionId of [...noted]) {
-        noted.delete(sessionId);
-        await attempt(sessionId);
-      }
-      if (behind.size === 0 && upTo - progress.written >= PROGRESS_STEP) await saveProgress(upTo);
-    }
-  };
-  const saveProgress = async (seq: number): Promise<void> => {
-    try {
-      await writeFile(join(dir, PROGRESS_FILE), `${seq}\n`, { mode: 0o600 });
-      progress.written = seq;
-    } catch (error) {
-      log.warn({ err: error, file: join(dir, PROGRESS_FILE) }, "progress of transcript copies not written");
-    }
-  };
-  const start = (first?: () => Promise<void>): void => {
-    const running: Promise<void> = (working ?? Promise.resolve()).then(first).then(work);
-    working = running;
+/** Which copies have to be written; one worker at a time writes them. */
+class CopyQueue implements Mirror {
+  readonly #parts: Parts;
+  readonly #writer: CopyWriter;
+  readonly #noted = new Set<string>();
+  /** Noted, tried and not written. */
+  readonly #behind = new Set<string>();
+  #working: Promise<void> | undefined;
+  /** Up to here every copy was once complete. */
+  #written = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#writer = new CopyWriter(parts.dir, parts.db);
+    this.#start(() => this.#noteAll());
+  }
+
+  note(sessionId: string): void {
+    this.#noted.add(sessionId);
+    const [late] = this.#behind;
+    if (late !== undefined) this.#noted.add(late);
+    if (this.#working === undefined) this.#start();
+  }
+
+  async flush(): Promise<void> {
+    while (this.#working !== undefined) await this.#working;
+  }
+
+  async remove(sessionId: string): Promise<void> {
+    this.#noted.delete(sessionId);
+    this.#behind.delete(sessionId);
+    this.#start(() =>
+      this.#writer.remove(sessionId).catch((error: unknown) => {
+        this.#warn(error, "transcript copy not removed", sessionId);
+      }),
+    );
+    await this.flush();
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    const upTo = await lastSeq(this.#parts.db).catch(() => 0);
+    if (this.#behind.size === 0 && upTo > this.#written) await this.#saveProgress(upTo);
+  }
+
+  #start(first?: () => Promise<void>): void {
+    const running: Promise<void> = (this.#working ?? Promise.resolve()).then(first).then(() => this.#work());
+    this.#working = running;
     void running.finally(() => {
-      if (working === running) working = undefined;
+      if (this.#working === running) this.#working = undefined;
     });
-  };
-  const noteAll = async (): Promise<void> => {
-    try {
-      progress.written = Number.parseInt(await readFile(join(dir, PROGRESS_FILE), "utf8"), 10) || 0;
-    } catch {
-      // The first start: everything counts as behind.
+  }
+
+  async #work(): Promise<void> {
+    while (this.#noted.size > 0) {
+      const upTo = await lastSeq(this.#parts.db).catch(() => 0);
+      for (const sessionId of [...this.#noted]) {
+        this.#noted.delete(sessionId);
+        await this.#attempt(sessionId);
+      }
+      if (this.#behind.size === 0 && upTo - this.#written >= PROGRESS_STEP) await this.#saveProgress(upTo);
     }
+  }
+
+  async #attempt(sessionId: string): Promise<void> {
+    this.#behind.delete(sessionId);
     try {
-      for (const sessionId of await maybeBehind(db, progress.written)) noted.add(sessionId);
+      await this.#writer.bringUpToDate(sessionId);
     } catch (error) {
-      log.warn({ err: error }, "transcript copies not checked");
+      this.#behind.add(sessionId);
+      this.#writer.forget(sessionId);
+      this.#warn(error, "transcript copy not written", sessionId);
     }
-  };
-  const flush = async (): Promise<void> => {
-    while (working !== undefined) await working;
-  };
-  start(noteAll);
-  return {
-    note: (sessionId) => {
-      noted.add(sessionId);
-      const [late] = behind;
-      if (late !== undefined) noted.add(late);
-      if (working === undefined) start();
-    },
-    flush,
-    remove: async (sessionId) => {
-      noted.delete(sessionId);
-      behind.delete(sessionId);
-      start(() =>
-        writer.remove(sessionId).catch((error: unknown) => {
-          log.warn({ err: error, file: writer.fileOf(sessionId) }, "transcript copy not removed");
-        }),
-      );
-      await flush();
-    },
-    close: async () => {
-      await flush();
-      const upTo = await lastSeq(db).catch(() => 0);
-      if (behind.size === 0 && upTo > progress.written) await saveProgress(upTo);
-    },
-  };
+  }
+
+  async #noteAll(): Promise<void> {
+    const { dir, db } = this.#parts;
+    // Without the note, as at the first start, everything counts as behind.
+    const text = await readFile(join(dir, PROGRESS_FILE), "utf8").catch(() => "");
+    this.#written = Number.parseInt(text, 10) || 0;
+    try {
+      for (const sessionId of await maybeBehind(db, this.#written)) this.#noted.add(sessionId);
+    } catch (error) {
+      this.#warn(error, "transcript copies not checked");
+    }
+  }
+
+  async #saveProgress(seq: number): Promise<void> {
+    try {
+      await writeFile(join(this.#parts.dir, PROGRESS_FILE), `${seq}\n`, { mode: 0o600 });
+      this.#written = seq;
+    } catch (error) {
+      this.#warn(error, "progress of transcript copies not written");
+    }
+  }
+
+  #warn(error: unknown, text: string, sessionId?: string): void {
+    const place = sessionId === undefined ? {} : { sessionId, file: this.#writer.fileOf(sessionId) };
+    this.#parts.log.warn({ err: error, ...place }, text);
+  }
 }
 
 async function lastSeq(db: Db): Promise<number> {

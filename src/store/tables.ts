@@ -147,6 +147,8 @@ export interface DeliveryTable {
   attempts: number;
   /** An attempt that was begun and not yet known to have ended. */
   attempt_open: number;
+  /** Parts of the text that the channel has acknowledged. */
+  parts_sent: number;
   next_attempt_at: number;
   created_at: number;
   settled_at: number | null;

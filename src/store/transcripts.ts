@@ -6,6 +6,7 @@
 import { sql } from "kysely";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../core/message.ts";
+import { redactSecrets } from "../core/redact.ts";
 import { indexText } from "./search-text.ts";
 import type { Db, Tx } from "./sql.ts";
 
@@ -44,7 +45,8 @@ export async function appendEntry(tx: Tx, args: NewEntry): Promise<void> {
     .select("agent_id")
     .where("key", "=", sessionKey)
     .executeTakeFirst();
-  const indexed = indexText(text, sessionKey, owner?.agent_id);
+  // A hit alone could confirm a guess at a secret, so secrets are not in the index (I14).
+  const indexed = indexText(redactSecrets(text), sessionKey, owner?.agent_id);
   await sql`insert into message_texts (rowid, text, place)
     values (${added.seq}, ${indexed.text}, ${indexed.place})`.execute(tx);
 }

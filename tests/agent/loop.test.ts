@@ -143,7 +143,7 @@ test("a failed model call that wrote nothing is appended nowhere", async () => {
   expect(turn.entries).toHaveLength(1);
 });
 
-test("L4: an abort during the model call or a tool settles the turn, and nothing more is appended", async () => {
+test("L4: an abort in the model call or a tool settles the turn, and nothing more is appended", async () => {
   const asking = startTurn({ port: scriptedModel(() => never) });
   asking.abort.abort();
   expect(await asking.end).toMatchObject({ kind: "aborted" });

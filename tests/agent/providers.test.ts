@@ -282,6 +282,21 @@ test.each(["openai-completions", "openai-responses", "anthropic-messages"] as co
   },
 );
 
+test("P2: an abort settles a request whose client ignores its signal", async () => {
+  const served = await serve(() => [hang()]);
+  const asked = ask(requestTo("openai-completions", served));
+  const realFetch = globalThis.fetch;
+  // The network itself is made deaf: the request never hears of the abort.
+  globalThis.fetch = (input, init) => realFetch(input, { ...init, signal: null });
+  try {
+    await until(() => served.requests.length === 1);
+    asked.abort.abort();
+    expect(await asked.outcome).toEqual({ kind: "aborted" });
+  } finally {
+    globalThis.fetch = realFetch;
+  }
+});
+
 test("a provider that can't be reached is named by its address, after five tries", async () => {
   const served = await serve(() => "never");
   const request = requestTo("openai-completions", served);

@@ -1,4 +1,4 @@
-// Owns a turn under test: a transcript in memory that can crash, tools that count, and a place for every event.
+// Owns a turn under test: a transcript in memory that can crash, and a place for every event.
 
 import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop.ts";
 import { listModels, type ModelPort, type ResolvedModel } from "../../src/agent/model.ts";

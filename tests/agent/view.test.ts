@@ -72,7 +72,7 @@ const transcripts: fc.Arbitrary<Entry[]> = fc
     return [...entries, { id, type: "compaction", summary: "in short", firstKeptId, timestamp: 1 }];
   });
 
-test("V1, V2: any transcript is shown paired, with no neighbouring users, a user first and none of the assistant's last", () => {
+test("V1, V2: any transcript is shown paired, users merged, never beginning or ending with the assistant", () => {
   fc.assert(
     fc.property(transcripts, (entries) => {
       const view = modelView(entries, OFFLINE);

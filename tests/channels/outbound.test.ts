@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 interface Bench {
   readonly world: FakeWorld;
   readonly attempts: string[];
-  queue(id: string, to?: string, channel?: string): Promise<void>;
+  queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
   worker: OutboxWorker;
   /** Lets everything happen that is due now. */
@@ -22,7 +22,8 @@ interface Bench {
 
 /** An outbox over one fake channel that answers as `says` says. */
 async function open(
-  says: (id: string, attempt: number) => DeliveryOutcome | Promise<DeliveryOutcome>,
+  says: (id: string, attempt: number, text: string) => DeliveryOutcome | Promise<DeliveryOutcome>,
+  textMaxChars?: number,
 ): Promise<Bench> {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
@@ -32,10 +33,11 @@ async function open(
   const channel: Channel = {
     id: "pigeon",
     deduplicates: false,
-    async deliver({ deliveryId }) {
+    ...(textMaxChars === undefined ? {} : { textMaxChars }),
+    async deliver({ deliveryId, text }) {
       attempts.push(deliveryId);
       counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
-      return says(deliveryId, counts.get(deliveryId) ?? 0);
+      return says(deliveryId, counts.get(deliveryId) ?? 0, text);
     },
   };
   const worker = new OutboxWorker({ db: store.db, commit, channels: new Map([["pigeon", channel]]), world });
@@ -45,14 +47,14 @@ async function open(
     world,
     attempts,
     worker,
-    async queue(id, to = "roof", name = "pigeon") {
+    async queue(id, to = "roof", name = "pigeon", text = id) {
       await commit(async (unit) => {
         await insertDelivery(unit.tx, {
           id,
           sessionKey: "agent:main:main",
           kind: "send",
           route: { channel: name, to },
-          text: id,
+          text,
           state: "pending",
           createdAt: unit.now,
         });
@@ -156,4 +158,32 @@ test("a channel that asks for a pause gets it", async () => {
   await bench.world.advance(1_000);
   await bench.settle();
   expect(await bench.states()).toEqual({ one: "sent" });
+});
+
+test("I5: the parts of a long text are acknowledged one by one; what has arrived is not sent again", async () => {
+  const words = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
+  const arrived: string[] = [];
+  const bench = await open((_, attempt, text) => {
+    if (attempt === 3) return { kind: "retry", error: "rain" };
+    arrived.push(text);
+    return { kind: "sent" };
+  }, 64);
+  await bench.queue("long", "roof", "pigeon", words);
+  await bench.settle();
+  expect(arrived).toHaveLength(2);
+  expect(await bench.states()).toEqual({ long: "pending" });
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ long: "sent" });
+  expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
+});
+
+test("I5: a channel that throws may have sent the text: the row is ambiguous, not tried again", async () => {
+  const bench = await open(() => {
+    throw new Error("the pigeon is gone");
+  });
+  await bench.queue("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "failed ambiguous" });
+  expect(bench.attempts).toEqual(["one"]);
 });

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Entry, Message } from "../../src/core/message.ts";
+import { type Entry, type Message, textOf } from "../../src/core/message.ts";
 import type { Scope } from "../../src/core/visibility.ts";
 import { insertSession, replaceSessionId, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -35,6 +35,16 @@ export function transcriptContract(store: () => Store): void {
     );
 
   readingContract({ store, append, ids, history });
+
+  test("I14: a secret in a transcript is not in the index: a search for it confirms nothing", async () => {
+    await makeSession();
+    const key = "sk-ant-api03-Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8";
+    await append([userMessage("m1", `my key is ${key} keep it`)]);
+    expect(await search("Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8")).toEqual([]);
+    expect(await search("sk-ant-api03-Zq8")).toEqual([]);
+    expect(await search("keep")).toEqual(["m1"]);
+    expect(textOf((await transcripts.readContext(store().db, "session-1"))[0] as Message)).toContain(key);
+  });
 
   test("search finds all the words, in any case and order, also as beginnings", async () => {
     await makeSession();

@@ -243,6 +243,7 @@ describe("other processes", () => {
 
   const mounts = spawnSync("unshare", ["-m", "true"]).status === 0;
 
+  // Skipped where no small disk can be mounted (needs root); sqlite-driver.test.ts holds the same at the edge.
   test.skipIf(!mounts)(
     "a full disk is named; what was stored stays, and writing goes on once there is room",
     () => {
@@ -259,6 +260,7 @@ describe("other processes", () => {
     },
   );
 
+  // Skipped where no small disk can be mounted (needs root).
   test.skipIf(!mounts)("a disk that is full from the start is named", () => {
     mkdirSync(dir);
     const script = `mount -t tmpfs -o size=64k tmpfs "$0" && exec "$1" "$2" "$0"`;

@@ -1,5 +1,6 @@
 // Owns reading on in a transcript from where one has read to.
-// CU1: every message after the last one read is handed out once, in order; where too many were missed, that is said.
+// CU1: every message after the last one read is handed out once, in order; where too many were missed, that
+//      is said.
 
 import type { Message } from "../../core/message.ts";
 import type { Link, Reply } from "../link.ts";
@@ -52,7 +53,8 @@ export class Reader {
       if (!page.ok) return page;
       newest ??= page.value;
       const { messages, nextBefore, sessionId } = page.value;
-      const knownAt = sessionId === this.#sessionId ? messages.findIndex((message) => message.id === this.#lastId) : -1;
+      const knownAt =
+        sessionId === this.#sessionId ? messages.findIndex((message) => message.id === this.#lastId) : -1;
       fresh.unshift(...messages.slice(knownAt + 1));
       gap = knownAt < 0 && nextBefore !== undefined;
       before = nextBefore;

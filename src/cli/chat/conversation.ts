@@ -1,7 +1,8 @@
-// Owns one conversation at the terminal: what is typed goes out, what happens in the session comes in, also after the
-// gateway was gone for a while.
+// Owns one conversation at the terminal: what is typed goes out, what happens in the session comes in, also
+// after the gateway was gone for a while.
 // CO1: a message is sent with one id, so that however often it is sent, it is said once.
-// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (view.ts, CV1).
+// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (view.ts,
+//      CV1).
 
 import type { Message } from "../../core/message.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
@@ -10,7 +11,7 @@ import type { Link } from "../link.ts";
 import { messageLines } from "../message-lines.ts";
 import { safeLine } from "../safe-text.ts";
 import { Reader } from "./catch-up.ts";
-import { openTerminal, type Terminal } from "./terminal.ts";
+import { Terminal } from "./terminal.ts";
 import { ChatView, type Op } from "./view.ts";
 
 /** Messages from before that are shown at the start. */
@@ -44,12 +45,13 @@ class Conversation {
   #readAgain = false;
   #trouble: Trouble | undefined;
   #idle: () => void = () => {};
+  #off: () => void = () => {};
 
   constructor(cli: Cli, link: Link, key: string) {
     this.#cli = cli;
     this.#link = link;
     this.#key = key;
-    this.#terminal = openTerminal(cli);
+    this.#terminal = new Terminal(cli);
     this.#view = new ChatView(key, cli);
     this.#reader = new Reader(link, key);
   }
@@ -62,7 +64,11 @@ class Conversation {
       client.onState((state, error) => {
         if (state === "connected") void this.#onBack();
         else if (state === "reconnecting") this.#tell("connection lost; trying again…");
-        else this.#giveUp({ code: error?.code ?? "CLOSED", error: error?.message ?? "the connection is closed" });
+        else
+          this.#giveUp({
+            code: error?.code ?? "CLOSED",
+            error: error?.message ?? "the connection is closed",
+          });
       }),
     ];
     try {
@@ -70,7 +76,7 @@ class Conversation {
       await this.#talk();
       await this.#settled();
     } finally {
-      for (const stop of off) stop();
+      for (const stop of [...off, this.#off]) stop();
       this.#terminal.close();
     }
     return { messages: this.#said, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
@@ -83,13 +89,15 @@ class Conversation {
     if (!before.ok) return this.#giveUp(before);
     // A result whose call is not shown says nothing.
     const from = before.value.findIndex((message) => message.role !== "toolResult");
-    const lines = before.value.slice(Math.max(0, from)).flatMap((message) => messageLines(this.#cli, message));
+    const lines = before.value
+      .slice(Math.max(0, from))
+      .flatMap((message) => messageLines(this.#cli, message));
     this.#terminal.show(lines.map((text) => ({ op: "line", text })));
   }
 
   async #talk(): Promise<void> {
     let interrupted = false;
-    this.#terminal.onInterrupt(() => {
+    this.#off = this.#terminal.onInterrupt(() => {
       // The first Ctrl-C stops the agent; with nothing to stop, or the second time, one leaves.
       if (this.#active.size === 0 || interrupted) return this.#leave();
       interrupted = true;
@@ -128,7 +136,8 @@ class Conversation {
   }
 
   async #history(wanted: number): Promise<void> {
-    if (!Number.isInteger(wanted) || wanted < 1) return this.#tell("/history takes a number, like /history 50");
+    if (!Number.isInteger(wanted) || wanted < 1)
+      return this.#tell("/history takes a number, like /history 50");
     const params = { sessionKey: this.#key, limit: Math.min(wanted, 1000) };
     const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", params);
     if (!page.ok) return this.#tell(safeLine(page.error));
@@ -140,7 +149,11 @@ class Conversation {
     const runId = this.#cli.parts.world.ids.uuid();
     this.#view.typed(text);
     this.#active.add(runId);
-    const sent = await this.#link.call("chat.send", { sessionKey: this.#key, message: text, idempotencyKey: runId });
+    const sent = await this.#link.call("chat.send", {
+      sessionKey: this.#key,
+      message: text,
+      idempotencyKey: runId,
+    });
     if (sent.ok) return;
     this.#tell(`not sent: ${safeLine(sent.error)}`);
     this.#ended(runId);
@@ -175,7 +188,9 @@ class Conversation {
     if (this.#active.size === 0) this.#idle();
   }
 
-  /** Shows what the transcript has and the terminal has not. Calls during a reading make it read once more. */
+  /**
+   * Shows what the transcript has and the terminal has not. Calls during a reading make it read once more.
+   */
   #readOn(): Promise<void> {
     if (this.#readAgain) return this.#reading;
     this.#readAgain = true;
@@ -192,7 +207,9 @@ class Conversation {
     return this.#reading;
   }
 
-  /** The gateway is there again: what was missed is shown, and runs that ended meanwhile are known to have. */
+  /**
+   * The gateway is there again: what was missed is shown, and runs that ended meanwhile are known to have.
+   */
   async #onBack(): Promise<void> {
     this.#tell("connected again");
     const waiting = [...this.#active];

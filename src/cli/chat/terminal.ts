@@ -1,93 +1,103 @@
 // Owns the terminal of a chat: lines that are typed, and output that never runs through what is being typed.
 // TM1: what comes in while somebody types is written above the prompt, and the typed text stays.
+// TM2: a line that comes before anybody asks for it is kept.
 
 import { createInterface, type Interface } from "node:readline";
 import type { Cli } from "../cli.ts";
+import { safeLine } from "../safe-text.ts";
 import type { Op } from "./view.ts";
 
 const PROMPT = "> ";
 const CLEAR_DOWN = "\r\x1b[J";
 
-export interface Terminal {
-  show(ops: readonly Op[]): void;
-  /** Each typed line; ends when the input does. */
-  lines(): AsyncIterable<string>;
-  /** Ctrl-C. */
-  onInterrupt(fire: () => void): void;
-  close(): void;
-}
+export class Terminal {
+  readonly #cli: Cli;
+  readonly #reader: Interface;
+  /** Somebody sits there; else the lines come from a file or a program. */
+  readonly #live: boolean;
+  readonly #typed: string[] = [];
+  #ended = false;
+  #growing = false;
+  #wake: () => void = () => {};
 
-export function openTerminal(cli: Cli): Terminal {
-  const { stdin, stdout, isTTY } = cli.parts;
-  const live = isTTY && !cli.options.json;
-  const reader: Interface = createInterface({
-    input: stdin,
-    prompt: PROMPT,
-    terminal: live,
-    ...(live ? { output: stdout } : {}),
-  });
-  // Kept from the first moment on: lines may come before anybody asks for them.
-  const typed: string[] = [];
-  let ended = false;
-  let wake: () => void = () => {};
-  reader.on("line", (line) => {
-    typed.push(line);
-    wake();
-  });
-  reader.on("close", () => {
-    ended = true;
-    wake();
-  });
-  let growing = false;
-  /** Rows of the prompt and of what is typed behind it, above the one with the cursor. */
-  const clearPrompt = (): void => {
-    if (!live || growing) return;
-    const { rows } = reader.getCursorPos();
-    cli.write(`${rows > 0 ? `\x1b[${rows}A` : ""}${CLEAR_DOWN}`);
-  };
-  const endGrowth = (): void => {
-    if (growing) cli.write("\n");
-    growing = false;
-  };
-  const show = (ops: readonly Op[]): void => {
+  constructor(cli: Cli) {
+    const { stdin, stdout, isTTY } = cli.parts;
+    this.#cli = cli;
+    this.#live = isTTY && !cli.options.json;
+    this.#reader = createInterface({
+      input: stdin,
+      prompt: PROMPT,
+      terminal: this.#live,
+      ...(this.#live ? { output: stdout } : {}),
+    });
+    this.#reader.on("line", (line) => {
+      this.#typed.push(line);
+      this.#wake();
+    });
+    this.#reader.on("close", () => {
+      this.#ended = true;
+      this.#wake();
+    });
+  }
+
+  show(ops: readonly Op[]): void {
     if (ops.length === 0) return;
-    clearPrompt();
+    this.#clearPrompt();
     for (const op of ops) {
-      if (op.op !== "grow") endGrowth();
-      if (op.op === "line") cli.line(op.text);
+      if (op.op !== "grow") this.#endGrowth();
+      if (op.op === "line") this.#cli.line(op.text);
       if (op.op === "grow") {
-        cli.write(op.text);
-        growing = true;
+        this.#cli.write(op.text);
+        this.#growing = true;
       }
     }
-    if (live && !growing) reader.prompt(true);
-  };
-  return {
-    show,
-    async *lines() {
-      if (live) reader.prompt();
-      for (;;) {
-        const line = typed.shift();
-        if (line === undefined && ended) return;
-        if (line === undefined) {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-          continue;
-        }
-        if (!live && line.trim() !== "") show([{ op: "line", text: `${PROMPT}${line}` }]);
-        yield line;
-        if (live && !growing) reader.prompt();
+    this.#prompt();
+  }
+
+  /** Each typed line; ends when the input does, or when the terminal is closed. */
+  async *lines(): AsyncIterable<string> {
+    this.#prompt();
+    for (;;) {
+      const line = this.#typed.shift();
+      if (line === undefined && this.#ended) return;
+      if (line === undefined) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        continue;
       }
-    },
-    onInterrupt(fire) {
-      if (live) reader.on("SIGINT", fire);
-      else cli.parts.onSignal("SIGINT", fire);
-    },
-    close() {
-      typed.length = 0;
-      endGrowth();
-      reader.close();
-    },
-  };
+      if (!this.#live && line.trim() !== "") this.show([{ op: "line", text: `${PROMPT}${safeLine(line)}` }]);
+      yield line;
+      this.#prompt();
+    }
+  }
+
+  /** Calls `fire` at every Ctrl-C; returns the function that ends that. */
+  onInterrupt(fire: () => void): () => void {
+    if (!this.#live) return this.#cli.parts.onSignal("SIGINT", fire);
+    this.#reader.on("SIGINT", fire);
+    return () => this.#reader.off("SIGINT", fire);
+  }
+
+  close(): void {
+    this.#typed.length = 0;
+    this.#endGrowth();
+    this.#reader.close();
+  }
+
+  #prompt(): void {
+    if (this.#live && !this.#growing && !this.#ended) this.#reader.prompt(true);
+  }
+
+  /** Takes away the prompt and what is typed behind it, over as many rows as it has. */
+  #clearPrompt(): void {
+    if (!this.#live || this.#growing) return;
+    const { rows } = this.#reader.getCursorPos();
+    this.#cli.write(`${rows > 0 ? `\x1b[${rows}A` : ""}${CLEAR_DOWN}`);
+  }
+
+  #endGrowth(): void {
+    if (this.#growing) this.#cli.write("\n");
+    this.#growing = false;
+  }
 }

@@ -1,13 +1,14 @@
-// Owns what the chat shows and in which order: the transcript is the truth, live events only bring it forward.
-// CV1: what was shown live is recognised when it is met in the transcript, and not shown again; what was missed while the
-//      connection was down is shown then. So nothing is lost and nothing comes twice.
+// Owns what the chat shows and in which order: the transcript is the truth, live events only bring it
+// forward.
+// CV1: what was shown live is recognised when it is met in the transcript, and not shown again; what was
+//      missed while the connection was down is shown then. So nothing is lost and nothing comes twice.
 // CV2: text that grows is only ever added to; where it begins anew (a resumed run), that is said.
 
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
 import { HEADING, isSilent } from "../../core/turn-rules.ts";
 import type { ChatEvent, FlowData, ToolData } from "../../gateway/protocol.ts";
 import type { Cli } from "../cli.ts";
-import { callLine, incomingLine, messageLines, resultLine, sourceOf } from "../message-lines.ts";
+import { callLine, incomingLine, messageLines, resultLine, sourceOf, turnLabel } from "../message-lines.ts";
 import { growingText, safeLine, safeText } from "../safe-text.ts";
 
 /** What the terminal has to do: a line of its own, or text added to the line that grows. */
@@ -86,7 +87,10 @@ export class ChatView {
     return [...ops, { op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
   }
 
-  /** A run of this session begins: what it answers is shown now, and not while another one is still being shown. */
+  /**
+   * A run of this session begins: what it answers is shown now, and not while another one is still being
+   * shown.
+   */
   started(runId: string): Op[] {
     const message = this.#arriving.get(runId);
     if (message === undefined) return [];
@@ -102,25 +106,38 @@ export class ChatView {
     const other = safeLine(mine ? to : from);
     switch (step) {
       case "round1":
-        if (!mine) this.#arrives(runId, other, text);
+        if (!mine) this.#arrives(runId, `from ${other}`, text);
         return [];
       case "reply": {
-        const place = `reply turn ${turn - 1} of ${turnsMax}`;
+        const place = turnLabel(turn, turnsMax);
         if (!mine) {
-          this.#arrives(runId, `${other} (${place})`, text);
+          this.#arrives(runId, `from ${other}${place}`, text);
           return [];
         }
         // Said already: the other's turn begins with what this session has just answered.
         if (gist(text) === gist(this.#lastSettled) || this.#said.includes(gist(text))) return [];
         remember(this.#said, text);
-        return [...this.#settleOpen(), { op: "line", text: `${this.#paint.style("blue", `  » ${other} (${place}):`)} ${safeText(text)}` }];
+        return [
+          ...this.#settleOpen(),
+          { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${place}:`)} ${safeText(text)}` },
+        ];
       }
       case "announce":
         // The turn's input in the transcript is the runtime's own sentence.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);
-        return [this.#dim(mine ? `  ↔ ${other} now tells its own people` : `  ↔ the conversation with ${other} is over; announcing`)];
+        return [
+          this.#dim(
+            mine
+              ? `  ↔ ${other} now tells its own people`
+              : `  ↔ the conversation with ${other} is over; announcing`,
+          ),
+        ];
       case "ended":
-        return [this.#dim(`  ↔ conversation with ${other} ended${reason === undefined ? "" : ` (${safeLine(reason)})`}`)];
+        return [
+          this.#dim(
+            `  ↔ conversation with ${other} ended${reason === undefined ? "" : ` (${safeLine(reason)})`}`,
+          ),
+        ];
     }
   }
 

@@ -5,7 +5,12 @@ import { table } from "../layout.ts";
 import { withLink } from "../link.ts";
 
 interface AgentsAnswer {
-  readonly agents: readonly { readonly id: string; readonly name?: string; readonly default: boolean; readonly model: string }[];
+  readonly agents: readonly {
+    readonly id: string;
+    readonly name?: string;
+    readonly default: boolean;
+    readonly model: string;
+  }[];
 }
 
 export async function listAgents(cli: Cli): Promise<number> {

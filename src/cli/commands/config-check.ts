@@ -13,7 +13,9 @@ export async function checkConfig(cli: Cli): Promise<number> {
   const { host, port } = settings.gateway;
   const { visibility, agentToAgent } = settings.tools;
   const agents = settings.agents.map(({ id, model }) => ({ id, model }));
-  const between = agentToAgent.enabled ? `agents reach each other (${allowed(agentToAgent.allow)})` : "agents stay apart";
+  const between = agentToAgent.enabled
+    ? `agents reach each other (${allowed(agentToAgent.allow)})`
+    : "agents stay apart";
   const lines = [
     `${path}: ${exists ? "no problem found" : "there is no such file; everything has its default"}.`,
     `agents   ${agents.map(({ id, model }) => `${id} on ${model}`).join(", ")}`,

@@ -24,7 +24,11 @@ interface ListOptions {
   readonly limit: number;
 }
 
-export async function listDeliveries(cli: Cli, _args: readonly string[], options: ListOptions): Promise<number> {
+export async function listDeliveries(
+  cli: Cli,
+  _args: readonly string[],
+  options: ListOptions,
+): Promise<number> {
   const { state, limit } = options;
   return withLink(cli, async (link) => {
     const page = await link.call<{ deliveries: readonly DeliveryRow[] }>("deliveries.list", {

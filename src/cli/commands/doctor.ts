@@ -1,4 +1,5 @@
-// Owns `parley doctor`: looks at everything that can keep a gateway from working, and says how to mend each thing.
+// Owns `parley doctor`: looks at everything that can keep a gateway from working, and says how to mend each
+// thing.
 // DO1: it changes nothing. What it could not look at, it says so.
 
 import { addressOf, socketUrl } from "../address.ts";
@@ -12,7 +13,9 @@ const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
 
 function show(cli: Cli, finding: Finding): void {
   const { level, name, text, mend } = finding;
-  cli.line(`${cli.style(COLOURS[level], MARKS[level])} ${cli.style("bold", name.padEnd(11))} ${safeText(text)}`);
+  cli.line(
+    `${cli.style(COLOURS[level], MARKS[level])} ${cli.style("bold", name.padEnd(11))} ${safeText(text)}`,
+  );
   if (mend !== undefined) cli.line(`${" ".repeat(14)}${cli.style("dim", `→ ${safeLine(mend)}`)}`);
 }
 
@@ -35,7 +38,11 @@ export async function runDoctor(cli: Cli): Promise<number> {
   const problems = findings.filter(({ level }) => level === "problem").length;
   const warnings = findings.filter(({ level }) => level === "warning").length;
   cli.line();
-  cli.line(problems === 0 ? `Nothing is broken${warnings === 0 ? "" : `; ${warnings} to know about`}.` : `${problems} to mend.`);
+  cli.line(
+    problems === 0
+      ? `Nothing is broken${warnings === 0 ? "" : `; ${warnings} to know about`}.`
+      : `${problems} to mend.`,
+  );
   cli.document({ ok: problems === 0, findings });
   return problems === 0 ? EXIT.done : EXIT.failed;
 }

@@ -1,6 +1,7 @@
-// Owns `parley` and `parley gateway`: starts the gateway in this terminal, says so in three lines, stops it in order.
-// GW1: the first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT ends the process at once. Neither
-//      loses anything: what was accepted is on disk.
+// Owns `parley` and `parley gateway`: starts the gateway in this terminal, says so in three lines, stops it
+// in order.
+// GW1: the first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT ends the process
+//      at once. Neither loses anything: what was accepted is on disk.
 
 import { join } from "node:path";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
@@ -20,7 +21,9 @@ interface StartOptions {
   readonly host?: string;
 }
 
-/** Resolves at the first signal that asks the process to stop. From then on a second SIGINT ends it at once. */
+/**
+ * Resolves at the first signal that asks the process to stop. From then on a second SIGINT ends it at once.
+ */
 function stopAsked(cli: Cli): { asked: Promise<void>; release: () => void } {
   const { parts } = cli;
   const { promise: asked, resolve } = Promise.withResolvers<void>();
@@ -39,13 +42,19 @@ function stopAsked(cli: Cli): { asked: Promise<void>; release: () => void } {
   return { asked, release };
 }
 
-/** The options that a command needs to find this gateway: none, if it runs where the usual configuration says. */
+/**
+ * The options that a command needs to find this gateway: none, if it runs where the usual configuration
+ * says.
+ */
 function wayBack(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
   const { config } = cli.options;
   const { host, port } = gateway.settings.gateway;
   const overridden = options.host !== undefined || options.port !== undefined;
   const moved = overridden || gateway.url !== `ws://${callable(host)}:${port}`;
-  return [...(config === undefined ? [] : [`--config ${config}`]), ...(moved ? [`--url ${gateway.url}`] : [])];
+  return [
+    ...(config === undefined ? [] : [`--config ${config}`]),
+    ...(moved ? [`--url ${gateway.url}`] : []),
+  ];
 }
 
 /** What is running, where, and what to type next. */
@@ -57,7 +66,9 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   const model = offline
     ? "on the offline model, which needs no key (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY for a real one)"
     : `on ${models.join(", ")}`;
-  const token = gateway.tokenIsGenerated ? `token in ${join(settings.store.dir, TOKEN_FILE)}` : "token as configured";
+  const token = gateway.tokenIsGenerated
+    ? `token in ${join(settings.store.dir, TOKEN_FILE)}`
+    : "token as configured";
   const chat = ["npx parley", ...wayBack(cli, gateway, options), "chat"].join(" ");
   return [
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
@@ -66,11 +77,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   ].map(safeLine);
 }
 
-export async function runGateway(
-  cli: Cli,
-  _args: readonly string[],
-  options: StartOptions,
-): Promise<number> {
+export async function runGateway(cli: Cli, _args: readonly string[], options: StartOptions): Promise<number> {
   const { config } = cli.options;
   const stop = stopAsked(cli);
   try {

@@ -10,7 +10,8 @@ type JsonObject = Record<string, unknown>;
 function readObject(text: string, what: string): { value: JsonObject } | { error: string } {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value: value as JsonObject };
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return { value: value as JsonObject };
     return { error: `${what} must be a JSON object, like '{"limit": 5}'` };
   } catch (error) {
     return { error: `${what} must be JSON, like '{"limit": 5}': ${(error as Error).message}` };
@@ -22,7 +23,11 @@ function show(cli: Cli, value: unknown): void {
   cli.document(value);
 }
 
-export async function runTool(cli: Cli, args: readonly string[], options: { readonly as?: string }): Promise<number> {
+export async function runTool(
+  cli: Cli,
+  args: readonly string[],
+  options: { readonly as?: string },
+): Promise<number> {
   const [name = "", json = "{}"] = args;
   const read = readObject(json, "the arguments");
   if ("error" in read) return cli.fail({ code: "usage", error: read.error }, EXIT.usage);

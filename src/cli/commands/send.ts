@@ -27,7 +27,13 @@ function hearEnd(link: Link, runId: string): { text: Promise<string>; stop: () =
   return { text, stop };
 }
 
-async function waitForReply(cli: Cli, link: Link, runId: string, seconds: number, text: Promise<string>): Promise<number> {
+async function waitForReply(
+  cli: Cli,
+  link: Link,
+  runId: string,
+  seconds: number,
+  text: Promise<string>,
+): Promise<number> {
   const waited = await link.call<WaitAnswer>("agent.wait", { runId, timeoutMs: Math.round(seconds * 1000) });
   if (!waited.ok) return cli.fail(waited, exitFor(waited));
   const { status, runStatus, error, code } = waited.value;
@@ -40,7 +46,11 @@ async function waitForReply(cli: Cli, link: Link, runId: string, seconds: number
     });
   }
   if (status === "error") {
-    return cli.fail({ code: code ?? "run_failed", error: error ?? "The run failed.", details: { runId, runStatus } });
+    return cli.fail({
+      code: code ?? "run_failed",
+      error: error ?? "The run failed.",
+      details: { runId, runStatus },
+    });
   }
   const reply = await text;
   cli.line(reply === "" ? cli.style("dim", "(no reply: the run ended without a text)") : safeText(reply));
@@ -55,7 +65,11 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
     // Heard from before the message is sent, so that no end is too quick.
     const { text, stop } = hearEnd(link, runId);
     try {
-      const sent = await link.call("chat.send", { sessionKey: options.session, message, idempotencyKey: runId });
+      const sent = await link.call("chat.send", {
+        sessionKey: options.session,
+        message,
+        idempotencyKey: runId,
+      });
       if (!sent.ok) return cli.fail(sent, exitFor(sent));
       if (options.wait !== undefined && options.wait > 0) {
         return await waitForReply(cli, link, runId, options.wait, text);

@@ -53,7 +53,11 @@ function cells(row: SessionRow, nowMs: number): string[] {
   ];
 }
 
-export async function listSessions(cli: Cli, _args: readonly string[], options: ListOptions): Promise<number> {
+export async function listSessions(
+  cli: Cli,
+  _args: readonly string[],
+  options: ListOptions,
+): Promise<number> {
   const { limit, agent, search, archived } = options;
   return withLink(cli, async (link) => {
     const page = await link.call<SessionPage>("sessions.list", {
@@ -68,9 +72,14 @@ export async function listSessions(cli: Cli, _args: readonly string[], options: 
     if (sessions.length === 0) cli.line("No session fits.");
     else {
       const names = ["KEY", "KIND", "STATE", "UPDATED", "TOKENS", "LABEL"];
-      for (const line of table(names, sessions.map((row) => cells(row, nowMs)))) cli.line(line);
+      for (const line of table(
+        names,
+        sessions.map((row) => cells(row, nowMs)),
+      ))
+        cli.line(line);
     }
-    if (nextCursor !== undefined) cli.note(`There are more than ${count(limit, "session")}; see --limit and --search.`);
+    if (nextCursor !== undefined)
+      cli.note(`There are more than ${count(limit, "session")}; see --limit and --search.`);
     cli.document(page.value);
     return EXIT.done;
   });

@@ -5,9 +5,9 @@ import type { Message } from "../../core/message.ts";
 import { mainKeyOf } from "../../core/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/settings.ts";
 import type { Cli } from "../cli.ts";
+import { EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import { exitFor, type Link, openLink } from "../link.ts";
-import { EXIT } from "../cli.ts";
 import type { Finding } from "./house-checks.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -36,7 +36,12 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
   const why = port === 0 ? undefined : await whyTaken(host, port);
   if (why === "EADDRINUSE") {
     const mend = "Stop that program, or choose another port with --port or gateway.port.";
-    return { name, level: "problem", text: `${host}:${port} is taken by another program that is no gateway`, mend };
+    return {
+      name,
+      level: "problem",
+      text: `${host}:${port} is taken by another program that is no gateway`,
+      mend,
+    };
   }
   if (why !== undefined) {
     const mend = "Choose another gateway.host or gateway.port.";
@@ -44,9 +49,19 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
   }
   if (storeHeld) {
     const text = `a gateway holds the store, but none listens on ${host}:${port}`;
-    return { name, level: "warning", text, mend: "It was started with another --port or --host; give that with --url." };
+    return {
+      name,
+      level: "warning",
+      text,
+      mend: "It was started with another --port or --host; give that with --url.",
+    };
   }
-  return { name, level: "warning", text: `not running; ${host}:${port} is free`, mend: "Start it: parley gateway" };
+  return {
+    name,
+    level: "warning",
+    text: `not running; ${host}:${port} is free`,
+    mend: "Start it: parley gateway",
+  };
 }
 
 interface Health {
@@ -62,11 +77,18 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   const health = await link.call<Health>("health", {});
   if (!health.ok) return [{ name, level: "problem", text: health.error }];
   const { ok, version, store, lanes, deliveries } = health.value;
-  const busy = lanes === undefined ? "" : `; runs: ${lanes.running} running, ${lanes.waiting} waiting, ${lanes.queued} queued`;
+  const busy =
+    lanes === undefined
+      ? ""
+      : `; runs: ${lanes.running} running, ${lanes.waiting} waiting, ${lanes.queued} queued`;
   const text = `Parley ${version} at ${url}${busy}`;
   const first: Finding = ok
     ? { name, level: "ok", text }
-    : { name, level: "problem", text: `${text}; ${store.ok ? "it is stopping" : "its store does not answer"}` };
+    : {
+        name,
+        level: "problem",
+        text: `${text}; ${store.ok ? "it is stopping" : "its store does not answer"}`,
+      };
   if (deliveries === undefined || deliveries.failed === 0) return [first];
   const failed = `in the outbox ${count(deliveries.failed, "text")} could not be delivered`;
   const mend = "See them: parley deliveries list --state failed. Then retry or dismiss each.";
@@ -75,7 +97,10 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
 
 /** Everybody who wrote directly into a main session, as far as they have names. */
 async function writersOf(link: Link, sessionKey: string): Promise<Set<string>> {
-  const page = await link.call<{ messages: readonly Message[] }>("chat.history", { sessionKey, limit: LOOKED_THROUGH });
+  const page = await link.call<{ messages: readonly Message[] }>("chat.history", {
+    sessionKey,
+    limit: LOOKED_THROUGH,
+  });
   if (!page.ok) return new Set();
   const names = page.value.messages.flatMap((message) =>
     message.role === "user" && message.provenance === undefined ? [message.senderName ?? "you"] : [],
@@ -104,7 +129,8 @@ export async function askGateway(cli: Cli, target: Target): Promise<Finding[]> {
   const options = { reconnect: false, world: cli.parts.world, connectTimeoutMs: CONNECT_TIMEOUT_MS };
   const opened = await openLink({ url, token }, options);
   if (!opened.ok) {
-    if (exitFor(opened) === EXIT.unreachable && cli.options.url === undefined) return [await checkPort(target)];
+    if (exitFor(opened) === EXIT.unreachable && cli.options.url === undefined)
+      return [await checkPort(target)];
     const mend = "Give the right --url and --token, or the right configuration with --config.";
     return [{ name: "gateway", level: "problem", text: opened.error, mend }];
   }

@@ -1,5 +1,7 @@
-// Owns what the doctor finds on this machine: Node, configuration, store, files' permissions, token, models, exec.
-// HC1: a finding that is no more than a fact is `ok`; what may surprise is a warning; what keeps it from working a problem.
+// Owns what the doctor finds on this machine: Node, configuration, store, files' permissions, token,
+// models, exec.
+// HC1: a finding that is no more than a fact is `ok`; what may surprise is a warning; what keeps it from
+//      working a problem.
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -26,7 +28,12 @@ function checkNode(version: string): Finding {
   const enough = Number.parseInt(version, 10) >= NODE_MAJOR_MIN;
   const text = `Node ${version}`;
   if (enough) return { name: "node", level: "ok", text };
-  return { name: "node", level: "problem", text, mend: `Install Node ${NODE_MAJOR_MIN} or newer from https://nodejs.org.` };
+  return {
+    name: "node",
+    level: "problem",
+    text,
+    mend: `Install Node ${NODE_MAJOR_MIN} or newer from https://nodejs.org.`,
+  };
 }
 
 /** A file or directory that only its owner should read. */
@@ -57,7 +64,9 @@ async function checkToken(settings: Settings): Promise<Finding> {
   }
   const known = (await generatedToken(settings.store.dir)) !== undefined;
   const file = join(settings.store.dir, TOKEN_FILE);
-  const text = known ? `generated, in ${file}${scoped}` : `none yet: the first start generates one in ${file}`;
+  const text = known
+    ? `generated, in ${file}${scoped}`
+    : `none yet: the first start generates one in ${file}`;
   return { name, level: "ok", text };
 }
 
@@ -85,7 +94,14 @@ function checkExec(settings: Settings): Finding[] {
   if (able.length === 0) return [{ name, level: "ok", text: "no agent may run commands" }];
   const who = able.map(({ id }) => id).join(", ");
   const text = `commands of ${who} are not contained: they can read and write what your user can, past every rule about sessions`;
-  return [{ name, level: "warning", text, mend: 'Take it away with tools.deny: ["exec"], or from one agent with agents.list[].tools.deny.' }];
+  return [
+    {
+      name,
+      level: "warning",
+      text,
+      mend: 'Take it away with tools.deny: ["exec"], or from one agent with agents.list[].tools.deny.',
+    },
+  ];
 }
 
 export interface House {
@@ -102,13 +118,27 @@ export async function checkHouse(cli: Cli): Promise<House> {
   const named = options.config === undefined ? {} : { configPath: options.config };
   const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
   if (!loaded.ok) {
-    findings.push({ name: "config", level: "problem", text: loaded.error, mend: "Mend it, then: parley config check" });
+    findings.push({
+      name: "config",
+      level: "problem",
+      text: loaded.error,
+      mend: "Mend it, then: parley config check",
+    });
     return { findings, storeHeld: false };
   }
   const { settings, warnings, path, exists } = loaded.value;
-  findings.push({ name: "config", level: "ok", text: exists ? path : `${path} does not exist: everything has its default` });
+  findings.push({
+    name: "config",
+    level: "ok",
+    text: exists ? path : `${path} does not exist: everything has its default`,
+  });
   for (const warning of warnings) findings.push({ name: "config", level: "warning", text: warning });
   const store = await checkStore(cli, settings);
-  findings.push(...store.findings, await checkToken(settings), ...checkModels(settings), ...checkExec(settings));
+  findings.push(
+    ...store.findings,
+    await checkToken(settings),
+    ...checkModels(settings),
+    ...checkExec(settings),
+  );
   return { findings, settings, storeHeld: store.held };
 }

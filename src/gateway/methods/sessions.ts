@@ -28,7 +28,12 @@ const MINUTE_MS = 60_000;
 /** One line of at most so many characters. */
 function line(text: string, charsMax: number): string {
   const flat = redactSecrets(text).replaceAll(/\s+/g, " ").trim();
-  return flat.length <= charsMax ? flat : `${flat.slice(0, charsMax - 1).toWellFormed()}…`;
+  return flat.length <= charsMax
+    ? flat
+    : `${flat
+        .slice(0, charsMax - 1)
+        .toWellFormed()
+        .trimEnd()}…`;
 }
 
 function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilter {

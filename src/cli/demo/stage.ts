@@ -1,0 +1,176 @@
+// Owns what the audience of the demo sees: who says what to whom, as the gateway's own events tell it.
+// SG1: every line on the stage comes from an event; nothing is played from a script.
+
+import type { Message } from "../../core/message.ts";
+import { isSilent } from "../../core/turn-rules.ts";
+import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../gateway/protocol.ts";
+import type { Cli, Style } from "../cli.ts";
+import { excerpt } from "../layout.ts";
+import type { Link } from "../link.ts";
+import { turnLabel } from "../message-lines.ts";
+
+const WIDTH_DEFAULT = 120;
+const INDENT = "    ";
+const NAME_WIDTH = 18;
+const TEXT_CHARS_MIN = 40;
+const HISTORY_LIMIT = 200;
+
+/** `research` for `agent:research:main`. */
+function nameOf(key: string): string {
+  return /^agent:([^:]+):main$/.exec(key)?.[1] ?? key;
+}
+
+export function keyOf(agent: string): string {
+  return `agent:${agent}:main`;
+}
+
+type JsonObject = Record<string, unknown>;
+
+function json(text: string): JsonObject | undefined {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    return undefined;
+  }
+}
+
+export class Stage {
+  readonly #cli: Cli;
+  readonly #link: Link;
+  readonly #frames: EventFrame[] = [];
+  readonly #asked = new Set<string>();
+  #wake: () => void = () => {};
+
+  constructor(cli: Cli, link: Link) {
+    this.#cli = cli;
+    this.#link = link;
+    link.client.onEvent((frame) => {
+      this.#frames.push(frame);
+      this.#show(frame);
+      this.#wake();
+    });
+  }
+
+  /** A person says something to an agent in its main session. Returns the run's id once it is accepted. */
+  async say(agent: string, message: string): Promise<string> {
+    const runId = this.#cli.parts.world.ids.uuid();
+    this.#asked.add(runId);
+    this.#line("cyan", `you → ${agent}`, message);
+    const sent = await this.#link.call("chat.send", {
+      sessionKey: keyOf(agent),
+      message,
+      idempotencyKey: runId,
+    });
+    if (!sent.ok) throw new DemoFailure(`chat.send was refused: ${sent.error}`);
+    return runId;
+  }
+
+  /** Says it and waits until the agent has answered. */
+  async ask(agent: string, message: string, withinMs: number): Promise<ChatEvent> {
+    const runId = await this.say(agent, message);
+    const frame = await this.until(`${agent} has answered`, withinMs, ({ event, payload }) => {
+      const chat = payload as ChatEvent;
+      return (
+        event === "chat" && chat.runId === runId && chat.state !== "delta" && chat.stopReason !== "delivered"
+      );
+    });
+    return frame.payload as ChatEvent;
+  }
+
+  /** The first event, from the beginning on, that fits. */
+  async until(what: string, withinMs: number, fits: (frame: EventFrame) => boolean): Promise<EventFrame> {
+    const { clock } = this.#cli.parts.world;
+    let late = false;
+    const timer = clock.at(clock.now() + withinMs, () => {
+      late = true;
+      this.#wake();
+    });
+    try {
+      for (let at = 0; ; ) {
+        const frame = this.#frames[at];
+        if (frame !== undefined && fits(frame)) return frame;
+        if (frame !== undefined) at++;
+        else if (late) throw new DemoFailure(`waited ${withinMs / 1000} s in vain until ${what}`);
+        else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** The steps of conversations between these two agents so far, each once. */
+  conversation(from: string, to: string): FlowData[] {
+    return this.#frames.flatMap(({ event, payload }) => {
+      const agent = payload as AgentEvent;
+      if (event !== "agent" || agent.stream !== "flow" || agent.sessionKey !== agent.data.from) return [];
+      const parties = [agent.data.from, agent.data.to];
+      return parties.includes(keyOf(from)) && parties.includes(keyOf(to)) ? [agent.data] : [];
+    });
+  }
+
+  async transcript(agent: string): Promise<readonly Message[]> {
+    const params = { sessionKey: keyOf(agent), limit: HISTORY_LIMIT };
+    const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", params);
+    if (!page.ok) throw new DemoFailure(`chat.history was refused: ${page.error}`);
+    return page.value.messages;
+  }
+
+  /** What this tool last answered this agent. */
+  async result(agent: string, tool: string): Promise<JsonObject> {
+    const messages = await this.transcript(agent);
+    const last = messages.findLast((message) => message.role === "toolResult" && message.toolName === tool);
+    const text = last?.content[0]?.type === "text" ? last.content[0].text : "";
+    return json(text) ?? {};
+  }
+
+  #line(style: Style, who: string, what: string): void {
+    const { columns } = this.#cli.parts.stdout as { columns?: number };
+    const room = Math.max(TEXT_CHARS_MIN, (columns ?? WIDTH_DEFAULT) - INDENT.length - NAME_WIDTH - 1);
+    this.#cli.line(`${INDENT}${this.#cli.style(style, who.padEnd(NAME_WIDTH))} ${excerpt(what, room)}`);
+  }
+
+  #show({ event, payload }: EventFrame): void {
+    if (event === "chat") this.#showChat(payload as ChatEvent);
+    if (event !== "agent") return;
+    const agent = payload as AgentEvent;
+    const who = nameOf(agent.sessionKey);
+    if (agent.stream === "flow" && agent.data.from === agent.sessionKey) this.#showFlow(agent.data);
+    if (agent.stream !== "tool") return;
+    const { data } = agent;
+    // A message to another session is shown as such, when it has been accepted.
+    if (data.phase === "start" && data.name !== "sessions_send") {
+      this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
+    }
+    const result = data.phase === "result" ? json(data.result ?? "") : undefined;
+    if (result?.status === "forbidden" || result?.status === "error") {
+      this.#line("red", `${who} is refused`, `${result.code}: ${result.error}`);
+    }
+    if (result?.status === "timeout") this.#line("yellow", `${who} stops waiting`, String(result.error));
+  }
+
+  #showChat(chat: ChatEvent): void {
+    const text = chat.message?.content.map((block) => block.text).join("\n") ?? "";
+    const who = nameOf(chat.sessionKey);
+    if (chat.state === "delta") return;
+    if (chat.stopReason === "delivered") this.#line("blue", `${who} ⇒ webchat`, text);
+    else if (!this.#asked.has(chat.runId)) return;
+    else if (chat.state === "final") this.#line("green", `${who} → you`, text);
+    else this.#line("red", `${who} → you`, chat.errorMessage ?? chat.state);
+  }
+
+  #showFlow({ step, from, to, text, turn, turnsMax, reason }: FlowData): void {
+    const way = `${nameOf(from)} → ${nameOf(to)}`;
+    if (step === "round1") this.#line("magenta", way, text);
+    if (step === "reply") this.#line("magenta", way, `${turnLabel(turn, turnsMax)} ${text}`);
+    if (step === "announce" && !isSilent(text))
+      this.#line("dim", nameOf(to), "(announce step: it tells its own people how it ended)");
+    if (step === "ended") this.#line("dim", way, `(conversation over: ${reason ?? "done"})`);
+  }
+}
+
+/** A step of the demo did not show what it promises. */
+export class DemoFailure extends Error {}

@@ -1,0 +1,151 @@
+// Owns the steps of the demo: what each shows, and the check that it really was so.
+// DM1: a step is checked by results and transcripts, never by what an agent says about them.
+
+import type { Message } from "../../core/message.ts";
+import { textOf } from "../../core/message.ts";
+import type { AgentEvent, ChatEvent, EventFrame } from "../../gateway/protocol.ts";
+import { count } from "../layout.ts";
+import { DemoFailure, keyOf, type Stage } from "./stage.ts";
+
+export interface Step {
+  readonly title: string;
+  /** On the gateway with the usual settings, or the one where agents may reach each other. */
+  readonly where: "open" | "default";
+  /** Plays it. Returns what was shown, in one sentence; throws DemoFailure where it was not. */
+  play(stage: Stage, patienceMs: number): Promise<string>;
+}
+
+function expect(good: boolean, what: string, got: unknown): void {
+  if (!good) throw new DemoFailure(`expected ${what}, got ${JSON.stringify(got)?.slice(0, 300)}`);
+}
+
+function list(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The end of the conversation between two agents, whichever of them is told. */
+function overBetween(one: string, other: string) {
+  const keys = [keyOf(one), keyOf(other)];
+  return ({ event, payload }: EventFrame): boolean => {
+    const agent = payload as AgentEvent;
+    if (event !== "agent" || agent.stream !== "flow" || agent.data.step !== "ended") return false;
+    return keys.includes(agent.data.from) && keys.includes(agent.data.to);
+  };
+}
+
+const listing: Step = {
+  title: "A list: which sessions are there?",
+  where: "open",
+  async play(stage, patienceMs) {
+    await stage.ask("main", "list sessions", patienceMs);
+    const { sessions } = await stage.result("main", "sessions_list");
+    const keys = list(sessions).map((row) => row.key);
+    const wanted = ["main", keyOf("research"), keyOf("ops")];
+    expect(
+      wanted.every((key) => keys.includes(key)),
+      `rows for ${wanted.join(", ")}`,
+      keys,
+    );
+    return `main sees ${keys.length} sessions; its own is called "main", the others by their keys`;
+  },
+};
+
+const SECRET_WORD = "The release is on Thursday.";
+
+const reading: Step = {
+  title: "A read: what was said over there?",
+  where: "open",
+  async play(stage, patienceMs) {
+    // A person talks to research: from now on its announcements have somewhere to go.
+    await stage.ask("research", SECRET_WORD, patienceMs);
+    await stage.ask("main", "read research", patienceMs);
+    const { messages } = await stage.result("main", "sessions_history");
+    const found = (list(messages) as unknown as Message[]).some((message) =>
+      textOf(message).includes(SECRET_WORD),
+    );
+    expect(found, `a transcript with "${SECRET_WORD}"`, messages);
+    return "main has read the transcript of research, as far as the rules let it";
+  },
+};
+
+const conversing: Step = {
+  title: "A send: question, answer, reply-back, announce",
+  where: "open",
+  async play(stage, patienceMs) {
+    await stage.ask("main", "ask research: what should we check before a release?", patienceMs);
+    const result = await stage.result("main", "sessions_send");
+    expect(
+      result.status === "ok" && result.reply !== "",
+      'sessions_send with status "ok" and a reply',
+      result,
+    );
+    const over = await stage.until("the conversation is over", patienceMs, overBetween("main", "research"));
+    const { reason } = (over.payload as { data: { reason?: string } }).data;
+    const replies = stage.conversation("main", "research").filter(({ step }) => step === "reply");
+    expect(replies.length >= 1, "at least one reply turn", replies);
+    expect(reason === "announced", 'an end with the reason "announced"', reason);
+    await stage.until("the announcement is delivered", patienceMs, ({ event, payload }) => {
+      const chat = payload as ChatEvent;
+      return event === "chat" && chat.sessionKey === keyOf("research") && chat.stopReason === "delivered";
+    });
+    const further = count(replies.length - 1, "further turn");
+    return `the answer came back to main, ${further} followed, and research told its own people`;
+  },
+};
+
+const cycle: Step = {
+  title: "A circle: everybody would wait for everybody",
+  where: "open",
+  async play(stage, patienceMs) {
+    await stage.ask("main", "ask research: ask ops: ask main: may we ship?", patienceMs);
+    const refused = await stage.result("ops", "sessions_send");
+    expect(refused.code === "wait_cycle", 'ops refused with the code "wait_cycle"', refused);
+    const result = await stage.result("main", "sessions_send");
+    expect(result.status === "ok", 'main answered with status "ok"', result);
+    await stage.until("research and ops are done", patienceMs, overBetween("research", "ops"));
+    return "ops was told at once that main already waits for it; nothing hung, and every question got its answer";
+  },
+};
+
+const DONE = "the backup is done";
+
+const waiting: Step = {
+  title: "A time-out: waiting ends, the work does not",
+  where: "open",
+  async play(stage, patienceMs) {
+    await stage.ask("main", `ask ops within 1 seconds: wait 2 seconds, then say ${DONE}`, patienceMs);
+    const result = await stage.result("main", "sessions_send");
+    expect(result.status === "timeout", 'sessions_send with status "timeout"', result);
+    await stage.until("main and ops are done", patienceMs, overBetween("main", "ops"));
+    const told = (await stage.transcript("main")).some(
+      (message) =>
+        message.role === "user" && message.provenance !== undefined && textOf(message).includes("backup"),
+    );
+    expect(told, "the late answer in main's transcript", "none");
+    return "the run went on after main had stopped waiting, and its answer reached main all the same";
+  },
+};
+
+const refusal: Step = {
+  title: "A refusal: the same question under the default settings",
+  where: "default",
+  async play(stage, patienceMs) {
+    await stage.ask("main", "read research", patienceMs);
+    const refused = await stage.result("main", "sessions_history");
+    expect(
+      refused.status === "forbidden" && refused.code === "not_visible",
+      'the code "not_visible"',
+      refused,
+    );
+    const said = JSON.stringify(refused);
+    const settings = ["tools.sessions.visibility", "tools.agentToAgent.enabled"];
+    expect(
+      settings.every((name) => said.includes(name)),
+      `the names ${settings.join(" and ")}`,
+      refused,
+    );
+    return "by default an agent sees its own session and what it started; the refusal names what would allow more";
+  },
+};
+
+export const STEPS: readonly Step[] = [listing, reading, conversing, cycle, waiting, refusal];

@@ -1,0 +1,122 @@
+// The client: clean errors, a connection that comes back, waits that go on.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { type ClientState, connect, GatewayError } from "../../src/gateway/client.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { openHouse, TOKEN } from "./kit.ts";
+
+test("nobody there, a wrong token, a wrong address: each is an error that says so", async () => {
+  const house = await openHouse();
+  await expect(connect({ url: house.url, token: "guess" })).rejects.toMatchObject({
+    name: "GatewayError",
+    code: "UNAUTHORIZED",
+  });
+  await expect(connect({ url: house.url })).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  await expect(connect({ url: "not an address", token: TOKEN })).rejects.toMatchObject({
+    code: "INVALID_REQUEST",
+  });
+  await expect(connect({ url: `${house.url}/elsewhere`, token: TOKEN })).rejects.toMatchObject({
+    code: "INVALID_REQUEST",
+  });
+  await house.stop();
+  const gone = connect({ url: house.url, token: TOKEN });
+  await expect(gone).rejects.toBeInstanceOf(GatewayError);
+  await expect(gone).rejects.toMatchObject({ code: "UNREACHABLE", retryable: true });
+});
+
+test("another program on the port is no gateway", async () => {
+  const server = createServer((_, response) => response.end("hello"));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanup(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  await expect(connect({ url: `ws://127.0.0.1:${port}`, token: TOKEN })).rejects.toMatchObject({
+    code: "UNREACHABLE",
+  });
+});
+
+test("a refusal carries the code, the finer code and what to do", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  await expect(client.request("chat.abort", { sessionKey: "agent:main:chat:none" })).rejects.toMatchObject({
+    code: "NOT_FOUND",
+    details: { code: "session_not_found" },
+  });
+});
+
+test("events are heard by listeners and by iterators, and a listener that throws harms no other", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  client.on("chat", () => {
+    throw new Error("mine");
+  });
+  const heard: string[] = [];
+  const off = client.on("chat", ({ state, runId }) => heard.push(`${runId} ${state}`));
+  const over = new AbortController();
+  const events = client.events(over.signal);
+  const read = (async () => {
+    const names: string[] = [];
+    for await (const frame of events) {
+      names.push(frame.event);
+      if (frame.event === "chat") break;
+    }
+    return names;
+  })();
+  await client.agent({ message: "x", idempotencyKey: "e" }).done;
+  expect(await read).toContain("chat");
+  expect(heard).toEqual(["e final"]);
+  off();
+  const none = client.events(over.signal)[Symbol.asyncIterator]();
+  over.abort();
+  expect(await none.next()).toMatchObject({ done: true });
+});
+
+test("a restart of the gateway is lived through: waits and keyed requests go on, unkeyed writes are said to be unsure", async () => {
+  const dir = temporaryFolder();
+  let isSecond = false;
+  const play = async ({ signal }: { signal: AbortSignal }): Promise<string> => {
+    if (!isSecond) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return "after the restart";
+  };
+  const first = await openHouse({ dir, play });
+  const client = await first.client({ reconnect: true });
+  const states: ClientState[] = [];
+  client.onState((state) => states.push(state));
+  const call = client.agent({ message: "x", idempotencyKey: "long" });
+  await call.accepted;
+  const waited = client.call("agent.wait", { runId: "long", timeoutMs: 60_000 });
+  const unsure = client.call("tools.invoke", {
+    name: "sessions_send",
+    arguments: { sessionKey: "agent:research:main", message: "x", timeoutSeconds: 60 },
+  });
+  unsure.catch(() => {});
+  await client.call("health");
+  isSecond = true;
+  await first.stop();
+  const second = await openHouse({ dir, play, gateway: { port: first.port } });
+  expect(await call.done).toMatchObject({ status: "ok", result: { text: "after the restart" } });
+  expect(await waited).toMatchObject({ status: "ok" });
+  await expect(unsure).rejects.toBeInstanceOf(GatewayError);
+  expect(states).toEqual(["reconnecting", "connected"]);
+  expect(client.hello.server.connId).toEqual(expect.any(String));
+  expect(second.port).toBe(first.port);
+});
+
+test("a client that is closed, or may not come back, leaves no request hanging", async () => {
+  const house = await openHouse({ play: () => new Promise(() => {}) });
+  const [closing, broken] = [await house.client({ reconnect: true }), await house.client()];
+  const calls = [closing, broken].map((client, index) =>
+    client.agent({ message: "x", idempotencyKey: `${index}` }),
+  );
+  for (const call of calls) await call.accepted;
+  closing.close();
+  await expect(calls[0]?.done).rejects.toMatchObject({ code: "CLOSED" });
+  await expect(closing.call("health")).rejects.toMatchObject({ code: "CLOSED" });
+  await house.gateway.close();
+  await expect(calls[1]?.done).rejects.toMatchObject({ code: "CLOSED" });
+  expect(broken.state).toBe("closed");
+});

@@ -1,0 +1,86 @@
+// Parts that are easier seen alone: the generated token, the outlet to a slow reader.
+
+import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { WebSocket } from "ws";
+import { ensureToken } from "../../src/gateway/auth.ts";
+import { createOutlet, encodeEvent } from "../../src/gateway/outlet.ts";
+import { TOKEN_FILE } from "../../src/gateway/protocol.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+test("a token is made once, is the owner's alone, and stays", async () => {
+  const dir = join(temporaryFolder(), "deep", "store");
+  const world = fakeWorld();
+  const tokens = await Promise.all([ensureToken(dir, world), ensureToken(dir, world)]);
+  expect(tokens[0]).toMatch(/^[0-9a-f]{64}$/);
+  expect(await ensureToken(dir, fakeWorld({ seed: 9 }))).toBe(
+    (await readFile(join(dir, TOKEN_FILE), "utf8")).trim(),
+  );
+  expect((await stat(join(dir, TOKEN_FILE))).mode & 0o777).toBe(0o600);
+});
+
+test("an empty token file is an error that names it; a token of one's own in it is taken", async () => {
+  const dir = temporaryFolder();
+  const file = join(dir, TOKEN_FILE);
+  await writeFile(file, "\n");
+  await expect(ensureToken(dir, fakeWorld())).rejects.toThrow(file);
+  await writeFile(file, "my own token\n");
+  await chmod(file, 0o600);
+  expect(await ensureToken(dir, fakeWorld())).toBe("my own token");
+});
+
+/** A socket whose reader takes nothing until told to: only what the outlet uses of one. */
+function stuckSocket() {
+  const sent: string[] = [];
+  const done: (() => void)[] = [];
+  const socket = {
+    OPEN: 1,
+    readyState: 1,
+    bufferedAmount: 0,
+    send(text: string, written: () => void) {
+      sent.push(text);
+      socket.bufferedAmount += text.length;
+      done.push(written);
+    },
+    drain() {
+      socket.bufferedAmount = 0;
+      for (const written of done.splice(0)) written();
+    },
+  };
+  return { socket, sent, as: socket as unknown as WebSocket };
+}
+
+const delta = (runId: string, text: string) =>
+  encodeEvent("chat", { runId, state: "delta", text }, { replaces: runId });
+const final = (runId: string) => encodeEvent("chat", { runId, state: "final" }, { settles: [runId] });
+
+test("while the reader is behind, deltas of a run replace each other; what is sent has no gap in seq", () => {
+  const { socket, sent, as } = stuckSocket();
+  const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
+  outlet.event(delta("a", "x".repeat(300_000)));
+  for (let index = 0; index < 100; index++) {
+    outlet.event(delta("a", `a ${index}`));
+    outlet.event(delta("b", `b ${index}`));
+  }
+  outlet.event(final("b"));
+  expect(sent).toHaveLength(2);
+  socket.drain();
+  const frames = sent.map((text) => JSON.parse(text));
+  expect(frames.map((frame) => frame.seq)).toEqual([1, 2, 3]);
+  expect(frames.slice(1).map((frame) => frame.payload)).toEqual([
+    { runId: "b", state: "final" },
+    { runId: "a", state: "delta", text: "a 99" },
+  ]);
+});
+
+test("one large answer to an idle reader is sent; a reader that is behind the limit is given up", () => {
+  const { sent, as } = stuckSocket();
+  const closed: number[] = [];
+  const outlet = createOutlet(as, { maxBufferedBytes: 1_000, close: (code) => closed.push(code) });
+  outlet.frame("x".repeat(5_000));
+  expect([sent.length, closed.length]).toEqual([1, 0]);
+  outlet.frame("y");
+  expect([sent.length, closed]).toEqual([1, [1013]]);
+});

@@ -1,0 +1,438 @@
+// Runs as clients see them: accepted, heard while they work, ended, asked for again.
+
+import { expect, test } from "vitest";
+import type { GatewayError } from "../../src/gateway/client.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { type Frame, joined, openHouse, type Play, type Raw, TOKEN } from "./kit.ts";
+
+const chatOf = (raw: Raw, runId: string): Frame[] =>
+  raw.frames.filter((frame) => frame.event === "chat" && frame.payload.runId === runId);
+
+const ended = (runId: string) => (frame: Frame) =>
+  frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
+
+test("chat.send is answered with the key as run id, and its events end with the reply", async () => {
+  const play: Play = (handle) => {
+    handle.text("Hello");
+    return "Hello world";
+  };
+  const house = await openHouse({ play });
+  const raw = await joined(house);
+  const params = { sessionKey: "main", message: "hi", idempotencyKey: "run-1" };
+  raw.send({ type: "req", id: "s", method: "chat.send", params });
+  expect((await raw.res("s")).payload).toEqual({ runId: "run-1", status: "started" });
+  const final = await raw.next(ended("run-1"));
+  expect(final.payload).toMatchObject({
+    sessionKey: "agent:main:main",
+    state: "final",
+    stopReason: "stop",
+    message: { role: "assistant", content: [{ type: "text", text: "Hello world" }] },
+    usage: { totalTokens: 5 },
+  });
+  const [delta] = chatOf(raw, "run-1");
+  expect(delta?.payload).toMatchObject({ state: "delta", message: { content: [{ text: "Hello" }] } });
+  const lifecycle = raw.frames
+    .filter((f) => f.event === "agent" && f.payload.stream === "lifecycle")
+    .map((f) => f.payload);
+  expect(lifecycle.map((event) => event.data.phase)).toEqual(["start", "end"]);
+  expect(lifecycle[1].data).toMatchObject({
+    state: "ok",
+    startedAt: expect.any(Number),
+    endedAt: expect.any(Number),
+  });
+});
+
+test("seq rises by one over all events of a connection, and within a run", async () => {
+  const play: Play = (handle) => {
+    handle.text("a");
+    return "ab";
+  };
+  const house = await openHouse({ play });
+  const raw = await joined(house);
+  for (let index = 0; index < 20; index++) {
+    const params = { sessionKey: "main", message: "x", idempotencyKey: `run-${index}` };
+    raw.send({ type: "req", id: `${index}`, method: "chat.send", params });
+  }
+  await raw.next(ended("run-19"));
+  const numbers = raw.frames.filter((frame) => frame.seq !== undefined).map((frame) => frame.seq);
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+  const ofRun = raw.frames
+    .filter((frame) => frame.payload?.runId === "run-7")
+    .map((frame) => frame.payload.seq);
+  expect(ofRun.filter(Boolean)).toEqual(ofRun.filter(Boolean).toSorted((a, b) => a - b));
+});
+
+test("I3: messages sent without waiting are run in the order in which they were sent", async () => {
+  const seen: string[] = [];
+  const house = await openHouse({
+    play: ({ run }) => {
+      seen.push(run.input.text);
+      return "ok";
+    },
+  });
+  const raw = await joined(house);
+  for (let index = 0; index < 30; index++) {
+    // The first one carries a picture and so takes longer to read.
+    const attachments = index === 0 ? [{ mimeType: "image/png", content: "A".repeat(400_000) }] : [];
+    const params = { sessionKey: "main", message: `${index}`, attachments, idempotencyKey: `run-${index}` };
+    raw.send({ type: "req", id: `${index}`, method: "chat.send", params });
+  }
+  await raw.next(ended("run-29"));
+  expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => `${index}`));
+});
+
+test("a failed run ends with an error event, an aborted one with an aborted event", async () => {
+  const play: Play = async ({ run, signal }) => {
+    if (run.input.text === "fail")
+      throw new Error("the model said no, key sk-abcdefghijklmnopqrstuvwxyz123456");
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return "late";
+  };
+  const house = await openHouse({ play });
+  const raw = await joined(house);
+  const send = (message: string, idempotencyKey: string): void =>
+    raw.send({
+      type: "req",
+      id: idempotencyKey,
+      method: "chat.send",
+      params: { sessionKey: "main", message, idempotencyKey },
+    });
+  send("fail", "f");
+  const error = (await raw.next(ended("f"))).payload;
+  expect(error).toMatchObject({ state: "error", stopReason: "error", code: "run_failed" });
+  expect(error.errorMessage).toContain("the model said no");
+  expect(error.errorMessage).not.toContain("sk-abcdefghijklmnopqrstuvwxyz123456");
+  send("wait", "w");
+  await raw.next((frame) => frame.event === "agent" && frame.payload.runId === "w");
+  raw.send({ type: "req", id: "abort", method: "chat.abort", params: { sessionKey: "main", runId: "w" } });
+  expect((await raw.res("abort")).payload).toEqual({ ok: true, aborted: true, runIds: ["w"] });
+  expect((await raw.next(ended("w"))).payload).toMatchObject({ state: "aborted", stopReason: "aborted" });
+  raw.send({ type: "req", id: "again", method: "chat.abort", params: { sessionKey: "main", runId: "w" } });
+  expect((await raw.res("again")).payload).toEqual({ ok: true, aborted: false, runIds: [] });
+});
+
+test("agent is answered twice: accepted, then how the run ended", async () => {
+  const house = await openHouse({ play: ({ run }) => `did ${run.input.text}` });
+  const client = await house.client();
+  const call = client.agent({ message: "it", agentId: "research", idempotencyKey: "a-1", timeout: 60 });
+  expect(await call.accepted).toMatchObject({
+    runId: "a-1",
+    status: "accepted",
+    acceptedAt: expect.any(Number),
+  });
+  expect(await call.done).toMatchObject({
+    runId: "a-1",
+    status: "ok",
+    summary: "completed",
+    result: {
+      text: "did it",
+      payloads: [{ text: "did it" }],
+      meta: { agentMeta: { usage: { totalTokens: 5 } } },
+    },
+  });
+  const again = client.agent({ message: "it", agentId: "research", idempotencyKey: "a-1", timeout: 60 });
+  expect(await again.accepted).toEqual(await call.accepted);
+  expect(await again.done).toEqual(await call.done);
+  const failing = client.agent({ message: "x", agentId: "nobody", idempotencyKey: "a-2" });
+  await expect(failing.accepted).rejects.toMatchObject({ code: "NOT_FOUND" });
+  await expect(failing.done).rejects.toMatchObject({ details: { code: "agent_not_found" } });
+});
+
+test("agent.wait tells every end of a run, before, during and after it, on any connection", async () => {
+  const gates = new Map<string, PromiseWithResolvers<void>>();
+  const play: Play = async ({ run, signal }) => {
+    if (run.input.text === "fail") throw new Error("no");
+    if (run.input.text === "quick") return "done";
+    const gate = Promise.withResolvers<void>();
+    gates.set(run.runId, gate);
+    signal.addEventListener("abort", () => gate.resolve());
+    await gate.promise;
+    return "done";
+  };
+  const house = await openHouse({ play });
+  const [one, two] = [await house.client(), await house.client()];
+  const send = (message: string, idempotencyKey: string, more: object = {}) =>
+    one.call("chat.send", { sessionKey: "main", message, idempotencyKey, ...more });
+  const wait = (runId: string, timeoutMs = 10_000) =>
+    two.call<Record<string, unknown>>("agent.wait", { runId, timeoutMs });
+  await send("quick", "ok");
+  expect(await wait("ok")).toMatchObject({
+    runId: "ok",
+    status: "ok",
+    runStatus: "ok",
+    startedAt: expect.any(Number),
+    endedAt: expect.any(Number),
+  });
+  expect(await wait("ok", 0)).toMatchObject({ status: "ok" });
+  await send("fail", "bad");
+  expect(await wait("bad")).toMatchObject({
+    status: "error",
+    runStatus: "error",
+    code: "run_failed",
+    error: "no",
+  });
+  await send("hold", "held");
+  expect(await wait("held", 20)).toMatchObject({
+    status: "timeout",
+    runStatus: expect.stringMatching(/queued|running/),
+  });
+  await one.call("chat.abort", { sessionKey: "main" });
+  expect(await wait("held")).toMatchObject({ status: "error", runStatus: "aborted", code: "run_aborted" });
+  await send("hold", "slow", { timeoutMs: 30 });
+  expect(await wait("slow")).toMatchObject({ status: "error", runStatus: "timeout", code: "run_timeout" });
+  await expect(wait("nothing")).rejects.toMatchObject({ code: "NOT_FOUND" });
+});
+
+test("a wait whose connection is gone is let go, and the run goes on", async () => {
+  const gate = Promise.withResolvers<void>();
+  const house = await openHouse({ play: () => gate.promise.then(() => "late") });
+  const raw = await joined(house);
+  raw.send({ type: "req", id: "a", method: "agent", params: { message: "x", idempotencyKey: "r" } });
+  await raw.res("a");
+  raw.socket.terminate();
+  const client = await house.client();
+  gate.resolve();
+  expect(await client.call("agent.wait", { runId: "r" })).toMatchObject({ status: "ok" });
+});
+
+test("the same key gives the same answer, also after a restart; any other use of it is a conflict", async () => {
+  const dir = temporaryFolder();
+  const gateway = {
+    tokens: [{ token: "other", role: "operator" as const, scopes: ["operator.admin" as const] }],
+  };
+  const first = await openHouse({ dir, gateway });
+  const client = await first.client();
+  const calls: [string, Record<string, unknown>][] = [
+    ["chat.send", { sessionKey: "main", message: "x", idempotencyKey: "k1" }],
+    ["agent", { message: "y", idempotencyKey: "k2" }],
+    ["sessions.create", { agentId: "research", idempotencyKey: "k3" }],
+    ["send", { to: "main", message: "z", idempotencyKey: "k4" }],
+    ["chat.inject", { sessionKey: "main", message: "n", idempotencyKey: "k5" }],
+    ["sessions.reset", { key: "agent:writer:main", idempotencyKey: "k6" }],
+  ];
+  const answers: unknown[] = [];
+  for (const [method, params] of calls) answers.push(await client.call(method, params));
+  await first.stop();
+  const second = await openHouse({ dir, gateway });
+  const [same, other] = [await second.client(), await second.client({ token: "other" })];
+  for (const [index, [method, params]] of calls.entries()) {
+    expect(await same.call(method, params), method).toEqual(answers[index]);
+    // The order of the params says nothing.
+    const turned = Object.fromEntries(Object.entries(params).toReversed());
+    expect(await same.call(method, turned), method).toEqual(answers[index]);
+    const conflict = { code: "CONFLICT" };
+    await expect(other.call(method, params), method).rejects.toMatchObject(conflict);
+    const changed = {
+      ...params,
+      ...(params.message === undefined ? { agentId: "main", key: "main" } : { message: "other" }),
+    };
+    if (method === "sessions.create") Reflect.deleteProperty(changed, "key");
+    if (method === "sessions.reset") Reflect.deleteProperty(changed, "agentId");
+    await expect(same.call(method, changed), method).rejects.toMatchObject(conflict);
+  }
+  const list = await same.call<{ sessions: { agentId: string }[] }>("sessions.list", { agentId: "research" });
+  expect(list.sessions).toHaveLength(2);
+});
+
+test("the same request twice at once does its work once", async () => {
+  const house = await openHouse();
+  const [one, two] = [await house.client(), await house.client()];
+  const params = { agentId: "research", idempotencyKey: "twin" };
+  const made = await Promise.all(
+    [one, two, one, two].map((client) => client.call("sessions.create", params)),
+  );
+  expect(new Set(made.map((answer) => JSON.stringify(answer))).size).toBe(1);
+});
+
+test("a refused request may be asked for again under its key", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  const params = { sessionKey: "main", message: "x", idempotencyKey: "again" };
+  await client.call("sessions.patch", { key: "main", sendPolicy: "deny" });
+  const refused = client.call("chat.send", params);
+  await expect(refused).rejects.toMatchObject({
+    code: "SEND_DENIED",
+    message: expect.stringContaining("send blocked by session policy"),
+  });
+  await client.call("sessions.patch", { key: "main", sendPolicy: null });
+  expect(await client.call("chat.send", params)).toEqual({ runId: "again", status: "started" });
+});
+
+test("two sessions that talk: reply and announce turns give lifecycle events only, the announcement one final", async () => {
+  const play: Play = ({ run, text }) => {
+    if (run.flow === undefined) return "ok";
+    if (run.flow.step === "round1") return "answer one";
+    text("a draft that nobody may see");
+    return run.flow.step === "reply" ? "REPLY_SKIP" : "for the people";
+  };
+  const agentToAgent = { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 };
+  const house = await openHouse({ play, choices: { session: { agentToAgent } } });
+  const raw = await joined(house);
+  const say = async (id: string, method: string, params: object) => {
+    raw.send({ type: "req", id, method, params });
+    return raw.res(id);
+  };
+  const target = "agent:research:main";
+  await say("route", "chat.send", { sessionKey: target, message: "hi", idempotencyKey: "route" });
+  await raw.next(ended("route"));
+  const args = { sessionKey: target, message: "ask", timeoutSeconds: 5 };
+  const sent = await say("tool", "tools.invoke", { name: "sessions_send", arguments: args });
+  expect(sent.payload).toMatchObject({ status: "ok", reply: "answer one" });
+  await raw.next((frame) => frame.event === "chat" && frame.payload.stopReason === "delivered");
+  const agent = raw.frames.filter((frame) => frame.event === "agent").map((frame) => frame.payload);
+  const stepOf = new Map<string, string>(agent.map(({ runId, data }) => [runId, data.flowStep ?? ""]));
+  const chat = raw.frames.filter((frame) => frame.event === "chat").map((frame) => frame.payload);
+  expect(new Set(stepOf.values())).toEqual(new Set(["", "round1", "reply", "announce"]));
+  expect(
+    chat.map(({ runId, state, message }) => [stepOf.get(runId), state, message.content[0].text]),
+  ).toEqual([
+    ["", "final", "ok"],
+    ["round1", "final", "answer one"],
+    ["announce", "final", "for the people"],
+  ]);
+  expect(JSON.stringify(raw.frames)).not.toContain("a draft");
+  const flow = agent.filter(({ stream }) => stream === "flow");
+  expect(flow.map(({ data }) => data.step)).toContain("announce");
+});
+
+test("a run whose reply is a skip token ends with a final event without a message", async () => {
+  const house = await openHouse({ play: ({ run }) => (run.flow === undefined ? "ok" : "ANNOUNCE_SKIP") });
+  const raw = await joined(house);
+  const args = { sessionKey: "agent:research:main", message: "ask", timeoutSeconds: 5 };
+  raw.send({
+    type: "req",
+    id: "t",
+    method: "tools.invoke",
+    params: { name: "sessions_send", arguments: args },
+  });
+  const final = await raw.next((frame) => frame.event === "chat");
+  expect(final.payload).toMatchObject({ sessionKey: "agent:research:main", state: "final" });
+  expect(final.payload).not.toHaveProperty("message");
+});
+
+test("an operator's note is told as a finished message, once", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  raw.send({
+    type: "req",
+    id: "i",
+    method: "chat.inject",
+    params: { sessionKey: "main", message: "note", label: "ops" },
+  });
+  const { runId } = (await raw.res("i")).payload;
+  const final = await raw.next(ended(runId));
+  expect(final.payload).toMatchObject({
+    state: "final",
+    stopReason: "injected",
+    message: { content: [{ text: "[ops]\n\nnote" }] },
+  });
+  raw.send({
+    type: "req",
+    id: "s",
+    method: "send",
+    params: { to: "main", message: "to people", idempotencyKey: "s" },
+  });
+  const sent = await raw.res("s");
+  expect(sent.payload).toMatchObject({ messageId: expect.any(String), channel: "webchat", status: "queued" });
+  await raw.next((frame) => frame.event === "chat" && JSON.stringify(frame).includes("to people"));
+  const list = await (await house.client()).call<{ deliveries: { state: string }[] }>("deliveries.list", {});
+  expect(list.deliveries).toHaveLength(1);
+  raw.send({ type: "req", id: "h", method: "chat.history", params: { sessionKey: "main" } });
+  expect((await raw.res("h")).payload.messages).toHaveLength(2);
+  const shown = raw.frames.filter(
+    (frame) => frame.event === "chat" && JSON.stringify(frame).includes("to people"),
+  );
+  expect(shown).toHaveLength(1);
+});
+
+test("I9: events reach the tokens that cover their session, and no others", async () => {
+  const scoped = {
+    token: "scoped",
+    role: "operator" as const,
+    scopes: ["operator.read" as const],
+    sessions: ["agent:research:*"],
+  };
+  const house = await openHouse({
+    gateway: { tokens: [scoped, { token: "node", role: "node", scopes: [] }] },
+  });
+  const [all, research, node] = [
+    await joined(house),
+    await joined(house, { auth: { token: "scoped" } }),
+    await joined(house, { auth: { token: "node" } }),
+  ];
+  for (const sessionKey of ["agent:main:main", "agent:research:main"]) {
+    const params = { sessionKey, message: "x", idempotencyKey: sessionKey };
+    all.send({ type: "req", id: sessionKey, method: "chat.send", params });
+    await all.next(ended(sessionKey));
+  }
+  await research.next(ended("agent:research:main"));
+  const about = research.frames
+    .filter((frame) => frame.seq !== undefined)
+    .map((frame) => frame.payload.sessionKey ?? frame.payload.key);
+  expect(new Set(about)).toEqual(new Set(["agent:research:main"]));
+  expect(node.frames.filter((frame) => frame.seq !== undefined)).toEqual([]);
+});
+
+test("tick, health and shutdown come by the clock and before a planned stop", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const raw = await joined(house);
+  for (let index = 0; index < 4; index++) await world.advance(15_000);
+  await raw.next((frame) => frame.event === "health");
+  expect(raw.frames.filter((frame) => frame.event === "tick")).toHaveLength(4);
+  void house.gateway.close({ reason: "update", restartExpectedMs: 1_000 });
+  expect((await raw.next((frame) => frame.event === "shutdown")).payload).toEqual({
+    reason: "update",
+    restartExpectedMs: 1_000,
+  });
+  expect((await raw.closed()).code).toBe(1001);
+  await expect(joined(house)).rejects.toThrow();
+});
+
+test("a slow reader is closed with 1013, and one that reads keeps all of its events", async () => {
+  const text = "x".repeat(40_000);
+  const house = await openHouse({ play: () => text, gateway: { maxBufferedBytes: 400_000 } });
+  const [slow, quick] = [await joined(house), await joined(house)];
+  slow.socket.pause();
+  const client = await house.client();
+  let last = "";
+  for (let index = 0; index < 400; index++) {
+    last = `run-${index}`;
+    await client.call("chat.send", { sessionKey: "main", message: "go", idempotencyKey: last });
+    await quick.next(ended(last));
+  }
+  slow.socket.resume();
+  expect((await slow.closed()).code).toBe(1013);
+  const finals = quick.frames.filter((frame) => frame.event === "chat" && frame.payload.state === "final");
+  expect(finals).toHaveLength(400);
+  const numbers = quick.frames.filter((frame) => frame.seq !== undefined).map((frame) => frame.seq);
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+});
+
+test("a bug behind a method is answered with a reference, without its stack", async () => {
+  const world = fakeWorld({ clock: "real" });
+  const house = await openHouse({ world });
+  const client = await house.client();
+  await house.store.close();
+  const failed: GatewayError = await client.call("sessions.list", {}).then(
+    () => Promise.reject(new Error("it was answered")),
+    (error) => error,
+  );
+  expect(failed).toMatchObject({
+    code: "UNAVAILABLE",
+    details: { code: "internal", reference: expect.any(String) },
+  });
+  expect(failed.message).not.toMatch(/at |\.ts|sqlite/i);
+  expect(JSON.stringify(world.logged)).toContain(failed.details.reference);
+});
+
+test("the token of the tests is nowhere in what a client gets", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  for (const method of ["health", "status", "agents.list", "models.list", "sessions.list", "tools.catalog"]) {
+    raw.send({ type: "req", id: method, method });
+    expect((await raw.res(method)).ok, method).toBe(true);
+  }
+  expect(JSON.stringify(raw.frames)).not.toContain(TOKEN);
+});

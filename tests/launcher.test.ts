@@ -35,10 +35,12 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const program = (from: string) => `
   const major = Number(process.versions.node.split(".")[0]);
   export async function main(argv) {
-    console.log(JSON.stringify({ from: "${from}", argv, isNew: major >= 24, pid: process.pid }));
-    if (argv[0] !== "stay") return 7;
+    const tell = () => console.log(JSON.stringify({ from: "${from}", argv, isNew: major >= 24, pid: process.pid }));
+    if (argv[0] !== "stay") { tell(); return 7; }
     const alive = setInterval(() => undefined, 1000);
-    return new Promise((done) => process.once("SIGTERM", () => { clearInterval(alive); done(8); }));
+    const ended = new Promise((done) => process.once("SIGTERM", () => { clearInterval(alive); done(8); }));
+    tell();
+    return ended;
   }
 `;
 

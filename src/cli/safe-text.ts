@@ -1,29 +1,29 @@
 // Owns how text from models, sessions and other people gets onto a terminal.
 // ST1: nothing that is shown can move the cursor, change colours, set a title or hide other text: control
 //      characters and characters that reverse or hide text are written out as escapes.
-// ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown
-//      as it grows.
+// ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown as it
+//      grows.
 
 /**
- * C0 without tab and newline, DEL, C1 (where terminals read 0x9B as an escape sequence), and what reorders
- * or hides text.
+ * Control characters but for tab and newline, and what reorders or hides text. The joiners stay: letters of some
+ * scripts and many emoji are made with them.
  */
-const UNSAFE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not reach a
-  // terminal.
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 function escaped(char: string): string {
-  const code = char.charCodeAt(0);
-  return code < 0x100
-    ? `\\x${code.toString(16).padStart(2, "0")}`
-    : `\\u${code.toString(16).padStart(4, "0")}`;
+  const code = char.codePointAt(0) ?? 0;
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
 }
 
-/**
- * Text of several lines, safe to show. Carriage returns are dropped: they would overwrite what stands
- * before them.
- */
+/** `\u….` for each of the one or two units of a character. */
+function jsonEscaped(char: string): string {
+  return char
+    .split("")
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("");
+}
+
+/** Text of several lines. Carriage returns are dropped: they would overwrite what stands before them. */
 export function safeText(text: string): string {
   return text.replaceAll("\r", "").replace(UNSAFE, escaped);
 }
@@ -33,14 +33,9 @@ export function safeLine(text: string): string {
   return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");
 }
 
-/**
- * One JSON document. JSON leaves some characters as they are that a terminal obeys; escaped, they are still
- * JSON.
- */
+/** One JSON document. JSON leaves characters as they are that a terminal obeys; escaped, they are still JSON. */
 export function safeJson(value: unknown): string {
-  return JSON.stringify(value, undefined, 2).replace(UNSAFE, (char) =>
-    char === "\n" ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return JSON.stringify(value, undefined, 2).replace(UNSAFE, jsonEscaped);
 }
 
 /** Text as it may be shown while it is still growing: half a character at its end is held back. */

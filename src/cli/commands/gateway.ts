@@ -14,6 +14,7 @@ import { safeLine } from "../safe-text.ts";
 /** Running work has this long to finish or to be parked. */
 const STOP_GRACE_MS = 10_000;
 const INTERRUPTED = 130;
+const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
 const OFFLINE_PROVIDER = "offline/";
 
 interface StartOptions {
@@ -64,7 +65,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   const models = [...new Set(settings.agents.map((agent) => agent.model))];
   const offline = models.every((model) => model.startsWith(OFFLINE_PROVIDER));
   const model = offline
-    ? "on the offline model, which needs no key (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY for a real one)"
+    ? `on the offline model, which needs no key (for a real one set ${KEYS})`
     : `on ${models.join(", ")}`;
   const token = gateway.tokenIsGenerated
     ? `token in ${join(settings.store.dir, TOKEN_FILE)}`

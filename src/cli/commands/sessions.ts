@@ -127,7 +127,8 @@ async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
 
 function shown(value: unknown, name: string, nowMs: number): string {
   if (name.endsWith("At") && typeof value === "number") {
-    return `${new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }).format(value)} (${age(value, nowMs)} ago)`;
+    const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+    return `${format.format(value)} (${age(value, nowMs)} ago)`;
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

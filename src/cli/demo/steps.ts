@@ -103,7 +103,7 @@ const cycle: Step = {
     const result = await stage.result("main", "sessions_send");
     expect(result.status === "ok", 'main answered with status "ok"', result);
     await stage.until("research and ops are done", patienceMs, overBetween("research", "ops"));
-    return "ops was told at once that main already waits for it; nothing hung, and every question got its answer";
+    return "ops was told at once that main already waits for it; nothing hung, every question was answered";
   },
 };
 
@@ -144,7 +144,7 @@ const refusal: Step = {
       `the names ${settings.join(" and ")}`,
       refused,
     );
-    return "by default an agent sees its own session and what it started; the refusal names what would allow more";
+    return "by default an agent sees its own session and its own children; the refusal says what would allow more";
   },
 };
 

@@ -93,7 +93,7 @@ function checkExec(settings: Settings): Finding[] {
   const name = "exec";
   if (able.length === 0) return [{ name, level: "ok", text: "no agent may run commands" }];
   const who = able.map(({ id }) => id).join(", ");
-  const text = `commands of ${who} are not contained: they can read and write what your user can, past every rule about sessions`;
+  const text = `commands of ${who} are not contained: they can do what your user can, whatever the rules say`;
   return [
     {
       name,

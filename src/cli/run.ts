@@ -151,7 +151,11 @@ function onlyKnown(program: Command, action: Action): Action {
 }
 
 /** The program; `finish` gets the exit code of the command that was called. */
-function buildProgram(parts: CliParts, finish: (code: number) => void): Command {
+function buildProgram(
+  parts: CliParts,
+  finish: (code: number) => void,
+  tell: (text: string) => void,
+): Command {
   const program = new Command("parley");
   program.description("A small gateway in which AI agents hold sessions and work across them.");
   program.option("--json", "one JSON document on standard output");
@@ -167,8 +171,8 @@ function buildProgram(parts: CliParts, finish: (code: number) => void): Command 
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
-    // Told by runCli, which knows whether it has to be JSON.
-    writeErr: () => {},
+    // runCli knows whether it has to be JSON.
+    writeErr: tell,
   });
   const on = (command: Command, load: Load): void => {
     command.action(async () => {
@@ -187,9 +191,16 @@ function buildProgram(parts: CliParts, finish: (code: number) => void): Command 
 /** Runs one command and says how the process should end. `argv` is what stands behind the program's name. */
 export async function runCli(argv: readonly string[], parts: CliParts): Promise<number> {
   let code: number = EXIT.done;
-  const program = buildProgram(parts, (finished) => {
-    code = finished;
-  });
+  let told = "";
+  const program = buildProgram(
+    parts,
+    (finished) => {
+      code = finished;
+    },
+    (text) => {
+      told += text;
+    },
+  );
   // The world's timers don't keep a process alive, and a command that waits for one must not end in the
   // middle.
   const hold = new MessageChannel();
@@ -201,12 +212,11 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return EXIT.done;
     const cli = createCli(parts, { json: argv.includes("--json") });
-    if (error.code === "commander.help") {
-      cli.note(program.helpInformation());
-      return EXIT.usage;
-    }
-    const message = error.message.replace(/^error: /, "");
-    return cli.fail({ code: "usage", error: message, hint: 'See "parley --help".' }, EXIT.usage);
+    // A group of commands that was given none of them says which there are.
+    const isHelp = error.code === "commander.help";
+    const message = isHelp ? told.trim() : error.message.replace(/^error: /, "");
+    const hint = isHelp ? {} : { hint: 'See "parley --help".' };
+    return cli.fail({ code: "usage", error: message, ...hint }, EXIT.usage);
   } finally {
     hold.port1.close();
   }

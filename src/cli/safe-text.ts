@@ -1,8 +1,8 @@
 // Owns how text from models, sessions and other people gets onto a terminal.
 // ST1: nothing that is shown can move the cursor, change colours, set a title or hide other text: control
 //      characters and characters that reverse or hide text are written out as escapes.
-// ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown as it
-//      grows.
+// ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown
+//      as it grows.
 
 /**
  * Control characters but for tab and newline, and what reorders or hides text. The joiners stay: letters of some
@@ -25,7 +25,7 @@ function jsonEscaped(char: string): string {
 
 /** Text of several lines. Carriage returns are dropped: they would overwrite what stands before them. */
 export function safeText(text: string): string {
-  return text.replaceAll("\r", "").replace(UNSAFE, escaped);
+  return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escaped);
 }
 
 /** The same on one line: keys, labels, cells of a table. */
@@ -33,7 +33,10 @@ export function safeLine(text: string): string {
   return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");
 }
 
-/** One JSON document. JSON leaves characters as they are that a terminal obeys; escaped, they are still JSON. */
+/**
+ * One JSON document. JSON leaves characters as they are that a terminal obeys; escaped, they are still
+ * JSON.
+ */
 export function safeJson(value: unknown): string {
   return JSON.stringify(value, undefined, 2).replace(UNSAFE, jsonEscaped);
 }

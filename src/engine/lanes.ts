@@ -8,7 +8,7 @@
 import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import { claimHead, moveHeld } from "../store/runs.ts";
+import { claimRun, moveHeld, nextInLane } from "../store/runs.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import {
   createExecution,
@@ -65,16 +65,6 @@ export interface LaneParts extends ExecutionParts {
   readonly owner: string;
 }
 
-/** Gives a claim back in the unit that made it: not by a rollback, so that appends before it stay. */
-async function unclaim(unit: Unit, run: Run): Promise<void> {
-  const firstClaim = run.attempt === 1 ? { started_at: null } : {};
-  await unit.tx
-    .updateTable("runs")
-    .set({ state: "queued", owner: null, attempt: run.attempt - 1, ...firstClaim })
-    .where("run_id", "=", run.runId)
-    .execute();
-}
-
 function publishStart(unit: Unit, run: Run): void {
   const { runId, chainId, sessionKey } = run;
   const startedAt = run.startedAt ?? unit.now;
@@ -90,8 +80,8 @@ export class Lanes {
   readonly #again = new Set<string>();
   /** Lanes whose head waits for a slot, in the order in which they came. */
   readonly #starved = new Set<string>();
-  /** Runs that ended between their claim and the start of their execution. */
-  readonly #endedEarly = new Set<string>();
+  /** By lane: runs that ended while it was being claimed. */
+  readonly #endedEarly = new Map<string, Set<string>>();
   #closed = false;
 
   constructor(parts: LaneParts) {
@@ -127,8 +117,10 @@ export class Lanes {
   /** Stops the execution of a run whose row has ended. */
   stopEnded(run: Run): void {
     const found = this.#busy.get(run.sessionKey);
-    if (found === "claiming") this.#endedEarly.add(run.runId);
-    else if (found?.handle.run.runId === run.runId) found.stop("ended");
+    if (found === "claiming") {
+      const ended = this.#endedEarly.get(run.sessionKey) ?? new Set();
+      this.#endedEarly.set(run.sessionKey, ended.add(run.runId));
+    } else if (found?.handle.run.runId === run.runId) found.stop("ended");
   }
 
   executions(): Execution[] {
@@ -148,7 +140,11 @@ export class Lanes {
       return;
     }
     this.#busy.set(sessionKey, "claiming");
-    unit.undone(() => this.#busy.delete(sessionKey));
+    unit.undone(() => {
+      this.#busy.delete(sessionKey);
+      // Somebody else's wake-up may have met the lane while it was busy with this unit.
+      if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    });
     const outcome = await this.#claim(unit, sessionKey);
     unit.after(() => void this.#follow(sessionKey, outcome));
   }
@@ -169,9 +165,11 @@ export class Lanes {
   /** Does what a committed claim asks for. */
   async #follow(sessionKey: string, outcome: Claim): Promise<void> {
     const { slots } = this.#parts;
+    const ended = this.#endedEarly.get(sessionKey);
+    this.#endedEarly.delete(sessionKey);
     if (outcome.kind === "run") {
       this.#again.delete(sessionKey);
-      await this.#execute(outcome.run);
+      await this.#execute(outcome.run, ended);
       return;
     }
     this.#busy.delete(sessionKey);
@@ -188,14 +186,17 @@ export class Lanes {
   async #claim(unit: Unit, sessionKey: string): Promise<Claim> {
     const { slots, owner } = this.#parts;
     for (;;) {
-      const run = await claimHead(unit.tx, sessionKey, owner, unit.now);
-      if (run === undefined) return { kind: "empty" };
-      if (await this.#endsAtOnce(unit, run)) continue;
-      if (!slots.tryTake()) {
-        await unclaim(unit, run);
-        return { kind: "full" };
+      const next = await nextInLane(unit.tx, sessionKey);
+      if (next === undefined) return { kind: "empty" };
+      const endsAtOnce = next.kind === "append" || next.crashes >= CRASHES_MAX;
+      // Asked before the row is touched: a lane that has to wait for a slot costs no write.
+      if (!endsAtOnce && !slots.tryTake()) return { kind: "full" };
+      if (!endsAtOnce) unit.undone(() => slots.release());
+      const run = await claimRun(unit.tx, next, owner, unit.now);
+      if (endsAtOnce) {
+        await this.#endAtOnce(unit, run);
+        continue;
       }
-      unit.undone(() => slots.release());
       await writeInput(unit, run);
       publishStart(unit, run);
       return { kind: "run", run };
@@ -203,22 +204,22 @@ export class Lanes {
   }
 
   /** Appends, and runs that crashed too often, end in the unit that claims them. */
-  async #endsAtOnce(unit: Unit, run: Run): Promise<boolean> {
+  async #endAtOnce(unit: Unit, run: Run): Promise<void> {
     const { finish } = this.#parts;
     if (run.kind === "append") {
       await writeInput(unit, run);
-      return endInUnit(unit, run, { state: "ok", reply: "" }, finish);
+      await endInUnit(unit, run, { state: "ok", reply: "" }, finish);
+      return;
     }
-    if (run.crashes < CRASHES_MAX) return false;
     const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
-    return endInUnit(unit, run, failed("run_failed", text), finish);
+    await endInUnit(unit, run, failed("run_failed", text), finish);
   }
 
-  async #execute(run: Run): Promise<void> {
+  async #execute(run: Run, ended: ReadonlySet<string> | undefined): Promise<void> {
     const { world, executor, owner } = this.#parts;
     const execution = createExecution(run, owner, this.#parts);
     this.#busy.set(run.sessionKey, execution);
-    if (this.#endedEarly.delete(run.runId)) execution.stop("ended");
+    if (ended?.has(run.runId) === true) execution.stop("ended");
     const limitAt = (run.startedAt ?? 0) + run.timeoutMs;
     const timer =
       run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));

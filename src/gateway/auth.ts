@@ -1,5 +1,7 @@
-// Owns who may connect: tokens, their rights, the rate limit on wrong ones, device tokens, the generated token.
-// AU1: every token is compared with every configured one in constant time; no token, no rights, loopback included.
+// Owns who may connect: tokens, their rights, the rate limit on wrong ones, device tokens, the generated
+// token.
+// AU1: every token is compared with every configured one in constant time; no token, no rights, loopback
+//      included.
 // AU2: a caller never has more than its token: what a client asks for can only take rights away.
 // AU3: an address that has used up its wrong guesses is refused before anything is compared.
 // AU4: a device token is good only as long as the token that it was made from.
@@ -56,7 +58,7 @@ function callerId(token: string): string {
 }
 
 /** The scopes and everything that they contain, most first. Unknown names are left out. */
-export function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
+function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   const highest = SCOPE_ORDER.findIndex((scope) => scopes.includes(scope));
   return highest < 0 ? [] : SCOPE_ORDER.slice(highest);
 }
@@ -189,7 +191,9 @@ export function createAuthority(clock: Clock, tokens: readonly TokenSettings[]):
   };
 }
 
-/** The token that was generated for this store directory; made at the first call, readable by the owner only. */
+/**
+ * The token that was generated for this store directory; made at the first call, readable by the owner only.
+ */
 export async function ensureToken(dir: string, world: World): Promise<string> {
   const file = join(dir, TOKEN_FILE);
   const read = async (): Promise<string | undefined> => {

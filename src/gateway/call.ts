@@ -55,7 +55,10 @@ export interface CallContext {
   readonly access: AccessContext;
   /** Aborted when the caller is gone. */
   readonly signal: AbortSignal;
-  /** Keeps the answer under the caller's idempotency key, in the unit that did the work. Without a key: nothing. */
+  /**
+   * Keeps the answer under the caller's idempotency key, in the unit that did the work. Without a key:
+   * nothing.
+   */
   remember(unit: Unit, answer: unknown): Promise<void>;
 }
 

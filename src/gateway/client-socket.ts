@@ -1,4 +1,5 @@
-// Owns one socket of a client: open, challenge, connect, frames in and out. It lives once and is not opened again.
+// Owns one socket of a client: open, challenge, connect, frames in and out. It lives once and is not opened
+// again.
 // CS1: whatever goes wrong is a `GatewayError` that says what to do; nothing is thrown at nobody.
 
 import { type ClientOptions as SocketOptions, WebSocket } from "ws";

@@ -1,7 +1,9 @@
 // Owns the client of the gateway's protocol: for the command line, for tests, for programs that embed it.
-// CL1: a request ends with its answer or with a `GatewayError`; none is left hanging, and none is sent twice unless that
+// CL1: a request ends with its answer or with a `GatewayError`; none is left hanging, and none is sent twice
+//      unless that
 //      can't do anything twice.
-// CL2: a broken connection is opened again with growing pauses; reads, waits and requests with an idempotency key go on.
+// CL2: a broken connection is opened again with growing pauses; reads, waits and requests with an idempotency
+//      key go on.
 // CL3: a listener that throws harms no other.
 
 import { realWorld, type Timer, type World } from "../world.ts";
@@ -274,8 +276,8 @@ class Client implements GatewayClient {
     for (const [id, pending] of this.#pending) {
       if (mayRepeat(pending)) continue;
       this.#pending.delete(id);
-      const text = `the connection broke before "${pending.method}" was answered; it may or may not have been done`;
-      pending.reject(new GatewayError("CLOSED", text));
+      const what = `the connection broke before "${pending.method}" was answered`;
+      pending.reject(new GatewayError("CLOSED", `${what}; it may or may not have been done`));
     }
     this.#move("reconnecting", error);
     this.#later();
@@ -321,7 +323,10 @@ class Client implements GatewayClient {
   }
 }
 
-/** Connects to a gateway. Rejects with a `GatewayError`: nobody there, a wrong token, no common protocol version. */
+/**
+ * Connects to a gateway. Rejects with a `GatewayError`: nobody there, a wrong token, no common protocol
+ * version.
+ */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {
   const { url, token, role, scopes, client, reconnect = true } = options;
   const world = options.world ?? realWorld({ level: "silent" });

@@ -1,7 +1,8 @@
 // Owns one socket: challenge, connect, then requests and their answers, until it closes.
 // C1: before `connect` has succeeded nothing is read but that one request, in time and within few bytes.
 // C2: every request is answered once, `agent` twice; answers carry the request's id, in any order.
-// C3: requests that write begin in the order in which they came, so that messages are accepted in that order (I3).
+// C3: requests that write begin in the order in which they came, so that messages are accepted in that order
+//     (I3).
 // C4: when the socket is gone, whatever waits on its behalf is let go; runs go on.
 
 import type { RawData, WebSocket } from "ws";

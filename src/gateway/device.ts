@@ -1,4 +1,5 @@
-// Owns the proof that a client holds a device key: an Ed25519 signature that covers the connection's challenge.
+// Owns the proof that a client holds a device key: an Ed25519 signature that covers the connection's
+// challenge.
 // D1: the device id is the SHA-256 of the public key, so a device can't speak in another's name.
 // D2: a signature without the challenge's nonce is good for a few minutes only, and never replaces the token.
 

@@ -1,6 +1,8 @@
 // Owns the way of a request from its name and params to its answer: role, scope, params, idempotency, method.
-// DP1: nothing is looked at before the caller's right to the method is known; nothing runs with params that don't fit.
-// DP2: the same idempotency key gives the same answer, at once or after a restart; any other use of a key is a conflict.
+// DP1: nothing is looked at before the caller's right to the method is known; nothing runs with params that
+//      don't fit.
+// DP2: the same idempotency key gives the same answer, at once or after a restart; any other use of a key is
+//      a conflict.
 // DP3: only good answers are remembered: what was refused may be asked for again.
 
 import { createHash } from "node:crypto";
@@ -9,6 +11,7 @@ import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
 import { operatorViewer } from "../flows/access.ts";
 import { type KeyedCall, recallAnswer, rememberAnswer } from "../store/idempotency.ts";
+import type { Db } from "../store/sql.ts";
 import { nearestName } from "../tools/arguments.ts";
 import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
@@ -19,7 +22,7 @@ import { deliveryMethods } from "./methods/deliveries.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
 import { toolMethods } from "./methods/tools.ts";
-import { isMethod, METHODS, type MethodName } from "./params.ts";
+import { isMethod, METHODS, type MethodName, type ParamsOf } from "./params.ts";
 import { checkParams } from "./validate.ts";
 
 const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
@@ -63,37 +66,23 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
   });
 }
 
-export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispatcher {
-  /** Calls with a key that are being worked on: the same call asked again waits for the same answer. */
-  const underWay = new Map<string, { call: KeyedCall; answer: Promise<Result<unknown>> }>();
-  const access = { db: deps.engine.store.db, settings: deps.settings };
+interface UnderWay {
+  readonly call: KeyedCall;
+  readonly answer: Promise<Result<unknown>>;
+}
 
-  const contextOf = (
-    caller: Caller,
-    signal: AbortSignal,
-    keyed?: KeyedCall,
-    done?: () => void,
-  ): CallContext => ({
-    deps,
-    state,
-    caller,
-    viewer: operatorViewer(caller.scopes, caller.patterns),
-    access,
-    signal,
-    async remember(unit: Unit, answer: unknown) {
-      if (keyed === undefined) return;
-      await rememberAnswer(unit.tx, keyed, answer, unit.now);
-      done?.();
-    },
+type Work = () => Promise<Result<unknown>>;
+
+/** Does the work of a keyed call once: asked again, at once or later, it gets the answer that was given. */
+function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
+  const underWay = new Map<string, UnderWay>();
+  const conflict = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
+    hint: "Use a new key for a new request; a key belongs to one token, one method and one set of params.",
   });
-
-  const once = async (keyed: KeyedCall, work: () => Promise<Result<unknown>>): Promise<Result<unknown>> => {
-    const conflict = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
-      hint: "Use a new key for a new request; a key belongs to one token, one method and one set of params.",
-    });
+  return async (keyed, work) => {
     const busy = underWay.get(keyed.key);
     if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : conflict;
-    const answer = recallAnswer(access.db, keyed).then((known) => {
+    const answer = recallAnswer(db, keyed).then((known) => {
       if (known === "conflict") return conflict;
       return known === "none" ? work() : ok(known.answer);
     });
@@ -103,6 +92,39 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     } finally {
       underWay.delete(keyed.key);
     }
+  };
+}
+
+export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispatcher {
+  const { engine, settings } = deps;
+  const access = { db: engine.store.db, settings };
+  const once = createOnce(access.db);
+
+  const contextOf = (caller: Caller, signal: AbortSignal): Omit<CallContext, "remember"> => {
+    const viewer = operatorViewer(caller.scopes, caller.patterns);
+    return { deps, state, caller, viewer, access, signal };
+  };
+
+  const runKeyed = async <M extends MethodName>(
+    base: Omit<CallContext, "remember">,
+    keyed: KeyedCall,
+    method: Method<M>,
+    params: ParamsOf<M>,
+  ): Promise<Answer> => {
+    let remembered = false;
+    const remember = async (unit: Unit, answer: unknown): Promise<void> => {
+      await rememberAnswer(unit.tx, keyed, answer, unit.now);
+      remembered = true;
+    };
+    const ctx = { ...base, remember };
+    const result = await once(keyed, async () => {
+      const first = await method.handle(ctx, params);
+      if (first.ok && !remembered) await engine.commit((unit) => remember(unit, first.value));
+      return first;
+    });
+    return result.ok && method.follow !== undefined
+      ? { result, later: method.follow(ctx, result.value) }
+      : { result };
   };
 
   const run = async <M extends MethodName>(
@@ -114,20 +136,10 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     const params = await checkParams(name, given);
     if (!params.ok) return { result: params };
     const method: Method<M> = HANDLERS[name];
+    const base = contextOf(caller, signal);
     const keyed = keyedCall(caller, name, params.value);
-    if (keyed === undefined) return { result: await method.handle(contextOf(caller, signal), params.value) };
-    let remembered = false;
-    const ctx = contextOf(caller, signal, keyed, () => {
-      remembered = true;
-    });
-    const result = await once(keyed, async () => {
-      const first = await method.handle(ctx, params.value);
-      if (first.ok && !remembered) await deps.engine.commit((unit) => ctx.remember(unit, first.value));
-      return first;
-    });
-    return result.ok && method.follow !== undefined
-      ? { result, later: method.follow(ctx, result.value) }
-      : { result };
+    if (keyed !== undefined) return runKeyed(base, keyed, method, params.value);
+    return { result: await method.handle({ ...base, remember: async () => {} }, params.value) };
   };
 
   return {

@@ -1,20 +1,21 @@
 // Owns the translation of live events into the protocol's events.
 // E1: reply and announce turns give no `chat` events and no text: only their lifecycle is seen (SPEC 4).
-// E2: `seq` rises within a run, over a restart of the gateway too.
-// E3: credential-like text is masked on the way out (I14).
+// E2: credential-like text is masked on the way out (I14).
 
 import type { LiveEvent } from "../core/event.ts";
 import { textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
-import type { FlowStep } from "../core/run.ts";
 import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
   EventName,
+  FlowData,
   LifecycleData,
   SessionsEvent,
+  ToolData,
 } from "./protocol.ts";
+import { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and whose session it is about. */
 export interface OutEvent {
@@ -26,249 +27,171 @@ export interface OutEvent {
 }
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
-
-interface RunTrack {
-  seq: number;
-  readonly flowStep?: FlowStep | undefined;
-}
+type OfRun = { readonly runId: string; readonly sessionKey: string };
 
 /** Characters of a tool result that an event carries; the transcript has all of it. */
 const RESULT_MAX_CHARS = 16_000;
-const PAST_RUNS_MAX = 1_000;
-const NOTES_MAX = 200;
-
-export type Translate = (event: LiveEvent) => OutEvent[];
+const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
+const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
 
 function say(text: string, timestamp: number): ChatMessage {
   return { role: "assistant", content: [{ type: "text", text: redactSecrets(text) }], timestamp };
 }
 
 function masked(value: unknown): unknown {
-  if (value === undefined) return undefined;
+  const text = redactSecrets(JSON.stringify(value));
   try {
-    return JSON.parse(redactSecrets(JSON.stringify(value)));
+    return JSON.parse(text);
   } catch {
     // Masking may cut through an escape; then the text is shown as text.
-    return redactSecrets(JSON.stringify(value));
+    return text;
   }
 }
 
-function isQuiet(step: FlowStep | undefined): boolean {
-  return step === "reply" || step === "announce";
+/** Fields that are there only when they are set. */
+function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
 }
 
-/** `now` is the gateway's clock; runs that started before `since` are resumed ones. */
-export function createTranslator(now: () => number): Translate {
-  const since = now();
-  const runs = new Map<string, RunTrack>();
-  /** The last number of runs that have ended: a flow tells about them a little longer. */
-  const past = new Map<string, number>();
-  const notes = createNotes();
+/** Translates the events of one gateway, in their order. */
+export class Translator {
+  readonly #now: () => number;
+  readonly #runs: RunTracks;
 
-  const track = (
-    runId: string,
-    started?: { startedAt?: number | undefined; flowStep?: FlowStep | undefined },
-  ) => {
-    const known = runs.get(runId);
-    if (known !== undefined) return known;
-    // A run that began in an earlier process has used up numbers; no run makes a thousand events a second.
-    const startedAt = started?.startedAt ?? since;
-    const made: RunTrack = { seq: startedAt < since ? now() - startedAt : 0, flowStep: started?.flowStep };
-    runs.set(runId, made);
-    return made;
-  };
-  const next = (runId: string): number => {
-    const live = runs.get(runId);
-    if (live !== undefined) return ++live.seq;
-    const seq = (past.get(runId) ?? 0) + 1;
-    remember(runId, seq);
-    return seq;
-  };
-  const remember = (runId: string, seq: number): void => {
-    past.delete(runId);
-    past.set(runId, seq);
-    const [oldest] = past.keys();
-    if (past.size > PAST_RUNS_MAX && oldest !== undefined) past.delete(oldest);
-  };
-  const agent = (event: { runId: string; sessionKey: string }, ts: number) => ({
-    runId: event.runId,
-    sessionKey: event.sessionKey,
-    seq: next(event.runId),
-    ts,
-  });
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#runs = new RunTracks(now);
+  }
 
-  const text = (event: Of<"text">): OutEvent[] => {
-    const { runId, sessionKey } = event;
-    if (isQuiet(track(runId).flowStep)) return [];
-    const message = say(event.text, now());
-    const shown = message.content[0]?.text ?? "";
-    return [
-      {
-        event: "agent",
-        sessionKey,
-        payload: { ...agent(event, now()), stream: "assistant", data: { text: shown } },
-        replaces: `text:${runId}`,
-      },
-      {
-        event: "chat",
-        sessionKey,
-        payload: { runId, sessionKey, seq: next(runId), state: "delta", message },
-        replaces: `chat:${runId}`,
-      },
-    ];
-  };
-
-  const ended = (event: Of<"run_ended">): OutEvent[] => {
-    const { runId, sessionKey } = event;
-    const appended = !runs.has(runId) && event.state === "ok" && event.text === "";
-    const { flowStep } = track(runId, event);
-    const data = lifecycleEnd(event);
-    const settles = [`text:${runId}`, `chat:${runId}`];
-    const out: OutEvent[] = [
-      {
-        event: "agent",
-        sessionKey,
-        payload: { ...agent(event, event.endedAt), stream: "lifecycle", data },
-        settles,
-      },
-    ];
-    // A run that never started and ended well only appended its input: nobody waits for its reply.
-    if (!appended && !isQuiet(event.flowStep ?? flowStep)) {
-      out.push({ event: "chat", sessionKey, payload: chatEnd(event, next(runId)), settles });
-    }
-    remember(runId, runs.get(runId)?.seq ?? 0);
-    runs.delete(runId);
-    return out;
-  };
-
-  return (event: LiveEvent): OutEvent[] => {
+  translate(event: LiveEvent): OutEvent[] {
     switch (event.kind) {
-      case "run_started": {
-        const { sessionKey, chainId, startedAt, flowStep } = event;
-        track(event.runId, event);
-        const step = flowStep === undefined ? {} : { flowStep };
-        const data: LifecycleData = { phase: "start", chainId, startedAt, ...step };
-        const payload: AgentEvent = { ...agent(event, startedAt), stream: "lifecycle", data };
-        return [{ event: "agent", sessionKey, payload }];
-      }
+      case "run_started":
+        return this.#started(event);
       case "text":
-        return text(event);
+        return this.#text(event);
       case "tool":
-        return [
-          {
-            event: "agent",
-            sessionKey: event.sessionKey,
-            payload: toolEvent(event, agent(event, event.atMs)),
-          },
-        ];
+        return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event) });
       case "message":
-        return runs.has(event.runId ?? "") ? [] : notes.written(event);
+        return this.#note(event);
       case "run_ended":
-        return ended(event);
+        return this.#ended(event);
       case "flow":
-        return [
-          {
-            event: "agent",
-            sessionKey: event.sessionKey,
-            payload: flowEvent(event, agent(event, event.atMs)),
-          },
-        ];
+        return this.#agent(event, event.atMs, { stream: "flow", data: flowData(event) });
       case "delivered":
-        return notes.delivered(event);
+        return this.#delivered(event);
       case "session":
         return [sessionEvent(event)];
     }
-  };
+  }
+
+  #agent(
+    { runId, sessionKey }: OfRun,
+    ts: number,
+    body: AgentBody,
+    marks: Pick<OutEvent, "replaces" | "settles"> = {},
+  ): OutEvent[] {
+    const payload = { runId, sessionKey, seq: this.#runs.next(runId), ts, ...body } as AgentEvent;
+    return [{ event: "agent", sessionKey, payload, ...marks }];
+  }
+
+  #chat(
+    { runId, sessionKey }: OfRun,
+    body: Omit<ChatEvent, "runId" | "sessionKey" | "seq">,
+    marks: Pick<OutEvent, "replaces" | "settles"> = {},
+  ): OutEvent[] {
+    const payload: ChatEvent = { runId, sessionKey, seq: this.#runs.next(runId), ...body };
+    return [{ event: "chat", sessionKey, payload, ...marks }];
+  }
+
+  #started(event: Of<"run_started">): OutEvent[] {
+    const { chainId, startedAt, flowStep } = event;
+    this.#runs.begin(event);
+    const data: LifecycleData = { phase: "start", chainId, startedAt, ...optional({ flowStep }) };
+    return this.#agent(event, startedAt, { stream: "lifecycle", data });
+  }
+
+  #text(event: Of<"text">): OutEvent[] {
+    const { runId } = event;
+    if (this.#runs.isQuiet(runId)) return [];
+    const message = say(event.text, this.#now());
+    const data = { text: message.content[0]?.text ?? "" };
+    return [
+      ...this.#agent(event, message.timestamp, { stream: "assistant", data }, { replaces: `text:${runId}` }),
+      ...this.#chat(event, { state: "delta", message }, { replaces: `chat:${runId}` }),
+    ];
+  }
+
+  #ended(event: Of<"run_ended">): OutEvent[] {
+    const { runId, state, flowStep, chainId, startedAt, endedAt, code } = event;
+    // A run that never started and ended well only appended its input: nobody waits for its reply.
+    const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
+    const quiet = this.#runs.isQuiet(runId) || flowStep === "reply" || flowStep === "announce";
+    const error = event.error === undefined ? undefined : redactSecrets(event.error);
+    const phase = state === "ok" ? "end" : "error";
+    const facts = optional({ startedAt, flowStep, code, error });
+    const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
+    const marks = { settles: [`text:${runId}`, `chat:${runId}`] };
+    const lifecycle = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
+    const body = {
+      state: CHAT_STATES[state],
+      // Silence is a final event without a message.
+      ...optional({ message: event.text === "" ? undefined : say(event.text, endedAt) }),
+      ...optional({ errorMessage: error, code }),
+      usage: event.usage,
+      stopReason: STOP_REASONS[state],
+    };
+    const chat = appended || quiet ? [] : this.#chat(event, body, marks);
+    this.#runs.end(runId);
+    return [...lifecycle, ...chat];
+  }
+
+  /**
+   * A message that the runtime wrote for nobody's turn: an operator's note, or the transcript row of a sent
+   * text.
+   */
+  #note({ sessionKey, message, runId }: Of<"message">): OutEvent[] {
+    if (this.#runs.has(runId)) return [];
+    if (message.role !== "assistant" || message.stopReason !== "injected") return [];
+    const text = textOf(message);
+    this.#runs.noteShown(sessionKey, text);
+    const body = { message: say(text, message.timestamp), stopReason: "injected" };
+    return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
+  }
+
+  #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">): OutEvent[] {
+    if (this.#runs.takeNote(sessionKey, text)) return [];
+    const body = { message: say(text, atMs), stopReason: "delivered" };
+    return this.#chat({ runId: runId ?? deliveryId, sessionKey }, { state: "final", ...body });
+  }
 }
 
-function lifecycleEnd(event: Of<"run_ended">): LifecycleData {
-  const { chainId, state, endedAt, startedAt, flowStep, code, error } = event;
-  return {
-    phase: state === "ok" ? "end" : "error",
-    chainId,
-    state,
-    endedAt,
-    ...(startedAt === undefined ? {} : { startedAt }),
-    ...(flowStep === undefined ? {} : { flowStep }),
-    ...(code === undefined ? {} : { code }),
-    ...(error === undefined ? {} : { error: redactSecrets(error) }),
-  };
-}
+type AgentBody =
+  | { readonly stream: "lifecycle"; readonly data: LifecycleData }
+  | { readonly stream: "assistant"; readonly data: { readonly text: string } }
+  | { readonly stream: "tool"; readonly data: ToolData }
+  | { readonly stream: "flow"; readonly data: FlowData };
 
-const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
-const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
-
-/** Silence is a final event without a message. */
-function chatEnd(event: Of<"run_ended">, seq: number): ChatEvent {
-  const { runId, sessionKey, state, code, error } = event;
-  return {
-    runId,
-    sessionKey,
-    seq,
-    state: CHAT_STATES[state],
-    ...(event.text === "" ? {} : { message: say(event.text, event.endedAt) }),
-    ...(error === undefined ? {} : { errorMessage: redactSecrets(error) }),
-    ...(code === undefined ? {} : { code }),
-    usage: event.usage,
-    stopReason: STOP_REASONS[state],
-  };
-}
-
-function toolEvent(
-  event: Of<"tool">,
-  base: Pick<AgentEvent, "runId" | "sessionKey" | "seq" | "ts">,
-): AgentEvent {
+function toolData(event: Of<"tool">): ToolData {
   const { callId, name, isError, result } = event;
-  const data = {
-    phase: event.phase === "start" ? ("start" as const) : ("result" as const),
+  return {
+    phase: event.phase === "start" ? "start" : "result",
     toolCallId: callId,
     name,
     ...(event.arguments === undefined ? {} : { args: masked(event.arguments) }),
-    ...(isError === undefined ? {} : { isError }),
+    ...optional({ isError }),
     ...(result === undefined ? {} : { result: redactSecrets(result.slice(0, RESULT_MAX_CHARS)) }),
   };
-  return { ...base, stream: "tool", data };
 }
 
-function flowEvent(
-  event: Of<"flow">,
-  base: Pick<AgentEvent, "runId" | "sessionKey" | "seq" | "ts">,
-): AgentEvent {
+function flowData(event: Of<"flow">): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
-  const text = redactSecrets(event.text);
-  const data = { flowId, step, from, to, turn, turnsMax, text, ...(reason === undefined ? {} : { reason }) };
-  return { ...base, stream: "flow", data };
+  return { flowId, step, from, to, turn, turnsMax, text: redactSecrets(event.text), ...optional({ reason }) };
 }
 
-/** Text that no run of its own gives a final event for: an operator's note, and what reached a webchat route. */
-function createNotes() {
-  /** Notes that were shown when they were written, so that their delivery doesn't show them again. */
-  const shown = new Set<string>();
-  const markOf = (sessionKey: string, text: string): string => `${sessionKey}\n${text}`;
-  const final = (sessionKey: string, runId: string, message: ChatMessage, stopReason: string): OutEvent[] => {
-    const payload: ChatEvent = { runId, sessionKey, seq: 1, state: "final", message, stopReason };
-    return [{ event: "chat", sessionKey, payload }];
-  };
-  return {
-    written({ sessionKey, message, runId }: Of<"message">): OutEvent[] {
-      if (message.role !== "assistant" || message.stopReason !== "injected") return [];
-      const text = textOf(message);
-      shown.add(markOf(sessionKey, text));
-      const [oldest] = shown;
-      if (shown.size > NOTES_MAX && oldest !== undefined) shown.delete(oldest);
-      return final(sessionKey, runId ?? message.id, say(text, message.timestamp), "injected");
-    },
-    delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">): OutEvent[] {
-      if (shown.delete(markOf(sessionKey, text))) return [];
-      return final(sessionKey, runId ?? deliveryId, say(text, atMs), "delivered");
-    },
-  };
-}
-
-function sessionEvent(event: Of<"session">): OutEvent {
-  const { sessionKey, change } = event;
-  const payload: SessionsEvent = { key: sessionKey, change };
-  const base = { event: "sessions", sessionKey, payload } as const;
+function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
+  const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
   // Of many changes of state only the newest is news; the row says what it is now.
   return change === "state" ? { ...base, replaces: `state:${sessionKey}` } : base;
 }

@@ -1,12 +1,13 @@
 // Owns who is told what: each live event goes through the gate for each connection, encoded once.
-// F1: a connection gets events of the sessions that its token covers, and no others (I9); a node gets no session's events.
+// F1: a connection gets events of the sessions that its token covers, and no others (I9); a node gets no
+//     session's events.
 // F2: no send is waited for; what a slow reader does is its outlet's business.
 
 import type { Settings } from "../core/settings.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { Clock } from "../world.ts";
 import type { Caller } from "./auth.ts";
-import { createTranslator, type OutEvent } from "./events.ts";
+import { type OutEvent, Translator } from "./events.ts";
 import { createGate } from "./gate.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 
@@ -33,7 +34,7 @@ export interface FanoutParts {
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, settings } = parts;
   const listeners = new Map<Listener, (sessionKey: string) => boolean>();
-  const translate = createTranslator(() => clock.now());
+  const translator = new Translator(() => clock.now());
 
   const tell = (out: OutEvent): void => {
     const marks = {
@@ -48,7 +49,7 @@ export function createFanout(parts: FanoutParts): Fanout {
     }
   };
   const unsubscribe = bus.subscribe((event) => {
-    for (const out of translate(event)) tell(out);
+    for (const out of translator.translate(event)) tell(out);
   });
   return {
     add(listener) {

@@ -1,5 +1,6 @@
 // Owns which requests are let in by their headers: the host that they name, and the page that sent them.
-// H1: a Host that is neither loopback nor configured is refused, so that no other name can be pointed at this gateway.
+// H1: a Host that is neither loopback nor configured is refused, so that no other name can be pointed at this
+//     gateway.
 // H2: a browser's Origin must be this very host or be configured; programs send none.
 
 import { fail, ok, type Result } from "../core/errors.ts";

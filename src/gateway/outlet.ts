@@ -1,5 +1,7 @@
-// Owns what leaves through one socket: numbering of events, coalescing for a slow reader, the limit on unsent bytes.
-// O1: `seq` rises by one with each event that is sent, so a client sees a gap only where the connection broke.
+// Owns what leaves through one socket: numbering of events, coalescing for a slow reader, the limit on unsent
+// bytes.
+// O1: `seq` rises by one with each event that is sent, so a client sees a gap only where the connection
+//     broke.
 // O2: nothing here waits: a slow reader costs its own socket and nobody else's.
 // O3: of the events that replace each other only the newest is kept while the reader is behind.
 

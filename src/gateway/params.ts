@@ -1,4 +1,5 @@
-// Owns the list of methods: which scope each needs and which params it takes, as JSON Schema. Compiled on first use (`validate.ts`).
+// Owns the list of methods: which scope each needs and which params it takes, as JSON Schema. Compiled on
+// first use (`validate.ts`).
 // PA1: a method that isn't here doesn't exist; a param that is neither here nor in `ignored` is an error.
 // PA2: `ignored` are params of the OpenClaw method of that name that mean nothing here: taken, never read.
 
@@ -28,7 +29,10 @@ const idempotencyKey = { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KE
 const threadId = { type: ["string", "number"], maxLength: NAME_MAX_CHARS } as const;
 const attachments = { type: "array", items: anyObject, maxItems: ATTACHMENTS_MAX } as const;
 
-/** A whole number. Where a method has a most, it cuts to it: clients of the protocol send large numbers to say "all". */
+/**
+ * A whole number. Where a method has a most, it cuts to it: clients of the protocol send large numbers to say
+ * "all".
+ */
 function count<const Least extends 0 | 1>(least: Least) {
   return { type: "integer", minimum: least } as const;
 }

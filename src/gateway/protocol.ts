@@ -1,5 +1,5 @@
-// Owns what goes over the wire: frames, versions, limits, error codes, event payloads. The one file that a client must read;
-// the methods with their params are listed in `params.ts`, what they answer in `payloads.ts`.
+// Owns what goes over the wire: frames, versions, limits, error codes, event payloads. The one file that a
+// client must read; the methods with their params are listed in `params.ts`.
 // P1: a frame is one JSON object in one text message; unknown frame types and binary messages are refused.
 // P2: names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
 
@@ -20,8 +20,6 @@ export const CONNECT_TIMEOUT_MS = 10_000;
 export const PENDING_REQUESTS_MAX = 512;
 /** Name of the file in the store directory that holds a generated token. */
 export const TOKEN_FILE = "gateway-token";
-/** The port when none is configured. */
-export const DEFAULT_PORT = 7275;
 
 /** Why a socket is closed, as WebSocket close codes. */
 export const CLOSE = {

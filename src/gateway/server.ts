@@ -1,7 +1,8 @@
 // Owns the one port: an HTTP server, the WebSocket on it, the connections, the tick, and the planned stop.
 // S1: nothing is listened on before everything behind it is ready; `close` tells every client before it ends.
 // S2: headers are judged before a socket is upgraded; sockets that have not connected are few.
-// S3: work that the connections do together (ticks, presence) is bounded by time, not by how many come and go.
+// S3: work that the connections do together (ticks, presence) is bounded by time, not by how many come and
+//     go.
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

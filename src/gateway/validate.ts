@@ -1,5 +1,6 @@
 // Owns the check of a method's params, in words that a person can act on.
-// V1: every unknown param is named, with the nearest valid name; every wrong one says what was expected and what came.
+// V1: every unknown param is named, with the nearest valid name; every wrong one says what was expected and
+//     what came.
 // V2: what comes out holds only params that the method reads: no ignored ones, no inherited names.
 // V3: depth is bounded before anything walks the value recursively.
 
@@ -48,8 +49,11 @@ function described(value: unknown): string {
   return value.length > SHOWN_MAX_CHARS ? `a string of ${value.length} characters` : JSON.stringify(text);
 }
 
-/** True when the value has more levels than any method needs. Walks with a list of its own, never by recursion. */
-export function isTooDeep(value: unknown): boolean {
+/**
+ * True when the value has more levels than any method needs. Walks with a list of its own, never by
+ * recursion.
+ */
+function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > DEPTH_MAX) return true;

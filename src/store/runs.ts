@@ -187,17 +187,9 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
   return counts;
 }
 
-/**
- * Gives the lane's oldest queued run to `owner`, unless somebody holds the lane. `started_at` keeps the
- * first start, so that a time-out counts downtime.
- */
-export async function claimHead(
-  tx: Tx,
-  sessionKey: string,
-  owner: string,
-  at: number,
-): Promise<Run | undefined> {
-  const lane = await tx
+/** The run whose turn it is in a lane; undefined: there is none, or somebody holds the lane. */
+export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
+  const row = await db
     .selectFrom("runs")
     .selectAll()
     .where("session_key", "=", sessionKey)
@@ -205,17 +197,19 @@ export async function claimHead(
     .orderBy("lane_seq")
     .limit(1)
     .executeTakeFirst();
-  if (lane === undefined || lane.state !== "queued") return undefined;
-  const attempt = lane.attempt + 1;
-  const startedAt = lane.started_at ?? at;
-  const claimed = await tx
+  return row === undefined || row.state !== "queued" ? undefined : toRun(row);
+}
+
+/** Gives a queued run to `owner`. `started_at` keeps the first start, so that a time-out counts downtime. */
+export async function claimRun(tx: Tx, run: Run, owner: string, at: number): Promise<Run> {
+  const attempt = run.attempt + 1;
+  const startedAt = run.startedAt ?? at;
+  await tx
     .updateTable("runs")
     .set({ state: "running", owner, attempt, started_at: startedAt })
-    .where("run_id", "=", lane.run_id)
-    .where("state", "=", "queued")
-    .executeTakeFirst();
-  if (claimed.numUpdatedRows === 0n) return undefined;
-  return toRun({ ...lane, state: "running", owner, attempt, started_at: startedAt });
+    .where("run_id", "=", run.runId)
+    .execute();
+  return { ...run, state: "running", owner, attempt, startedAt };
 }
 
 /** Moves a held run between running and waiting, or back to the queue (`queued`: parked, keeps its place). */

@@ -48,7 +48,7 @@ test("a refusal carries the code, the finer code and what to do", async () => {
   });
 });
 
-test("events are heard by listeners and by iterators, and a listener that throws harms no other", async () => {
+test("events reach listeners and iterators, and a listener that throws harms no other", async () => {
   const house = await openHouse();
   const client = await house.client();
   client.on("chat", () => {
@@ -75,7 +75,7 @@ test("events are heard by listeners and by iterators, and a listener that throws
   expect(await none.next()).toMatchObject({ done: true });
 });
 
-test("a restart of the gateway is lived through: waits and keyed requests go on, unkeyed writes are said to be unsure", async () => {
+test("over a restart waits and keyed requests go on; unkeyed writes are said to be unsure", async () => {
   const dir = temporaryFolder();
   let isSecond = false;
   const play = async ({ signal }: { signal: AbortSignal }): Promise<string> => {

@@ -1,4 +1,5 @@
-// A real gateway on a real engine and store, on port 0, with functions in place of models; and raw sockets to it.
+// A real gateway on a real engine and store, on port 0, with functions in place of models; and raw sockets to
+// it.
 
 import { once } from "node:events";
 import { WebSocket } from "ws";

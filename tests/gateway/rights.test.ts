@@ -64,7 +64,7 @@ test("a node token connects as node only, and an operator token may connect as o
   expect((await raw.res("c")).error?.code).toBe("FORBIDDEN");
 });
 
-test("I9: a token with patterns touches the sessions that it covers, and learns nothing of others", async () => {
+test("I9: a token with patterns touches the sessions that it covers and learns of no others", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
   const list = await client.call<{ sessions: { key: string }[] }>("sessions.list", {});

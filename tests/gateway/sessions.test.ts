@@ -181,8 +181,8 @@ test("history is read in pages, oldest first, with credentials masked", async ()
   expect(older.messages.map((message) => message.content[0]?.text)).toEqual([
     "one",
     "echo one",
-    "two",
-    "echo two",
+    "three",
+    "echo three",
   ]);
   await expect(client.call("chat.history", { sessionKey: "main", before: "no" })).rejects.toMatchObject({
     code: "NOT_FOUND",

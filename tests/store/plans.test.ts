@@ -184,7 +184,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
       usage: USAGE,
       at: 1,
     }),
-  claimHead: (tx) => runs.claimHead(tx, KEY, "o", 5),
+  nextInLane: (tx) => runs.nextInLane(tx, KEY),
   moveHeld: (tx) => runs.moveHeld(tx, FENCE, "waiting"),
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }, FENCE),
   requeueHeld: (tx) => runs.requeueHeld(tx),
@@ -201,7 +201,7 @@ for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]
 }
 
 test("unfinished runs of a lane are found by their state, past any number of ended ones", async () => {
-  await planned((tx) => runs.claimHead(tx, KEY, "o", 5));
+  await planned((tx) => runs.nextInLane(tx, KEY));
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
   if (query === undefined) throw new Error("a query was expected");

@@ -17,8 +17,8 @@ const INSTRUCTIONS = [
   "You take part in a demonstration; be brief, one or two sentences. Do exactly what is asked, with tools:",
   '"list sessions" means call sessions_list.',
   '"read NAME" means call sessions_history with sessionKey "agent:NAME:main".',
-  '"ask NAME: TEXT" means call sessions_send once: sessionKey "agent:NAME:main", message TEXT, word for word.',
-  '"within N seconds" means timeoutSeconds N. "wait N seconds" means run the command "sleep N" with exec first.',
+  '"ask NAME: TEXT" means call sessions_send once: sessionKey "agent:NAME:main", message TEXT, as it is.',
+  '"within N seconds" means timeoutSeconds N. "wait N seconds" means run "sleep N" with exec first.',
   "Then say what the tool answered. If a call is refused, don't try another way: say what the refusal said.",
   "In a reply step ask one short question in turn 1, later answer REPLY_SKIP.",
 ].join("\n");

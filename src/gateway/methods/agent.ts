@@ -23,7 +23,10 @@ import { splitModel } from "./session-row.ts";
 const WAIT_DEFAULT_MS = 30_000;
 const WAIT_MAX_MS = 86_400_000;
 
-/** The session that the params name: by key, by id, by label, by agent; by none of them the default agent's main one. */
+/**
+ * The session that the params name: by key, by id, by label, by agent; by none of them the default agent's
+ * main one.
+ */
 async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<Session>> {
   const { sessionKey, sessionId, label, agentId } = params;
   const resolve = (target: Parameters<typeof resolveSession>[3]) =>

@@ -4,7 +4,7 @@ import { WEBCHAT } from "../../channels/webchat.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import { redactMessage } from "../../core/redact.ts";
-import { defaultAgent, findAgent, THINKING_LEVELS } from "../../core/settings.ts";
+import { THINKING_LEVELS, thinkingOf } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
@@ -50,12 +50,11 @@ async function history(ctx: CallContext, params: ParamsOf<"chat.history">): Prom
   });
   const dropped = cut.droppedMessages > 0 ? cut.messages[0]?.id : undefined;
   const nextBefore = dropped ?? page.value.nextBefore;
-  const agent = findAgent(ctx.deps.settings, session.agentId) ?? defaultAgent(ctx.deps.settings);
   return ok({
     sessionKey: session.key,
     sessionId: session.sessionId,
     messages: cut.messages,
-    thinkingLevel: session.thinkingLevel ?? agent.thinking,
+    thinkingLevel: thinkingOf(ctx.deps.settings, session),
     ...(nextBefore === undefined ? {} : { nextBefore }),
   });
 }

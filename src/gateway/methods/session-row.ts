@@ -3,7 +3,7 @@
 import { redactSecrets } from "../../core/redact.ts";
 import type { Session } from "../../core/session.ts";
 import { channelOf } from "../../core/session-key.ts";
-import { defaultAgent, findAgent, type Settings } from "../../core/settings.ts";
+import { modelOf, type Settings } from "../../core/settings.ts";
 import type { ListedSession } from "../../flows/list.ts";
 
 /** `<provider>/<model>` in its two parts; the model's own name may hold slashes. */
@@ -12,13 +12,7 @@ export function splitModel(model: string): { modelProvider: string; model: strin
   return { modelProvider: model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
 }
 
-/** The model that the session's next run gets. */
-export function modelOf(settings: Settings, session: Session): string {
-  const agent = findAgent(settings, session.agentId) ?? defaultAgent(settings);
-  return session.model ?? agent.model;
-}
-
-export function wireKind(session: Session): "direct" | "group" | "global" {
+function wireKind(session: Session): "direct" | "group" | "global" {
   if (session.key === "global") return "global";
   return session.kind === "group" ? "group" : "direct";
 }
@@ -38,7 +32,10 @@ function routeFields(session: Session) {
   };
 }
 
-/** A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the JSON. */
+/**
+ * A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the
+ * JSON.
+ */
 export function sessionRow(settings: Settings, session: Session) {
   return {
     key: session.key,

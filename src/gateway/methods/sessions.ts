@@ -1,5 +1,6 @@
 // Owns the methods about sessions: finding, making, changing, resetting, deleting them.
-// SE1: a session is named by key, id or label through `flows/access` only; what may be touched is decided there.
+// SE1: a session is named by key, id or label through `flows/access` only; what may be touched is decided
+//      there.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { textOf } from "../../core/message.ts";

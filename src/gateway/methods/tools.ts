@@ -1,9 +1,10 @@
 // Owns the methods about tools: which a session has, and a call in its name.
-// TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call takes.
+// TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call
+//      takes.
 
 import { ok, type Result } from "../../core/errors.ts";
 import type { Session } from "../../core/session.ts";
-import { defaultAgent, findAgent } from "../../core/settings.ts";
+import { agentOf } from "../../core/settings.ts";
 import type { Viewer } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { callTool, describeTools } from "../../tools/catalog.ts";
@@ -13,8 +14,7 @@ async function actor(ctx: CallContext, sessionKey: string | undefined, access: "
   const found = await resolveSession(ctx.access, ctx.viewer, access, { sessionKey: sessionKey ?? "main" });
   if (!found.ok) return found;
   const { settings } = ctx.deps;
-  const agent = findAgent(settings, found.value.agentId) ?? defaultAgent(settings);
-  return ok({ session: found.value, agent, settings });
+  return ok({ session: found.value, agent: agentOf(settings, found.value), settings });
 }
 
 function actingAs(viewer: Viewer, session: Session): Viewer {
@@ -23,7 +23,7 @@ function actingAs(viewer: Viewer, session: Session): Viewer {
 }
 
 /** The tool's own result, as that session would get it. */
-export async function invoke(
+async function invoke(
   ctx: CallContext,
   call: { name: string; args: Record<string, unknown>; sessionKey?: string | undefined },
 ): Promise<Result<Record<string, unknown>>> {

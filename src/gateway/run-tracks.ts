@@ -1,0 +1,91 @@
+// Owns what the translation of events remembers of runs: their numbers, and which of them must stay quiet.
+// RT1: numbers rise within a run, also over a restart of the gateway.
+// RT2: what has ended is remembered for a while only.
+
+import type { FlowStep } from "../core/run.ts";
+
+/** Runs that have ended and are still numbered: a flow tells about them a little longer. */
+const PAST_RUNS_MAX = 1_000;
+/** Notes that were shown and whose delivery may still come. */
+const NOTES_MAX = 200;
+
+interface Track {
+  seq: number;
+  readonly flowStep: FlowStep | undefined;
+}
+
+export interface RunStart {
+  readonly runId: string;
+  readonly startedAt?: number;
+  readonly flowStep?: FlowStep;
+}
+
+/** Drops the oldest entry of a map or set that has become too large. */
+function bound(
+  kept: { size: number; keys(): Iterator<string>; delete(key: string): boolean },
+  max: number,
+): void {
+  const oldest = kept.size > max ? kept.keys().next() : undefined;
+  if (oldest?.done === false) kept.delete(oldest.value);
+}
+
+export class RunTracks {
+  readonly #now: () => number;
+  readonly #since: number;
+  readonly #live = new Map<string, Track>();
+  readonly #past = new Map<string, number>();
+  readonly #shown = new Set<string>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#since = now();
+  }
+
+  has(runId: string | undefined): boolean {
+    return runId !== undefined && this.#live.has(runId);
+  }
+
+  begin(run: RunStart): void {
+    if (this.#live.has(run.runId)) return;
+    // A run that began in an earlier process has used up numbers; no run makes a thousand events a second.
+    const earlier = run.startedAt !== undefined && run.startedAt < this.#since;
+    const seq = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
+    this.#live.set(run.runId, { seq, flowStep: run.flowStep });
+  }
+
+  next(runId: string): number {
+    const live = this.#live.get(runId);
+    if (live !== undefined) return ++live.seq;
+    const seq = (this.#past.get(runId) ?? 0) + 1;
+    this.#remember(runId, seq);
+    return seq;
+  }
+
+  end(runId: string): void {
+    this.#remember(runId, this.#live.get(runId)?.seq ?? 0);
+    this.#live.delete(runId);
+  }
+
+  /** A reply or announce turn: a step between sessions, not a message to whoever watches. */
+  isQuiet(runId: string): boolean {
+    const step = this.#live.get(runId)?.flowStep;
+    return step === "reply" || step === "announce";
+  }
+
+  /** A note was shown when it was written. */
+  noteShown(sessionKey: string, text: string): void {
+    this.#shown.add(`${sessionKey}\n${text}`);
+    bound(this.#shown, NOTES_MAX);
+  }
+
+  /** Whether this text was shown as a note already; asked once, when it is delivered. */
+  takeNote(sessionKey: string, text: string): boolean {
+    return this.#shown.delete(`${sessionKey}\n${text}`);
+  }
+
+  #remember(runId: string, seq: number): void {
+    this.#past.delete(runId);
+    this.#past.set(runId, seq);
+    bound(this.#past, PAST_RUNS_MAX);
+  }
+}

@@ -1,0 +1,242 @@
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../kit/engine.ts";
+import { homeWith } from "../kit/gateway-process.ts";
+import { configFile, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+
+const RESEARCH = "agent:research:main";
+
+async function house(more: Record<string, unknown> = {}) {
+  const { home, port } = await makeHome(more);
+  return { home, port, gateway: await startGateway(home) };
+}
+
+test("agents and their main sessions are there from the first start", async () => {
+  const { home } = await house();
+  const agents = await run(home, ["agents"]);
+  expect(agents).toMatchObject({ code: 0, err: "" });
+  expect(agents.out).toMatch(/main +offline\/rehearsal +default/);
+  const sessions = await run(home, ["sessions"]);
+  for (const key of ["agent:main:main", RESEARCH, "agent:ops:main"]) expect(sessions.out).toContain(key);
+});
+
+test("send gives the run at once, and with --wait the reply", async () => {
+  const { home } = await house();
+  const accepted = await runJson(home, ["send", "--session", RESEARCH, "say one"]);
+  expect(accepted).toMatchObject({ ok: true, status: "accepted", runId: expect.any(String) });
+  const waited = await run(home, ["send", "--session", RESEARCH, "--wait", "20", "say two"]);
+  expect(waited).toEqual({ code: 0, out: "two\n", err: "" });
+  expect(await runJson(home, ["send", "--session", RESEARCH, "--wait", "20", "say three"])).toMatchObject({
+    ok: true,
+    status: "ok",
+    reply: "three",
+  });
+});
+
+test("a wait that ends first is exit code 1 and says that the message must not be sent again", async () => {
+  const { home } = await house();
+  const { code, out, err } = await run(home, [
+    "send",
+    "--session",
+    "main",
+    "--wait",
+    "0.2",
+    "wait 5 seconds",
+  ]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toContain("Do not send it again");
+});
+
+test("a message to a session that does not exist is refused and makes none", async () => {
+  const { home } = await house();
+  const before = await runJson(home, ["sessions"]);
+  const { code, err } = await run(home, ["send", "--session", "agent:research:mian", "hello"]);
+  expect(code).toBe(1);
+  expect(err).toContain("agent:research:mian");
+  expect((await runJson(home, ["sessions"])).count).toBe(before.count);
+});
+
+test("history shows who said what; a session can be shown and reset", async () => {
+  const { home } = await house();
+  await run(home, ["send", "--session", "main", "--wait", "20", "ask research: say \x1b[31mfour"]);
+  const { out } = await run(home, ["sessions", "history", "main"]);
+  expect(out).toContain("you: ask research: say \\x1b[31mfour");
+  expect(out).toContain("· sessions_send");
+  expect(out).not.toContain("\x1b");
+  expect((await run(home, ["sessions", "history", RESEARCH])).out).toContain("« from agent:main:main:");
+  const before = await runJson(home, ["sessions", "show", RESEARCH]);
+  expect(before).toMatchObject({ key: RESEARCH, agentId: "research" });
+  expect((await run(home, ["sessions", "show", String(before.sessionId)])).out).toContain(RESEARCH);
+  expect((await run(home, ["sessions", "reset", RESEARCH])).code).toBe(0);
+  const after = await runJson(home, ["sessions", "show", RESEARCH]);
+  expect(after.sessionId).not.toBe(before.sessionId);
+  expect((await run(home, ["sessions", "history", RESEARCH])).out).toContain("Nothing has been said");
+});
+
+test("history is read in pages, and says where the page before is", async () => {
+  const { home } = await house();
+  await run(home, ["send", "--session", "main", "--wait", "20", "say five"]);
+  const { out, err } = await run(home, ["sessions", "history", "main", "--limit", "1"]);
+  expect(out).toBe("agent: five\n");
+  const before = /--before (\S+)/.exec(err)?.[1] ?? "";
+  expect((await run(home, ["sessions", "history", "main", "--before", before])).out).toBe("you: say five\n");
+});
+
+test("tool calls a tool with a session's rights; a refusal is exit code 1", async () => {
+  const { home } = await house({ tools: {} });
+  const listed = await run(home, ["tool", "sessions_list", '{"limit":5}', "--as", RESEARCH]);
+  expect(JSON.parse(listed.out)).toMatchObject({
+    count: 1,
+    sessions: [{ key: "main", agentId: "research" }],
+  });
+  expect(listed.code).toBe(0);
+  const refused = await run(home, ["tool", "sessions_history", `{"sessionKey":"${RESEARCH}"}`]);
+  expect(refused.code).toBe(1);
+  expect(JSON.parse(refused.out)).toMatchObject({ status: "forbidden", code: "not_visible" });
+});
+
+test("call speaks any method of the protocol, and gives its error as it is", async () => {
+  const { home } = await house();
+  expect(await runJson(home, ["call", "health"])).toMatchObject({ ok: true, store: { ok: true } });
+  const wrong = await run(home, ["call", "chat.send", '{"sessionKey":"main"}']);
+  expect(wrong).toMatchObject({ code: 1, out: "" });
+  expect(wrong.err).toContain("message");
+});
+
+test("deliveries: an announcement that arrived, nothing to retry, nothing to dismiss", async () => {
+  const { home } = await house();
+  expect((await run(home, ["deliveries"])).out).toBe("The outbox is empty.\n");
+  const sent = { to: RESEARCH, message: "the build is green", idempotencyKey: "one" };
+  await run(home, ["call", "send", JSON.stringify(sent)]);
+  const { deliveries } = (await runJson(home, ["deliveries"])) as { deliveries: { id: string }[] };
+  expect(deliveries).toHaveLength(1);
+  expect((await run(home, ["deliveries", "list"])).out).toContain("the build is green");
+  const retried = await run(home, ["deliveries", "retry", deliveries[0]?.id ?? ""]);
+  expect(retried).toMatchObject({ code: 1, err: expect.stringContaining("only a failed delivery") });
+  expect((await run(home, ["deliveries", "dismiss", "nothing"])).err).toContain("there is no delivery");
+});
+
+test("the token is found in PARLEY_TOKEN, in --token, and in the file that the gateway made", async () => {
+  const port = await freePort();
+  const home = homeWith({ gateway: { port } });
+  await startGateway(home);
+  expect((await run(home, ["agents"])).code).toBe(0);
+  const token = readFileSync(join(home, ".parley", "state", "gateway-token"), "utf8").trim();
+  const elsewhere = temporaryFolder();
+  const url = `127.0.0.1:${port}`;
+  expect((await run(elsewhere, ["--url", url, "agents"])).code).toBe(1);
+  expect((await run(elsewhere, ["--url", url, "--token", token, "agents"])).code).toBe(0);
+  expect((await run(elsewhere, ["--url", url, "agents"], { env: { PARLEY_TOKEN: token } })).code).toBe(0);
+  const wrong = await run(elsewhere, ["--url", url, "--token", "wrong", "agents"]);
+  expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("token") });
+});
+
+test("config check says what the configuration amounts to, or everything that is wrong with it", async () => {
+  const { home } = await makeHome();
+  const good = await run(home, ["config", "check"]);
+  expect(good.code).toBe(0);
+  expect(good.out).toContain("no problem found");
+  expect(await runJson(home, ["config", "check"])).toMatchObject({ ok: true, visibility: "all" });
+  const wrong = await makeHome({ tools: { sessions: { visibility: "everything" } }, sesion: {} });
+  const bad = await run(wrong.home, ["config", "check"]);
+  expect(bad.code).toBe(1);
+  expect(bad.err).toContain("tools.sessions.visibility");
+  expect(bad.err).toContain("sesion");
+});
+
+test("doctor: with a running gateway nothing is broken, and it names what is to be known", async () => {
+  const { home } = await house();
+  const { code, out } = await run(home, ["doctor"]);
+  expect(code).toBe(0);
+  for (const words of [
+    "Node ",
+    "belongs to a gateway",
+    "offline/rehearsal",
+    "not contained",
+    "Nothing is broken",
+  ]) {
+    expect(out).toContain(words);
+  }
+});
+
+test("doctor: without one it changes nothing and says how to start", async () => {
+  const { home } = await makeHome();
+  const { code, out } = await run(home, ["doctor"]);
+  expect(code).toBe(0);
+  expect(out).toContain("parley gateway");
+  expect(existsSync(join(home, ".parley", "state"))).toBe(false);
+});
+
+test("doctor: a taken port, open permissions and a wrong configuration are found, each with a way out", async () => {
+  const { home, port } = await house();
+  const other = homeWith({ gateway: { port, auth: { token: "another-token" } } });
+  chmodSync(configFile(other), 0o644);
+  const taken = await run(other, ["doctor"]);
+  expect(taken.code).toBe(1);
+  expect(taken.out).toContain("token");
+  expect(taken.out).toMatch(/mode 644|0644|readable/i);
+  chmodSync(join(home, ".parley", "state"), 0o755);
+  expect((await run(home, ["doctor"])).out).toContain(`chmod 700 ${join(home, ".parley", "state")}`);
+  const { home: wrong } = await makeHome({ nonsense: 1 });
+  expect(await runJson(wrong, ["doctor"])).toMatchObject({
+    ok: false,
+    findings: [
+      { name: "node" },
+      { name: "config", level: "problem", text: expect.stringContaining("nonsense") },
+    ],
+  });
+});
+
+test("doctor: several people in one main session are told about", async () => {
+  const { home, gateway } = await house();
+  await gateway.stop(1000);
+  const { openSqlite } = await import("../../src/store/sqlite.ts");
+  const { appendEntry } = await import("../../src/store/transcripts.ts");
+  const { getSession } = await import("../../src/store/sessions.ts");
+  const { quietWorld } = await import("../kit/engine.ts");
+  const store = await openSqlite({
+    dir: join(home, ".parley", "state"),
+    durability: "full",
+    log: quietWorld().log,
+  });
+  const session = await getSession(store.db, "agent:main:main");
+  for (const senderName of ["Ada", "Ben"]) {
+    const entry = {
+      id: senderName,
+      role: "user" as const,
+      content: [{ type: "text" as const, text: "hello" }],
+      timestamp: 1,
+      senderName,
+    };
+    const { key: sessionKey = "", sessionId = "" } = session ?? {};
+    await store.transaction((tx) => appendEntry(tx, { sessionKey, sessionId, entry }));
+  }
+  await store.close();
+  await startGateway(home);
+  expect((await run(home, ["doctor"])).out).toContain("Ada, Ben share the session agent:main:main");
+});
+
+test("demo: every step shows what it promises, and nothing of it is left", async () => {
+  const home = temporaryFolder();
+  const { code, out } = await run(home, ["demo"]);
+  expect(out).toContain("All 6 steps showed what they promise");
+  expect(code).toBe(0);
+  for (const words of [
+    "reply turn 1",
+    "research ⇒ webchat",
+    "wait_cycle",
+    "stops waiting",
+    "tools.sessions.visibility",
+  ]) {
+    expect(out).toContain(words);
+  }
+  expect(readdirSync(home)).toEqual([]);
+});
+
+test("the generated token file is nobody else's to read", async () => {
+  const home = homeWith({ gateway: { port: 0 } });
+  await startGateway(home);
+  expect(statSync(join(home, ".parley", "state", "gateway-token")).mode & 0o077).toBe(0);
+  expect(TOKEN.length).toBeGreaterThan(8);
+});

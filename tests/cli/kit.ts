@@ -1,0 +1,175 @@
+// The command line in this process, on streams that a test holds, and a real gateway for it to talk to.
+
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { openApp } from "../../src/app.ts";
+import type { CliParts, GatewayOptions, RunningGateway } from "../../src/cli/parts.ts";
+import { runCli } from "../../src/cli/run.ts";
+import { loadSettings } from "../../src/config.ts";
+import { ok, type Result } from "../../src/core/errors.ts";
+import { inspectStoreDir } from "../../src/store/inspect.ts";
+import { cleanup, quietWorld } from "../kit/engine.ts";
+import { homeWith } from "../kit/gateway-process.ts";
+
+export const TOKEN = "a-token-for-tests";
+
+async function openGateway(home: string, options: GatewayOptions): Promise<Result<RunningGateway>> {
+  const { configPath, port, host } = options;
+  const loaded = loadSettings({
+    env: {},
+    home,
+    overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
+    ...(configPath === undefined ? {} : { configPath }),
+  });
+  if (!loaded.ok) return loaded;
+  const { settings, warnings, path } = loaded.value;
+  const app = await openApp({ settings, world: quietWorld(), version: "0.0.0", configPath: path });
+  if (!app.ok) return app;
+  const address = `${settings.gateway.host}:${app.value.port}`;
+  const { token, tokenIsGenerated, close } = app.value;
+  const more = { token, tokenIsGenerated, settings, configPath: path, warnings, close };
+  return ok({ url: `ws://${address}`, httpUrl: `http://${address}`, ...more });
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+const AGENTS = [{ id: "main" }, { id: "research" }, { id: "ops" }];
+const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
+
+/** A home with three agents that may reach each other, on the offline model. */
+export async function makeHome(more: Record<string, unknown> = {}): Promise<{ home: string; port: number }> {
+  const port = await freePort();
+  const gateway = { port, auth: { token: TOKEN } };
+  return { home: homeWith({ gateway, agents: { list: AGENTS }, tools: OPEN_TOOLS, ...more }), port };
+}
+
+export interface Gateway {
+  /** Stops as a crash would look to clients, or in order with a grace time. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+export async function startGateway(home: string): Promise<Gateway> {
+  const opened = await openGateway(home, {});
+  if (!opened.ok) throw new Error(opened.error);
+  let stopped = false;
+  const stop = async (graceMs = 0): Promise<void> => {
+    if (!stopped) await opened.value.close(graceMs);
+    stopped = true;
+  };
+  cleanup(() => stop());
+  return { stop };
+}
+
+/** One call of the program that is under way. */
+export interface Call {
+  readonly stdin: PassThrough;
+  /** What it has written to standard output so far. */
+  out(): string;
+  err(): string;
+  /** Resolves once standard output has this text. */
+  shows(text: string): Promise<void>;
+  interrupt(name?: "SIGINT" | "SIGTERM"): void;
+  /** Codes that the process was told to end with at once. */
+  readonly exits: number[];
+  readonly code: Promise<number>;
+}
+
+export interface CallOptions {
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+interface Collected {
+  readonly stream: PassThrough;
+  text(): string;
+  shows(wanted: string): Promise<void>;
+}
+
+function collect(): Collected {
+  const stream = new PassThrough();
+  let text = "";
+  let watchers: (() => void)[] = [];
+  stream.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+    for (const watcher of watchers.splice(0)) watcher();
+  });
+  const shows = async (wanted: string): Promise<void> => {
+    while (!text.includes(wanted)) await new Promise<void>((resolve) => watchers.push(resolve));
+    watchers = [];
+  };
+  return { stream, text: () => text, shows };
+}
+
+/** Starts the program with these arguments. Its input stays open until `stdin.end()`. */
+export function call(home: string, argv: readonly string[], options: CallOptions = {}): Call {
+  const stdin = new PassThrough();
+  const stdout = collect();
+  const stderr = collect();
+  const exits: number[] = [];
+  const handlers = new Map<string, Set<() => void>>();
+  const parts: CliParts = {
+    world: quietWorld(),
+    env: options.env ?? {},
+    home,
+    nodeVersion: process.versions.node,
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    isTTY: false,
+    onSignal(name, fire) {
+      const known = handlers.get(name) ?? new Set();
+      handlers.set(name, known.add(fire));
+      return () => known.delete(fire);
+    },
+    exitNow: (code) => exits.push(code),
+    openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
+    inspectStore: async (dir) => inspectStoreDir(dir),
+  };
+  return {
+    stdin,
+    out: stdout.text,
+    err: stderr.text,
+    shows: stdout.shows,
+    interrupt(name = "SIGINT") {
+      for (const fire of handlers.get(name) ?? []) fire();
+    },
+    exits,
+    code: runCli(argv, parts),
+  };
+}
+
+export interface Finished {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the program to its end, with this input. */
+export async function run(
+  home: string,
+  argv: readonly string[],
+  options: CallOptions & { readonly input?: string } = {},
+): Promise<Finished> {
+  const started = call(home, argv, options);
+  started.stdin.end(options.input ?? "");
+  const code = await started.code;
+  return { code, out: started.out(), err: started.err() };
+}
+
+/** The one JSON document that the program printed. */
+export async function runJson(home: string, argv: readonly string[]): Promise<Record<string, unknown>> {
+  const { out } = await run(home, ["--json", ...argv]);
+  return JSON.parse(out) as Record<string, unknown>;
+}
+
+export function configFile(home: string): string {
+  return join(home, ".parley", "parley.json5");
+}

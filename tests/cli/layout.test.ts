@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { age, count, excerpt, table } from "../../src/cli/layout.ts";
+
+test("columns are aligned under their names, and an empty one is left out", () => {
+  const rows = [
+    ["agent:main:main", "", "idle"],
+    ["cron:x", "", "running"],
+  ];
+  expect(table(["KEY", "LABEL", "STATE"], rows)).toEqual([
+    "KEY              STATE",
+    "agent:main:main  idle",
+    "cron:x           running",
+  ]);
+});
+
+test("a cell can not break its line, and a long one is cut between characters", () => {
+  const [, row] = table(["TEXT"], [[`a\nb${"😀".repeat(200)}`]]);
+  expect(row?.startsWith("a\\nb😀")).toBe(true);
+  expect(row?.endsWith("😀…")).toBe(true);
+  expect([...(row ?? "")].length).toBe(100);
+});
+
+test("an excerpt is one line", () => {
+  expect(excerpt("  one\n  two\tthree ", 9)).toBe("one two …");
+});
+
+test.each([
+  [0, "0 s"],
+  [59_999, "59 s"],
+  [60_000, "1 min"],
+  [7_200_000, "2 h"],
+  [900_000_000, "10 d"],
+  [-5, "0 s"],
+])("an age of %i ms is said as %s", (pastMs, words) => {
+  expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
+});
+
+test("one thing is said in the singular", () => {
+  expect([count(0, "agent"), count(1, "agent"), count(2, "agent")]).toEqual([
+    "0 agents",
+    "1 agent",
+    "2 agents",
+  ]);
+});

@@ -1,0 +1,102 @@
+import { expect, test } from "vitest";
+import { callable, socketUrl } from "../../src/cli/address.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { freePort, makeHome, run, runJson } from "./kit.ts";
+
+test.each([
+  [["foo"], 'there is no command "foo"'],
+  [["demoo"], 'Did you mean "demo"?'],
+  [["send", "hello"], "required option '--session <key>' not specified"],
+  [["send", "--session", "main"], "missing required argument 'message'"],
+  [["send", "--session", "main", "--wait", "soon", "x"], '--wait must be a number of at least 0, got "soon"'],
+  [["gateway", "--port", "99999"], "--port must be a number from 0 to 65535"],
+  [["gateway", "--port", ""], "--port must be a number"],
+  [["chat", "--new", "--session", "main"], "cannot be used with option"],
+  [["chat", "--frobnicate"], "unknown option '--frobnicate'"],
+  [["sessions", "histroy", "main"], "too many arguments"],
+  [["sessions", "list", "--limit", "0"], "--limit must be a number of at least 1"],
+  [["sessions", "history"], "missing required argument 'key'"],
+  [["deliveries", "list", "--state", "lost"], "Allowed choices are pending, sent, failed, skipped"],
+  [["tool", "sessions_list", "{"], "the arguments must be JSON"],
+  [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
+  [["call", "health", "7"], "the params must be a JSON object"],
+  [["config"], "Usage: parley config"],
+])("%j is wrong usage: exit code 2, and it says why", async (argv, words) => {
+  const { code, out, err } = await run(temporaryFolder(), argv);
+  expect(code).toBe(2);
+  expect(out).toBe("");
+  expect(err).toContain(words);
+});
+
+test("help is no mistake", async () => {
+  for (const argv of [["--help"], ["sessions", "--help"], ["send", "-h"]]) {
+    const { code, out } = await run(temporaryFolder(), argv);
+    expect(code).toBe(0);
+    expect(out).toContain("Usage: parley");
+  }
+});
+
+test("wrong usage with --json is one JSON document, wherever the option stands", async () => {
+  for (const argv of [
+    ["--json", "foo"],
+    ["send", "x", "--json"],
+  ]) {
+    const { code, out } = await run(temporaryFolder(), argv);
+    expect(code).toBe(2);
+    expect(JSON.parse(out)).toMatchObject({ ok: false, error: { code: "usage" } });
+  }
+});
+
+test("without a gateway the exit code is 3, and how to start one is said", async () => {
+  const { home } = await makeHome();
+  for (const argv of [
+    ["agents"],
+    ["sessions"],
+    ["send", "--session", "main", "x"],
+    ["chat"],
+    ["deliveries"],
+  ]) {
+    const { code, out, err } = await run(home, argv);
+    expect({ argv, code, out }).toEqual({ argv, code: 3, out: "" });
+    expect(err).toContain("parley gateway");
+  }
+  expect(await runJson(home, ["agents"])).toMatchObject({ ok: false, error: { code: "UNREACHABLE" } });
+});
+
+test("with --url and --token the configuration is not even read", async () => {
+  const port = await freePort();
+  const argv = ["--url", `http://127.0.0.1:${port}`, "--token", "x", "--config", "/no/such/file", "agents"];
+  const { code, err } = await run(temporaryFolder(), argv);
+  expect(code).toBe(3);
+  expect(err).toContain(`ws://127.0.0.1:${port} `);
+});
+
+test("a wrong configuration is told as such", async () => {
+  const { home } = await makeHome({ gatewayy: {} });
+  const { code, err } = await run(home, ["agents"]);
+  expect(code).toBe(1);
+  expect(err).toContain("gatewayy");
+});
+
+test.each([
+  ["127.0.0.1:7275", "ws://127.0.0.1:7275"],
+  ["localhost:7275", "ws://localhost:7275"],
+  ["http://host.example/parley/", "ws://host.example/parley"],
+  ["https://host.example", "wss://host.example"],
+  ["wss://host.example:1", "wss://host.example:1"],
+])("--url %s means %s", (text, url) => {
+  expect(socketUrl(text)).toEqual({ ok: true, value: url });
+});
+
+test.each(["", "ftp://host", "ws://", "::::"])("--url %j is refused with an example", (text) => {
+  expect(socketUrl(text)).toMatchObject({ ok: false, error: expect.stringContaining("ws://127.0.0.1:7275") });
+});
+
+test("a gateway that listens everywhere is called on loopback", () => {
+  expect(["0.0.0.0", "::", "::1", "10.0.0.1"].map(callable)).toEqual([
+    "127.0.0.1",
+    "[::1]",
+    "[::1]",
+    "10.0.0.1",
+  ]);
+});

@@ -131,6 +131,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     engine,
     store,
     close: async (graceMs) => {
+      gateway.announce({ reason: "stopping" });
       await engine.stop(graceMs);
       await unwind(undo);
     },

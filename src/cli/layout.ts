@@ -15,6 +15,18 @@ export function excerpt(text: string, max: number): string {
   return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
 }
 
+/** Lines of at most `width` characters, broken between words; a longer word has a line of its own. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of safeLine(text).split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 /** Columns under their names, aligned; a column in which nothing stands is left out. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = rows.map((row) => row.map((cell) => clip(safeLine(cell), CELL_CHARS_MAX)));

@@ -5,8 +5,8 @@
 //      as it grows.
 
 /**
- * Control characters but for tab and newline, and what reorders or hides text. The joiners stay: letters of some
- * scripts and many emoji are made with them.
+ * Control characters but for tab and newline, and what reorders or hides text. The joiners stay: letters of
+ * some scripts and many emoji are made with them.
  */
 const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
 

@@ -1,8 +1,10 @@
 // Owns the forms in which an answer leaves: the error of a failure, and what an unexpected one tells.
 // AN1: an unexpected error is logged whole and answered with a reference only: no stack, no internals.
+// AN2: a problem of the store is told in its own words, which name the way out.
 
 import { CODES, type Failure, fail } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
+import { StoreProblem } from "../store/problems.ts";
 import type { World } from "../world.ts";
 import type { ResponseFrame, WireError } from "./protocol.ts";
 
@@ -32,8 +34,15 @@ export function failureFrame(id: string, failure: Failure): ResponseFrame {
   return { type: "res", id, ok: false, error: wireError(failure) };
 }
 
+/** What the store says of its files is for a person to put right, and says how; anything else is a bug. */
+export function thrown(world: World, error: unknown, where: string): Failure {
+  if (!(error instanceof StoreProblem)) return unexpected(world, error, where);
+  world.log.error({ err: error }, `the store failed in ${where}`);
+  return fail("store_unavailable", error.message);
+}
+
 /** Turns what should not have happened into an answer: the log has the rest, under the same reference. */
-export function unexpected(world: World, error: unknown, where: string): Failure {
+function unexpected(world: World, error: unknown, where: string): Failure {
   const reference = world.ids.uuid();
   world.log.error({ err: error, reference }, `unexpected error in ${where}`);
   return fail("internal", `something went wrong in the gateway; its log has the reason under ${reference}`, {

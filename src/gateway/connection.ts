@@ -8,7 +8,7 @@
 import type { RawData, WebSocket } from "ws";
 import { type Failure, fail, type Result } from "../core/errors.ts";
 import type { Timer, World } from "../world.ts";
-import { failureFrame, unexpected } from "./answer.ts";
+import { failureFrame, thrown } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import { verifyDevice } from "./device.ts";
 import { readFrame } from "./frame.ts";
@@ -195,7 +195,7 @@ export class Connection {
       for (const waiting of early) this.#request(waiting);
     } catch (error) {
       if (this.#isClosed()) return;
-      this.#reject(request.id, unexpected(this.#parts.world, error, "connect"));
+      this.#reject(request.id, thrown(this.#parts.world, error, "connect"));
     }
   }
 
@@ -281,11 +281,11 @@ export class Connection {
       if (later === undefined) return undefined;
       const last = later.then(
         (second) => this.#answer(id, second),
-        (error: unknown) => this.#answer(id, unexpected(world, error, method)),
+        (error: unknown) => this.#answer(id, thrown(world, error, method)),
       );
       return { last };
     } catch (error) {
-      this.#answer(id, unexpected(world, error, method));
+      this.#answer(id, thrown(world, error, method));
       return undefined;
     }
   }

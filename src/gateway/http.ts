@@ -7,7 +7,7 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { CODES, type Code, type Failure, fail } from "../core/errors.ts";
-import { unexpected, wireError } from "./answer.ts";
+import { thrown, wireError } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
 import type { Answer } from "./connection.ts";
@@ -100,6 +100,6 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const message = "not found; there are: the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke";
     return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
   });
-  app.onError((error, c) => refuse(c, unexpected(deps.world, error, `${c.req.method} ${c.req.path}`)));
+  app.onError((error, c) => refuse(c, thrown(deps.world, error, `${c.req.method} ${c.req.path}`)));
   return app;
 }

@@ -7,6 +7,8 @@ import type { Member } from "./connection.ts";
 import type { PresenceEntry } from "./protocol.ts";
 
 const TELL_EVERY_MS = 1_000;
+/** Entries that are told of, newest first: more are a number, not a list. */
+const ENTRIES_MAX = 100;
 
 export interface Presence {
   /** Counts the changes so far. */
@@ -48,6 +50,7 @@ export function createPresence(clock: Clock, changed: () => void): Presence {
     const dueAt = toldAt + TELL_EVERY_MS;
     if (timer === undefined) timer = clock.at(Math.max(dueAt, clock.now()), tell);
   };
+  const newest = (): PresenceEntry[] => [...members.values()].reverse().slice(0, ENTRIES_MAX);
   return {
     version: () => version,
     count: () => members.size,
@@ -60,10 +63,10 @@ export function createPresence(clock: Clock, changed: () => void): Presence {
     },
     seenBy(member, seesAll) {
       // Asked while the member says hello: it is one of those who are there.
-      const others = seesAll ? [...members.values()].filter(({ connId }) => connId !== member.connId) : [];
-      return [...others, entryOf(member, clock.now())];
+      const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
+      return [entryOf(member, clock.now()), ...others];
     },
-    all: () => [...members.values()],
+    all: newest,
     close: () => timer?.cancel(),
   };
 }

@@ -42,7 +42,9 @@ const CLOSE_WAIT_MS = 500;
 
 export interface Gateway {
   readonly port: number;
-  /** Tells the clients, refuses new ones, and closes. `runs` go on until the engine stops. */
+  /** Tells the clients that a stop is near and takes no new ones; those that are there are still answered. */
+  announce(shutdown: ShutdownEvent): void;
+  /** Announces the stop, if nobody has, and closes every connection. */
   close(shutdown?: ShutdownEvent): Promise<void>;
 }
 
@@ -105,12 +107,16 @@ class GatewayServer implements Gateway {
     this.#scheduleTick();
   }
 
-  async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
+  announce(shutdown: ShutdownEvent): void {
     if (this.#closing) return;
     this.#closing = true;
+    this.#fanout.broadcast(encodeEvent("shutdown", shutdown));
+  }
+
+  async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
+    this.announce(shutdown);
     this.#tickTimer?.cancel();
     this.#presence.close();
-    this.#fanout.broadcast(encodeEvent("shutdown", shutdown));
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason, CLOSE_WAIT_MS);
     this.#fanout.close();

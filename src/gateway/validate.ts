@@ -15,6 +15,8 @@ const DEPTH_MAX = 64;
 /** Problems that are told at once; more help nobody. */
 const PROBLEMS_SHOWN_MAX = 8;
 const SHOWN_MAX_CHARS = 60;
+/** Taken by every method: where nothing is done, nothing can be done twice. */
+const EVERYWHERE = "idempotencyKey";
 
 type Problem = ReturnType<Validator["Errors"]>[1][number];
 
@@ -124,7 +126,7 @@ function unknownParams(method: MethodName, params: object): string[] {
   const valid = Object.keys(METHODS[method].params.properties);
   const ignored: readonly string[] = METHODS[method].ignored;
   return Object.keys(params)
-    .filter((param) => !valid.includes(param) && !ignored.includes(param))
+    .filter((param) => !valid.includes(param) && !ignored.includes(param) && param !== EVERYWHERE)
     .map((param) => {
       const nearest = nearestName(param, valid);
       const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
@@ -173,8 +175,8 @@ export async function checkParams<M extends MethodName>(
   if (wrong !== undefined) return wrong;
   const unknown = unknownParams(method, params);
   if (unknown.length > 0) return refuse(method, "unknown_argument", unknown);
-  const ignored: readonly string[] = METHODS[method].ignored;
-  const read = Object.fromEntries(Object.entries(params).filter(([param]) => !ignored.includes(param)));
+  const valid = Object.keys(METHODS[method].params.properties);
+  const read = Object.fromEntries(Object.entries(params).filter(([param]) => valid.includes(param)));
   return (await checkSchema(method, read)) ?? ok(read as ParamsOf<M>);
 }
 

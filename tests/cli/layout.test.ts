@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, count, excerpt, table } from "../../src/cli/layout.ts";
+import { age, count, excerpt, table, wrap } from "../../src/cli/layout.ts";
 
 test("columns are aligned under their names, and an empty one is left out", () => {
   const rows = [
@@ -33,6 +33,12 @@ test.each([
   [-5, "0 s"],
 ])("an age of %i ms is said as %s", (pastMs, words) => {
   expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
+});
+
+test("text is broken between words, and nothing of it is lost", () => {
+  const text = "it would need tools.sessions.visibility and more";
+  expect(wrap(text, 20)).toEqual(["it would need", "tools.sessions.visibility", "and more"]);
+  expect(wrap("", 20)).toEqual([""]);
 });
 
 test("one thing is said in the singular", () => {

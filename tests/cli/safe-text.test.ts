@@ -61,5 +61,9 @@ test("ST2: a growing text is only ever added to, and ends as the whole", () => {
 });
 
 test("what is safe stays as it is when it is made safe again", () => {
-  fc.assert(fc.property(anyText, (text) => expect(safeText(safeText(text))).toBe(safeText(text))));
+  fc.assert(
+    fc.property(anyText, (text) => {
+      expect(safeText(safeText(text))).toBe(safeText(text));
+    }),
+  );
 });

@@ -3,10 +3,7 @@
 import { expect, test } from "vitest";
 import type { GatewayError } from "../../src/gateway/client.ts";
 import { fakeWorld } from "../kit/world.ts";
-import { type Frame, joined, openHouse, type Play, type Raw, TOKEN } from "./kit.ts";
-
-const _chatOf = (raw: Raw, runId: string): Frame[] =>
-  raw.frames.filter((frame) => frame.event === "chat" && frame.payload.runId === runId);
+import { type Frame, joined, openHouse, type Play, TOKEN } from "./kit.ts";
 
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
@@ -140,6 +137,19 @@ test("tick, health and shutdown come by the clock and before a planned stop", as
   });
   expect((await raw.closed()).code).toBe(1001);
   await expect(joined(house)).rejects.toThrow();
+});
+
+test("between the announcement of a stop and the stop, clients are answered and no new ones taken", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  house.gateway.announce({ reason: "update" });
+  await raw.next((frame) => frame.event === "shutdown");
+  raw.send({ type: "req", id: "h", method: "health" });
+  expect((await raw.res("h")).ok).toBe(true);
+  await expect(joined(house)).rejects.toThrow("503");
+  await house.gateway.close();
+  await raw.closed();
+  expect(raw.frames.filter((frame) => frame.event === "shutdown")).toHaveLength(1);
 });
 
 test("a slow reader is closed with 1013, and one that reads keeps all of its events", async () => {

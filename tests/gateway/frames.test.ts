@@ -230,7 +230,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
     const house = await openHouse();
     const raw = await joined(house);
     const ignored = Object.fromEntries(METHODS[method].ignored.map((name) => [name, { any: "thing" }]));
-    raw.send({ type: "req", id: "x", method, params: { ...ignored, nonsense: 1 } });
+    raw.send({ type: "req", id: "x", method, params: { ...ignored, idempotencyKey: "k", nonsense: 1 } });
     const { error } = await raw.res("x");
     expect(error?.details?.problems).toEqual([expect.stringContaining('"nonsense"')]);
   },

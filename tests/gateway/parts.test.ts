@@ -4,9 +4,11 @@ import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WebSocket } from "ws";
+import { thrown, wireError } from "../../src/gateway/answer.ts";
 import { ensureToken } from "../../src/gateway/auth.ts";
 import { createOutlet, encodeEvent } from "../../src/gateway/outlet.ts";
 import { TOKEN_FILE } from "../../src/gateway/protocol.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
@@ -83,4 +85,18 @@ test("one large answer to an idle reader is sent; a reader that is behind the li
   expect([sent.length, closed.length]).toEqual([1, 0]);
   outlet.frame("y");
   expect([sent.length, closed]).toEqual([1, [1013]]);
+});
+
+test("a full disk is told in the store's own words, with the way out; a bug is not told at all", () => {
+  const world = fakeWorld();
+  const full = wireError(thrown(world, new StoreProblem("full", "/somewhere/parley.sqlite"), "chat.send"));
+  expect(full).toMatchObject({
+    code: "UNAVAILABLE",
+    retryable: true,
+    details: { code: "store_unavailable" },
+  });
+  expect(full.message).toMatch(/parley\.sqlite.*full.*Free some space/s);
+  const bug = wireError(thrown(world, new TypeError("x is not a function"), "chat.send"));
+  expect(bug.message).not.toContain("x is not");
+  expect(world.logged.map((line) => line.level)).toEqual(["error", "error"]);
 });

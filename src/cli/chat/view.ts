@@ -64,7 +64,7 @@ export class ChatView {
   chat(event: ChatEvent): Op[] {
     const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
     if (event.state === "delta") return this.#grow(event.runId, text);
-    const ops = this.#open?.runId === event.runId ? this.#finish(text) : [];
+    const ops = this.#open?.runId === event.runId ? this.#finish(text) : this.#whole(text);
     if (event.state === "aborted") return [...ops, this.#dim("  (stopped)")];
     if (event.state === "error") {
       const why = event.errorMessage ?? event.code ?? "it did not say why";
@@ -210,6 +210,13 @@ export class ChatView {
     }
     open.text = whole;
     return [{ op: "end" }, this.#dim("  (begins again)"), { op: "grow", text: `${this.#speaker()}${whole}` }];
+  }
+
+  /** A text of which no piece was seen, unless the transcript has told it already. */
+  #whole(text: string): Op[] {
+    if (text === "" || gist(text) === gist(this.#lastSettled)) return [];
+    remember(this.#said, text);
+    return [...this.#settleOpen(), { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
   }
 
   #arrives(runId: string, from: string, text: string): void {

@@ -5,7 +5,7 @@ import type { Message } from "../../core/message.ts";
 import { isSilent } from "../../core/turn-rules.ts";
 import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../gateway/protocol.ts";
 import type { Cli, Style } from "../cli.ts";
-import { excerpt } from "../layout.ts";
+import { excerpt, wrap } from "../layout.ts";
 import type { Link } from "../link.ts";
 import { turnLabel } from "../message-lines.ts";
 
@@ -127,10 +127,13 @@ export class Stage {
     return json(text) ?? {};
   }
 
-  #line(style: Style, who: string, what: string): void {
+  /** `whole`: on as many lines as it takes; else one line, cut at the edge of the terminal. */
+  #line(style: Style, who: string, what: string, whole = false): void {
     const { columns } = this.#cli.parts.stdout as { columns?: number };
     const room = Math.max(TEXT_CHARS_MIN, (columns ?? WIDTH_DEFAULT) - INDENT.length - NAME_WIDTH - 1);
-    this.#cli.line(`${INDENT}${this.#cli.style(style, who.padEnd(NAME_WIDTH))} ${excerpt(what, room)}`);
+    const [first = "", ...rest] = whole ? wrap(what, room) : [excerpt(what, room)];
+    this.#cli.line(`${INDENT}${this.#cli.style(style, who.padEnd(NAME_WIDTH))} ${first}`);
+    for (const line of rest) this.#cli.line(`${" ".repeat(INDENT.length + NAME_WIDTH + 1)}${line}`);
   }
 
   #show({ event, payload }: EventFrame): void {
@@ -147,7 +150,7 @@ export class Stage {
     }
     const result = data.phase === "result" ? json(data.result ?? "") : undefined;
     if (result?.status === "forbidden" || result?.status === "error") {
-      this.#line("red", `${who} is refused`, `${result.code}: ${result.error}`);
+      this.#line("red", `${who} is refused`, `${result.code}: ${result.error}`, true);
     }
     if (result?.status === "timeout") this.#line("yellow", `${who} stops waiting`, String(result.error));
   }

@@ -2,7 +2,7 @@
 // TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call
 //      takes.
 
-import { ok, type Result } from "../../core/errors.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Session } from "../../core/session.ts";
 import { agentOf } from "../../core/settings.ts";
 import type { Viewer } from "../../core/visibility.ts";
@@ -40,7 +40,12 @@ async function invoke(
     signal: ctx.signal,
   };
   const callId = `operator:${ctx.deps.world.ids.uuid()}`;
-  return ok(await callTool(tool, { callId, attempt: 1, name: call.name, arguments: call.args }));
+  try {
+    return ok(await callTool(tool, { callId, attempt: 1, name: call.name, arguments: call.args }));
+  } catch (error) {
+    if (!ctx.signal.aborted) throw error;
+    return fail("run_aborted", "the caller left before the tool had answered");
+  }
 }
 
 export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {

@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import { call, makeHome, run, startGateway } from "./kit.ts";
+
+const RESEARCH = "agent:research:main";
+
+async function house() {
+  const { home } = await makeHome();
+  return { home, gateway: await startGateway(home) };
+}
+
+function times(text: string, wanted: string): number {
+  return text.split(wanted).length - 1;
+}
+
+test("what is piped in is said in order, and answered before the program ends", async () => {
+  const { home } = await house();
+  const { code, out, err } = await run(home, ["chat"], { input: "say one\n\nsay two\n" });
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out).toMatch(/agent:main:main/);
+  expect(out.indexOf("agent: one")).toBeGreaterThan(out.indexOf("> say one"));
+  expect(out.indexOf("agent: two")).toBeGreaterThan(out.indexOf("agent: one"));
+  expect([times(out, "agent: one"), times(out, "agent: two")]).toEqual([1, 1]);
+});
+
+test("tool calls and the messages of other sessions are shown, each once", async () => {
+  const { home } = await house();
+  const question = "ask research: what should we check before a release?";
+  const chat = call(home, ["chat"]);
+  chat.stdin.write(`${question}\n`);
+  await chat.shows(`conversation with ${RESEARCH} ended`);
+  chat.stdin.end();
+  expect(await chat.code).toBe(0);
+  const out = chat.out();
+  for (const words of [
+    "· sessions_send",
+    "→ {",
+    "agent: research answered:",
+    `« from ${RESEARCH}: On "what`,
+  ]) {
+    expect([words, times(out, words)]).toEqual([words, 1]);
+  }
+  expect(out).toContain(`« from ${RESEARCH} (reply turn 2 of 5):`);
+  expect(out).not.toContain("REPLY_SKIP");
+});
+
+test("/stop ends what the agent does", async () => {
+  const { home } = await house();
+  const chat = call(home, ["chat"]);
+  chat.stdin.write("run: echo begun; sleep 60\n");
+  await chat.shows("· exec");
+  chat.stdin.write("/stop\n");
+  await chat.shows("(stopped)");
+  chat.stdin.end("say still here\n");
+  expect(await chat.code).toBe(0);
+  expect(chat.out()).toContain("agent: still here");
+});
+
+test("Ctrl-C stops the agent first, and leaves when there is nothing to stop", async () => {
+  const { home } = await house();
+  const chat = call(home, ["chat"]);
+  chat.stdin.write("run: sleep 60\n");
+  await chat.shows("· exec");
+  chat.interrupt();
+  await chat.shows("(stopped)");
+  chat.stdin.write("say done\n");
+  await chat.shows("agent: done");
+  await chat.shows("/help");
+  while ((await Promise.race([chat.code, Promise.resolve("running")])) === "running") {
+    chat.interrupt();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(await chat.code).toBe(0);
+});
+
+test("/history, /help and a wrong command are answered without the agent", async () => {
+  const { home } = await house();
+  await run(home, ["send", "--session", "main", "--wait", "20", "say early"]);
+  const { out } = await run(home, ["chat"], { input: "/history 1\n/history none\n/help\n/nonsense\n" });
+  expect(out).toContain("there is no command /nonsense");
+  expect(out).toContain("/stop");
+  expect(out).toContain("/history takes a number");
+  expect(times(out, "agent: early")).toBe(2);
+});
+
+test("/quit leaves at once; the agent finishes by itself", async () => {
+  const { home } = await house();
+  const chat = call(home, ["chat", "--session", RESEARCH]);
+  chat.stdin.write("wait 1 seconds, then say alone\n/quit\n");
+  expect(await chat.code).toBe(0);
+  expect(chat.out()).not.toContain("agent: alone");
+  const { out } = await run(home, ["tool", "session_status", `{"sessionKey":"${RESEARCH}"}`]);
+  expect(JSON.parse(out)).toMatchObject({ sessionKey: RESEARCH });
+});
+
+test("--new talks in a session of its own; --json gives what was said as one document", async () => {
+  const { home } = await house();
+  const { code, out } = await run(home, ["chat", "--new", "--json"], { input: "say fresh\n" });
+  expect(code).toBe(0);
+  const document = JSON.parse(out) as { sessionKey: string; messages: { role: string }[] };
+  expect(document.sessionKey).toMatch(/^agent:main:chat:/);
+  expect(document.messages.map((message) => message.role)).toEqual(["user", "assistant"]);
+});
+
+test("a session that is not there is refused with the closest ones", async () => {
+  const { home } = await house();
+  const { code, err } = await run(home, ["chat", "--session", "agent:reserch:main"]);
+  expect(code).toBe(1);
+  expect(err).toContain("agent:reserch:main");
+});
+
+test("a restart of the gateway in the middle of an answer loses nothing and shows nothing twice", async () => {
+  const { home, gateway } = await house();
+  const chat = call(home, ["chat"]);
+  chat.stdin.write("say before\n");
+  await chat.shows("agent: before");
+  chat.stdin.write("wait 1 seconds, then say after\n");
+  await chat.shows("> wait 1 seconds");
+  // Accepted, and under way.
+  const status = () => run(home, ["--json", "call", "health"]);
+  while (!(await status()).out.includes('"running": 1'))
+    await new Promise((resolve) => setImmediate(resolve));
+  await gateway.stop();
+  await chat.shows("connection lost");
+  // Typed while nobody is there: said once, when the gateway is back.
+  chat.stdin.write("say meanwhile\n");
+  await startGateway(home);
+  await chat.shows("connected again");
+  chat.stdin.end();
+  expect(await chat.code).toBe(0);
+  const out = chat.out();
+  for (const words of ["agent: before", "agent: after", "agent: meanwhile"]) {
+    expect([words, times(out, words)]).toEqual([words, 1]);
+  }
+  expect(out.indexOf("agent: meanwhile")).toBeGreaterThan(out.indexOf("agent: after"));
+  const history = await run(home, ["sessions", "history", "main"]);
+  expect(times(history.out, "you: say meanwhile")).toBe(1);
+});

@@ -1,0 +1,113 @@
+import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { call, freePort, makeHome, run, startGateway } from "./kit.ts";
+
+test("the start says in three lines what runs, where, and what to type next", async () => {
+  const { home, port } = await makeHome();
+  const gateway = call(home, []);
+  await gateway.shows("Next,");
+  const lines = gateway.out().trim().split("\n");
+  expect(lines).toHaveLength(3);
+  expect(lines[0]).toContain("3 agents (main, research, ops) on the offline model");
+  expect(lines[1]).toContain(`http://127.0.0.1:${port}`);
+  expect(lines[1]).not.toContain("a-token-for-tests");
+  expect(lines[2]).toBe("Next, in another terminal: npx parley chat");
+  gateway.interrupt("SIGTERM");
+  expect(await gateway.code).toBe(0);
+  expect(gateway.exits).toEqual([]);
+});
+
+test("what to type next finds a gateway that runs elsewhere than configured", async () => {
+  const { home } = await makeHome();
+  const port = await freePort();
+  const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
+  await gateway.shows("}");
+  expect(JSON.parse(gateway.out())).toMatchObject({ ok: true, url: `ws://127.0.0.1:${port}` });
+  gateway.interrupt();
+  expect(await gateway.code).toBe(0);
+  const other = call(home, ["gateway", "--port", "0"]);
+  await other.shows("Next,");
+  expect(other.out()).toMatch(/npx parley --url ws:\/\/127\.0\.0\.1:\d+ chat/);
+  other.interrupt();
+  expect(await other.code).toBe(0);
+});
+
+test("the second Ctrl-C ends the process at once", async () => {
+  const { home } = await makeHome();
+  const gateway = call(home, ["gateway"]);
+  await gateway.shows("Next,");
+  gateway.interrupt();
+  expect(gateway.exits).toEqual([]);
+  gateway.interrupt();
+  expect(gateway.exits).toEqual([130]);
+  await gateway.code;
+});
+
+test("a second gateway on the same store refuses to start and says who holds it", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  const { code, out, err } = await run(home, ["gateway", "--port", "0"]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toContain("belongs to a gateway that is running");
+  expect(err).toContain(String(process.pid));
+});
+
+test("a taken port is told as such, with the way out", async () => {
+  const { home, port } = await makeHome();
+  await startGateway(home);
+  const other = homeWith({});
+  const { code, err } = await run(other, ["gateway", "--port", String(port)]);
+  expect(code).toBe(1);
+  expect(err).toContain(`port ${port}`);
+  expect(err).toContain("--port");
+});
+
+test("a wrong configuration starts nothing and leaves no store behind", async () => {
+  const { home } = await makeHome({ sesion: {} });
+  const { code, err } = await run(home, []);
+  expect(code).toBe(1);
+  expect(err).toContain("sesion");
+  expect(readdirSync(join(home, ".parley"))).toEqual(["parley.json5"]);
+});
+
+test("SIGTERM ends a real process with code 0, and work that was under way goes on at the next start", async () => {
+  const first = await startProcess();
+  const client = await first.connect();
+  await client.call("chat.send", {
+    sessionKey: "main",
+    message: "wait 1 seconds, then say late",
+    idempotencyKey: "r",
+  });
+  expect(await first.end("SIGTERM")).toBe(0);
+  const second = await startProcess({ home: first.home });
+  const again = await second.connect();
+  expect(await again.call("agent.wait", { runId: "r", timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+  expect(await second.end("SIGTERM")).toBe(0);
+});
+
+test("npm run demo: a real process shows every step and leaves nothing behind", async () => {
+  const home = temporaryFolder();
+  const launcher = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
+  const child = spawn(process.execPath, [launcher, "demo", "--json"], {
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  cleanup(() => void child.kill("SIGKILL"));
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    out += chunk.toString();
+  });
+  child.stderr.on("data", (chunk: Buffer) => {
+    err += chunk.toString();
+  });
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(JSON.parse(out)).toMatchObject({ ok: true, steps: Array(6).fill({ ok: true }) });
+  expect(readdirSync(home).filter((name) => name.includes("parley"))).toEqual([]);
+});

@@ -15,12 +15,12 @@ import { Engine } from "../src/engine/engine.ts";
 import { createExecutor } from "../src/execute.ts";
 import { sessionViewer } from "../src/flows/access.ts";
 import { ensureMainSessions } from "../src/flows/lifecycle.ts";
-import { createSuccessors } from "../src/flows/reply-back.ts";
+import { createSuccessors } from "../src/flows/successors.ts";
 import { insertSession } from "../src/store/sessions.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
-import { callTool } from "../src/tools/catalog.ts";
+import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { realWorld } from "../src/world.ts";
 import { machine, type Row, residentMb, sample, table } from "./measure.ts";
 
@@ -134,7 +134,11 @@ async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
         ...settings.session.agentToAgent,
         maxConcurrent: settings.maxConcurrent,
       },
-      successors: createSuccessors({ settings, outbound: { deliveryQueued: () => {} } }),
+      successors: createSuccessors({
+        settings,
+        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+        outbound: { deliveryQueued: () => {} },
+      }),
       executor: createExecutor({ settings, store, world, port: instant, engine: () => engine }),
     });
     await ensureMainSessions({ engine, settings });
@@ -234,9 +238,11 @@ async function readingTools(): Promise<Row[]> {
           settings: open,
           db: store.db,
           engine,
-          viewer: sessionViewer(talker),
+          viewer: sessionViewer([talker], open),
           session: talker,
           agent,
+          chain: [talker],
+          toolNames: toolNames(),
           signal: new AbortController().signal,
         },
         { callId: "bench", attempt: 1, name, arguments: args },

@@ -10,11 +10,16 @@ import { OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
+import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
+import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor } from "./execute.ts";
+import { createChildCleanup } from "./flows/archive.ts";
+import { removeAttachments } from "./flows/attachments.ts";
+import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
-import { createSuccessors } from "./flows/reply-back.ts";
+import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import { startGateway } from "./gateway/server.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -23,6 +28,9 @@ import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { World } from "./world.ts";
+
+/** Runs of sub-agents, which have a limit of their own. */
+const SUBAGENT_POOL = "subagents";
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -55,14 +63,37 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror): void {
   });
 }
 
+/** Acts on stored dates: so far, the clean-up of finished sub-agents. */
+function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, DeadlineHandler> {
+  const { settings, world } = options;
+  const cleanup = createChildCleanup({
+    settings,
+    dropTranscript: (sessionId) => void mirror.remove(sessionId),
+    removeAttachments(workspace, dir) {
+      removeAttachments(workspace, dir).then(
+        (removed) => {
+          if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
+        },
+        (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
+      );
+    },
+  });
+  return new Map([[CHILD_DEADLINE, cleanup]]);
+}
+
 /** The engine with everything that it executes and delivers with. */
-function buildEngine(options: AppOptions, store: Store): { engine: Engine; outbox: OutboxWorker } {
+function buildEngine(
+  options: AppOptions,
+  store: Store,
+  mirror: Mirror,
+): { engine: Engine; outbox: OutboxWorker } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
   const successors = createSuccessors({
     settings,
     outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+    transcriptPath: (sessionId) => store.transcriptPath(sessionId),
   });
   const executor = createExecutor({
     settings,
@@ -76,12 +107,14 @@ function buildEngine(options: AppOptions, store: Store): { engine: Engine; outbo
     world,
     successors,
     executor,
+    deadlineHandlers: deadlineHandlers(options, mirror),
     settings: {
       queueMax,
-      maxHops: agentToAgent.maxHops,
-      maxChainRuns: agentToAgent.maxChainRuns,
+      ...agentToAgent,
       maxConcurrent: settings.maxConcurrent,
+      pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
+    poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
   });
   const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
   const webchat = createWebchat(engine.bus, world.clock);
@@ -96,7 +129,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
   const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
   undo.push(() => mirror.close());
-  const { engine, outbox } = buildEngine(options, store);
+  const { engine, outbox } = buildEngine(options, store, mirror);
   followTranscripts(engine, store, mirror);
   await ensureMainSessions({ engine, settings });
   await outbox.start();

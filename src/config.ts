@@ -187,6 +187,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     providers,
     agents: agentsOf(file, firstModel(providers), (path) => expand(path, around.home, around.folder)),
     maxConcurrent: file.agents.defaults.maxConcurrent,
+    subagents: subagentsOf(file),
     session: {
       scope: session.scope,
       mainKey: session.mainKey,
@@ -203,16 +204,34 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
         })),
         default: session.sendPolicy.default,
       },
-      agentToAgent: session.agentToAgent,
+      agentToAgent: limitsOf(file),
     },
     tools: {
       filter: { allow: tools.allow, deny: tools.deny },
       visibility: tools.sessions.visibility,
       agentToAgent: tools.agentToAgent,
+      subagents: tools.subagents.tools,
+      sandbox: tools.sandbox.tools,
+      sessionsSpawn: tools.sessions_spawn,
       history: tools.history,
       exec: { ...tools.exec, ...(searchPath ? { searchPath } : {}) },
     },
     owners: file.commands.owners,
+  };
+}
+
+function subagentsOf(file: ConfigFile): Settings["subagents"] {
+  const { allowAgents: _, model, ...subagents } = file.agents.defaults.subagents;
+  return { ...subagents, ...(model ? { model } : {}) };
+}
+
+/** A budget that is not set is absent. */
+function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
+  const { maxChainTokens, maxChainCost, ...limits } = file.session.agentToAgent;
+  return {
+    ...limits,
+    ...(maxChainTokens == null ? {} : { maxChainTokens }),
+    ...(maxChainCost == null ? {} : { maxChainCost }),
   };
 }
 

@@ -5,6 +5,8 @@
 import { runTurn, type TurnEnd } from "./agent/loop.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.ts";
 import { buildSystemPrompt } from "./agent/prompt.ts";
+import { withoutContents } from "./core/attachment-rules.ts";
+import { type Entry, isCompaction } from "./core/message.ts";
 import type { Run } from "./core/run.ts";
 import type { Session } from "./core/session.ts";
 import { displayKey } from "./core/session-key.ts";
@@ -20,11 +22,14 @@ import type { LaneHandle } from "./engine/execution.ts";
 import type { EndFacts } from "./engine/finish.ts";
 import type { Executor } from "./engine/lanes.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
+import { spawnChainOf } from "./flows/chain.ts";
+import { childContext } from "./flows/spawn.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
-import { invokeTool, toolsFor } from "./tools/catalog.ts";
-import type { ToolContext } from "./tools/tool.ts";
+import { invokeTool, toolNames, toolsFor } from "./tools/catalog.ts";
+import { sessionsSpawn } from "./tools/sessions-spawn.ts";
+import type { Tool, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
 export interface ExecuteParts {
@@ -45,15 +50,40 @@ function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingL
   return THINKING_LEVELS.find((level) => level === wanted) ?? agent.thinking;
 }
 
-function promptOf(parts: ExecuteParts, run: Run, session: Session, agent: AgentSettings): string {
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** What is kept and shown of a call's arguments: everything but the contents of attachments (I14). */
+function keptArguments(tool: string, args: Arguments): Arguments {
+  return tool === sessionsSpawn.spec.name ? withoutContents(args) : args;
+}
+
+function storedEntry(entry: Entry): Entry {
+  if (isCompaction(entry) || entry.role !== "assistant") return entry;
+  const content = entry.content.map((block) =>
+    block.type === "toolCall" ? { ...block, arguments: keptArguments(block.name, block.arguments) } : block,
+  );
+  return { ...entry, content };
+}
+
+/** What is said to the model beside its instructions: of this run, or of what the session is. */
+async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promise<string | undefined> {
+  return run.input.context ?? childContext(parts.settings, parts.store.db, session);
+}
+
+function promptOf(
+  settings: Settings,
+  session: Session,
+  agent: AgentSettings,
+  more: { tools: readonly Tool[]; context: string | undefined },
+): string {
   return buildSystemPrompt({
     agentId: agent.id,
-    sessionKey: displayKey(session.key, agent.id, keyRulesOf(parts.settings)),
+    sessionKey: displayKey(session.key, agent.id, keyRulesOf(settings)),
     workspace: agent.workspace,
-    toolNames: toolsFor({ settings: parts.settings, agent }).map((tool) => tool.spec.name),
+    toolNames: more.tools.map((tool) => tool.spec.name),
     ...(agent.name === undefined ? {} : { agentName: agent.name }),
     ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
-    ...(run.input.context === undefined ? {} : { context: run.input.context }),
+    ...(more.context === undefined ? {} : { context: more.context }),
   });
 }
 
@@ -94,31 +124,40 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
   const engine = parts.engine();
+  const chain = await spawnChainOf(store.db, session);
   const ctx: ToolContext = {
     settings,
     db: store.db,
     engine,
-    viewer: sessionViewer(session),
+    viewer: sessionViewer(chain, settings),
     session,
     agent,
+    chain,
+    toolNames: toolNames(),
     run,
     signal,
     wait: handle.wait,
   };
   const { runId, sessionKey } = run;
+  const tools = toolsFor({ settings, chain });
+  const context = await contextOf(parts, run, session);
   const end = await runTurn({
     runId,
     sessionId: session.sessionId,
-    system: promptOf(parts, run, session, agent),
+    system: promptOf(settings, session, agent, { tools, context }),
     model: model.value,
     thinking: thinkingOf(run, session, agent),
     entries: await readContext(store.db, session.sessionId),
-    tools: toolsFor({ settings, agent }).map((tool) => tool.spec),
-    append: (entry) => handle.append(entry),
+    tools: tools.map((tool) => tool.spec),
+    append: (entry) => handle.append(storedEntry(entry)),
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
     onText: (text) => handle.text(text),
-    onTool: (event) => handle.publish({ kind: "tool", runId, sessionKey, ...event }),
+    onTool: (event) => {
+      const shown =
+        event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
+      handle.publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
+    },
     signal,
     attempt: run.attempt,
     port,

@@ -46,19 +46,19 @@ test("all problems are told at once, each with its path and what would be right"
 test("problems behind the shape are told together with those of the shape", () => {
   const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
       list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
-      { id: "research", sandbox: { mode: "all" } }] },
+      { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
     gateway: { auth: { token: "same-token", tokens: [{ token: "same-token", scopes: ["operator.admin"] },
       { token: "12345678" }] } },
     store: { postgresUrl: "postgres://u:geheim@h/d" }, gatway: 1 }`;
   expect(config().problems(text)).toEqual([
     "gatway: unknown key; the nearest valid key is gateway",
     "store.postgresUrl: this version has only the embedded store; remove it",
-    'agents.list[2].sandbox.mode: this version has no sandbox, so commands would run uncontained; must be "off"',
     'agents.list[1].id: "a" is there twice',
     "agents.list[1].default: only one agent can be the default, and agents.list[0] is",
     'agents.defaults.subagents.allowAgents[0]: there is no agent "reserch"; the nearest is research',
     'agents.defaults.model: there is no model "local/qwen4"; valid: local/qwen3, offline/rehearsal',
     'agents.list[1].model: there is no model "gone/x"; valid: offline/rehearsal, local/qwen3',
+    'agents.list[2].subagents.model: there is no model "gone/y"; valid: offline/rehearsal, local/qwen3',
     "gateway.auth.tokens[0].token: is the same as another token",
     "gateway.auth.tokens[1].scopes: must name at least one of operator.read, operator.write, operator.admin",
   ]);
@@ -81,6 +81,19 @@ test.each([
   ['{ models: { providers: { "__proto__": {} } } }', ["models.providers.__proto__: unknown key"]],
   ["{ channels: { telgram: {} } }", ["channels.telegram"]],
   ["{ gateway: { port: Infinity } }", ["gateway.port: must be a"]],
+  [
+    "{ agents: { defaults: { subagents: { maxSpawnDepth: 6 } } } }",
+    ["maxSpawnDepth: must be at most 5, got 6"],
+  ],
+  [
+    "{ agents: { defaults: { subagents: { maxSpawnDepth: 0 } } } }",
+    ["maxSpawnDepth: must be at least 1, got 0"],
+  ],
+  ['{ agents: { defaults: { sandbox: { mode: "main" } } } }', ["mode: must be one of off, non-main, all"]],
+  ['{ agents: { list: [{ id: "a", sandbox: { network: 1 } }] } }', ["network: must be true or false, got 1"]],
+  ["{ session: { agentToAgent: { maxChainCost: 0 } } }", ["maxChainCost: must be more than 0"]],
+  ["{ session: { agentToAgent: { maxChainTokens: 0.5 } } }", ["maxChainTokens: must be a whole number"]],
+  ["{ tools: { subagents: { deny: [] } } }", ["tools.subagents.deny: unknown key here"]],
   ["{ gateway: null }", ["gateway: must be an object, { … }, got null"]],
 ])("%s is refused with a reason", (text, reasons) => {
   const found = config().problems(text).join("\n");

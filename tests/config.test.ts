@@ -13,6 +13,16 @@ const config = useConfigHome();
 const LOCAL = `models: { providers: { local: { api: "openai-completions", baseUrl: "http://127.0.0.1:11434/v1",
   models: [{ id: "qwen3" }] } } }`;
 
+const SANDBOX = {
+  mode: "off",
+  sessionToolsVisibility: "spawned",
+  network: false,
+  backend: "auto",
+  memoryMb: 1_024,
+  processesMax: 128,
+  diskMb: 1_024,
+};
+
 test("without a file everything has a default and the offline model answers", () => {
   const { settings, warnings, path, exists } = config().good();
   expect({ warnings, path, exists }).toEqual({ warnings: [], path: config().defaultPath, exists: false });
@@ -37,9 +47,18 @@ test("without a file everything has a default and the offline model answers", ()
         workspace: join(config().home, ".parley/workspace"),
         tools: { allow: [], deny: [] },
         subagents: { allowAgents: [] },
+        sandbox: SANDBOX,
       },
     ],
     maxConcurrent: 8,
+    subagents: {
+      maxConcurrent: 8,
+      maxChildren: 20,
+      maxSpawnDepth: 1,
+      runTimeoutSeconds: 0,
+      archiveAfterMinutes: 60,
+      announce: "post",
+    },
     session: {
       scope: "per-sender",
       mainKey: "main",
@@ -52,6 +71,17 @@ test("without a file everything has a default and the offline model answers", ()
       filter: { allow: [], deny: [] },
       visibility: "tree",
       agentToAgent: { enabled: false, allow: [] },
+      subagents: { allow: [], deny: [] },
+      sandbox: { allow: [], deny: [] },
+      sessionsSpawn: {
+        attachments: {
+          enabled: true,
+          maxFiles: 50,
+          maxFileBytes: 1024 ** 2,
+          maxTotalBytes: 5 * 1024 ** 2,
+          retainOnSessionKeep: false,
+        },
+      },
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
@@ -136,6 +166,7 @@ test("what is set arrives, also from the command line", () => {
     instructions: "Be brief.",
     tools: { allow: [], deny: ["exec"] },
     subagents: { allowAgents: [] },
+    sandbox: SANDBOX,
   });
   expect(settings.agents[0]).toMatchObject({
     id: "a",
@@ -153,6 +184,53 @@ test("what is set arrives, also from the command line", () => {
     exec: { searchPath: "/p" },
   });
   expect(settings.owners).toEqual(["telegram:1"]);
+});
+
+test("sub-agents, sandbox and budgets: what is set arrives, an agent's own before the defaults', key by key", () => {
+  const text = `{ agents: { defaults: {
+      subagents: { model: "offline/rehearsal", maxConcurrent: 2, maxChildren: 50, maxSpawnDepth: 5,
+        runTimeoutSeconds: 9, archiveAfterMinutes: 0, announce: "wake", allowAgents: ["B"] },
+      sandbox: { mode: "non-main", network: true, backend: "docker", memoryMb: "\${MB}", image: "debian:13" } },
+      list: [{ id: "a", sandbox: { mode: "all", network: false, sessionToolsVisibility: "all" } },
+        { id: "b", subagents: { allowAgents: [], model: "offline/rehearsal" }, sandbox: { image: "\${NONE:-}" } }] },
+    session: { agentToAgent: { maxChainTokens: 1000, maxChainCost: 0.5 } },
+    tools: { subagents: { tools: { allow: ["read"] } }, sandbox: { tools: { deny: ["exec"] } },
+      sessions_spawn: { attachments: { enabled: false, maxFiles: 1, retainOnSessionKeep: true } } } }`;
+  const { settings, warnings } = config().good(text, { env: { MB: "512" } });
+  expect(warnings).toEqual([]);
+  expect(settings.subagents).toEqual({
+    model: "offline/rehearsal",
+    maxConcurrent: 2,
+    maxChildren: 50,
+    maxSpawnDepth: 5,
+    runTimeoutSeconds: 9,
+    archiveAfterMinutes: 0,
+    announce: "wake",
+  });
+  const base = {
+    ...SANDBOX,
+    mode: "non-main",
+    network: true,
+    backend: "docker",
+    memoryMb: 512,
+    image: "debian:13",
+  };
+  expect(settings.agents.map(({ sandbox }) => sandbox)).toEqual([
+    { ...base, mode: "all", network: false, sessionToolsVisibility: "all" },
+    base,
+  ]);
+  expect(settings.agents.map(({ subagents }) => subagents)).toEqual([
+    { allowAgents: ["b"] },
+    { allowAgents: [], model: "offline/rehearsal" },
+  ]);
+  expect(settings.session.agentToAgent).toMatchObject({ maxChainTokens: 1000, maxChainCost: 0.5 });
+  expect(settings.tools).toMatchObject({
+    subagents: { allow: ["read"], deny: [] },
+    sandbox: { allow: [], deny: ["exec"] },
+    sessionsSpawn: {
+      attachments: { enabled: false, maxFiles: 1, maxFileBytes: 1024 ** 2, retainOnSessionKeep: true },
+    },
+  });
 });
 
 test("settings are frozen to the leaves", () => {
@@ -190,13 +268,15 @@ test("variables are filled in, with fallbacks and an escape, and read as the typ
 });
 
 test("earlier spellings are read with a warning that names the new one", () => {
-  const text = `{ agent: { maxConcurrent: "\${N}", subagents: { tools: { deny: ["exec"] } }, sandbox: { mode: "off" } },
+  const text = `{ agent: { maxConcurrent: "\${N}", subagents: { tools: { deny: ["exec"] } }, sandbox: { mode: "all" } },
     routing: { agentToAgent: { enabled: true } }, session: { sendPolicy: { rules: [
       { match: { provider: "telegram", chatType: "channel" }, action: "deny" },
       { match: { surface: "discord" }, action: "deny" }] } } }`;
   const { settings, warnings } = config().good(text, { env: { N: "2" } });
   expect(settings.maxConcurrent).toBe(2);
   expect(settings.tools.agentToAgent).toEqual({ enabled: true, allow: [] });
+  expect(settings.tools.subagents).toEqual({ allow: [], deny: ["exec"] });
+  expect(settings.agents[0]?.sandbox.mode).toBe("all");
   expect(settings.session.sendPolicy.rules).toEqual([
     { match: { channel: "telegram", chatType: "room" }, action: "deny" },
     { match: { channel: "discord" }, action: "deny" },
@@ -209,7 +289,6 @@ test("earlier spellings are read with a warning that names the new one", () => {
     "session.sendPolicy.rules[0].match.provider is an earlier spelling: write channel instead",
     'session.sendPolicy.rules[0].match.chatType is an earlier spelling: write chatType "room" instead',
     "session.sendPolicy.rules[1].match.surface is an earlier spelling: write channel instead",
-    "not used by this version: tools.subagents",
   ]);
 });
 

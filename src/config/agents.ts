@@ -2,7 +2,7 @@
 // in.
 
 import { closestKeys } from "../core/session-key.ts";
-import type { AgentSettings, ProviderSettings } from "../core/settings.ts";
+import type { AgentSettings, ProviderSettings, SandboxSettings } from "../core/settings.ts";
 import { checkModel } from "./providers.ts";
 import type { AgentInFile, ConfigFile } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
@@ -30,7 +30,8 @@ export function agentsOf(
   return list.map((agent, index) => {
     const id = agent.id.toLowerCase();
     const isDefault = index === defaultIndex(list);
-    const allowAgents = agent.subagents?.allowAgents ?? defaults.subagents?.allowAgents ?? [];
+    const allowAgents = agent.subagents?.allowAgents ?? defaults.subagents.allowAgents;
+    const subagentModel = agent.subagents?.model;
     return {
       id,
       ...(agent.name === undefined ? {} : { name: agent.name }),
@@ -40,9 +41,31 @@ export function agentsOf(
       workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
       ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
       tools: agent.tools,
-      subagents: { allowAgents: allowAgents.map((name) => name.toLowerCase()) },
+      subagents: {
+        allowAgents: allowAgents.map((name) => name.toLowerCase()),
+        ...(subagentModel ? { model: subagentModel } : {}),
+      },
+      sandbox: sandboxOf(defaults.sandbox, agent.sandbox),
     };
   });
+}
+
+/** Key by key the agent's own, else the defaults'. */
+function sandboxOf(
+  defaults: ConfigFile["agents"]["defaults"]["sandbox"],
+  own: AgentInFile["sandbox"],
+): SandboxSettings {
+  const image = own?.image || defaults.image;
+  return {
+    mode: own?.mode ?? defaults.mode,
+    sessionToolsVisibility: own?.sessionToolsVisibility ?? defaults.sessionToolsVisibility,
+    network: own?.network ?? defaults.network,
+    backend: own?.backend ?? defaults.backend,
+    memoryMb: own?.memoryMb ?? defaults.memoryMb,
+    processesMax: own?.processesMax ?? defaults.processesMax,
+    diskMb: own?.diskMb ?? defaults.diskMb,
+    ...(image ? { image } : {}),
+  };
 }
 
 /** Reports ids that are there twice, a second default, and names of agents that don't exist. */
@@ -72,7 +95,7 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
 /** Every allow list of the file with the path of what it belongs to. */
 function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
   return [
-    [file.agents.defaults.subagents?.allowAgents ?? [], ["agents", "defaults"]],
+    [file.agents.defaults.subagents.allowAgents ?? [], ["agents", "defaults"]],
     ...file.agents.list.map(
       ({ subagents }, index) => [subagents?.allowAgents ?? [], ["agents", "list", index]] as const,
     ),
@@ -87,7 +110,7 @@ export function checkAgentModels(
 ): void {
   const named: (readonly [string | null | undefined, Path])[] = [
     [file.agents.defaults.model, ["agents", "defaults", "model"]],
-    [file.agents.defaults.subagents?.model, ["agents", "defaults", "subagents", "model"]],
+    [file.agents.defaults.subagents.model, ["agents", "defaults", "subagents", "model"]],
     ...file.agents.list.flatMap(({ model, subagents }, index) => [
       [model, ["agents", "list", index, "model"]] as const,
       [subagents?.model, ["agents", "list", index, "subagents", "model"]] as const,

@@ -14,13 +14,6 @@ export function checkNotYet(file: ConfigFile, problems: Problem[]): void {
       text: "this version has only the embedded store; remove it",
     });
   }
-  const text = 'this version has no sandbox, so commands would run uncontained; must be "off"';
-  const check = (mode: string | undefined, path: Path) => {
-    if (mode !== undefined && mode !== "off") problems.push({ path: [...path, "sandbox", "mode"], text });
-  };
-  check(file.agents.defaults.sandbox?.mode, ["agents", "defaults"]);
-  for (const [index, agent] of file.agents.list.entries())
-    check(agent.sandbox?.mode, ["agents", "list", index]);
 }
 
 /** One warning for all keys that are set and not used. A section that only repeats its defaults is fine. */

@@ -4,6 +4,8 @@
 import { closestKeys } from "../core/session-key.ts";
 import {
   type ModelSettings,
+  modelNames,
+  OFFLINE_MODEL,
   PROVIDER_APIS,
   type ProviderApi,
   type ProviderSettings,
@@ -11,7 +13,6 @@ import {
 import type { ProviderInFile } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
 
-const OFFLINE_MODEL = "offline/rehearsal";
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
@@ -156,12 +157,6 @@ export function providersOf(
   return entries
     .map(([id, file]) => completeProvider(id, file, env, problems))
     .filter((provider) => provider !== undefined);
-}
-
-/** Every `<provider>/<model>` that may be named. */
-function modelNames(providers: readonly ProviderSettings[]): string[] {
-  const configured = providers.flatMap(({ id, models }) => models.map((model) => `${id}/${model.id}`));
-  return [...configured, OFFLINE_MODEL];
 }
 
 /** The model that answers where none is named. */

@@ -5,22 +5,15 @@
 
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
-
-const text = z.string().min(1);
-const texts = z.array(text);
-/** A secret or an address that an unset variable may leave empty: empty is the same as absent. */
-const optionalText = z.string().nullish();
-const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
-const limit = (min: number, max: number) => z.int().min(min).max(max);
-const MAX = Number.MAX_SAFE_INTEGER;
-const DAY_SECONDS = 86_400;
-
-const toolFilter = z
-  .strictObject({
-    allow: texts.default([]).describe("Names of tools, `*` as a wildcard. Empty: every tool."),
-    deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
-  })
-  .prefault({});
+import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
+import {
+  agentSandbox,
+  agentSubagents,
+  moreTools,
+  sandbox,
+  spawnTool,
+  subagents,
+} from "./subagents-schema.ts";
 
 const threadBindings = z.strictObject({
   enabled: z.boolean().default(true).describe("Whether threads may be bound to sub-agents."),
@@ -31,8 +24,6 @@ const threadBindings = z.strictObject({
     .describe("A binding ends after this time without a message; 0: never."),
   maxAgeHours: z.number().min(0).default(0).describe("A binding ends at this age; 0: never."),
 });
-
-const modelName = text.describe("`<provider>/<model>`.");
 
 const cost = z
   .strictObject({
@@ -68,37 +59,6 @@ const provider = z.strictObject({
   models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
 });
 
-const sandbox = z.strictObject({
-  mode: z.enum(["off", "non-main", "all"]).default("off"),
-  sessionToolsVisibility: z
-    .enum(["spawned", "all"])
-    .default("spawned")
-    .describe("What a sandboxed session sees at most: its own tree (spawned) or what its visibility allows."),
-});
-
-const subagents = z.strictObject({
-  allowAgents: texts.default([]).describe('Agent ids it may spawn besides its own; `"*"`: any.'),
-  model: modelName.nullish().describe("Default: the agent's own."),
-  maxConcurrent: limit(1, 1_000).default(8),
-  maxChildren: limit(1, 10_000).default(20),
-  maxSpawnDepth: limit(1, 5).default(1),
-  runTimeoutSeconds: limit(0, 30 * DAY_SECONDS).default(0),
-  archiveAfterMinutes: limit(0, 525_600).default(60),
-  announce: z.enum(["post", "wake"]).default("post"),
-});
-
-const agentSandbox = z
-  .strictObject({
-    mode: sandbox.shape.mode.unwrap().optional(),
-    sessionToolsVisibility: sandbox.shape.sessionToolsVisibility.unwrap().optional(),
-  })
-  .describe("Default: agents.defaults.sandbox.");
-
-const agentSubagents = z.strictObject({
-  allowAgents: texts.optional().describe("Default: agents.defaults.subagents.allowAgents."),
-  model: modelName.nullish(),
-});
-
 const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const agent = z.strictObject({
@@ -126,8 +86,8 @@ const agents = z
         maxConcurrent: limit(1, 1_000)
           .default(8)
           .describe("Runs that execute at once; waiting ones don't count."),
-        sandbox: sandbox.optional(),
-        subagents: subagents.optional(),
+        sandbox,
+        subagents,
       })
       .prefault({}),
     list: z.array(agent).default([]).describe("Empty: one agent, main."),
@@ -209,22 +169,19 @@ const session = z
         maxPingPongTurns: limit(0, 5).default(5).describe("Reply turns after the first answer."),
         maxHops: limit(1, 1_000).default(16).describe("Sends and spawns in a row in one chain."),
         maxChainRuns: limit(1, 100_000).default(200).describe("Runs of one chain, all counted."),
+        maxChainTokens: limit(1, MAX)
+          .nullish()
+          .describe("Tokens of one chain; over it no run of it starts. Unset: none."),
+        maxChainCost: z
+          .number()
+          .positive("must be more than 0")
+          .nullish()
+          .describe("USD of one chain; over it no run of it starts. Unset: none."),
       })
       .prefault({}),
     threadBindings: threadBindings.optional(),
   })
   .prefault({});
-
-const attachments = z.strictObject({
-  enabled: z.boolean().default(true),
-  maxFiles: limit(1, 1_000).default(50),
-  maxFileBytes: limit(1, 1024 ** 3).default(1024 ** 2),
-  maxTotalBytes: limit(1, 1024 ** 3).default(5 * 1024 ** 2),
-  retainOnSessionKeep: z.boolean().default(false),
-});
-
-const subagentTools = z.strictObject({ tools: toolFilter });
-const spawnTool = z.strictObject({ attachments: attachments.prefault({}) });
 
 const tools = z
   .strictObject({
@@ -258,9 +215,12 @@ const tools = z
           .describe("Head and tail of its output together."),
       })
       .prefault({}),
-    subagents: subagentTools.optional().describe("Of sub-agents, besides the rules that hold for all."),
-    sandbox: subagentTools.optional().describe("Of sandboxed sessions, besides the rules that hold for all."),
-    sessions_spawn: spawnTool.optional(),
+    subagents: moreTools.describe(
+      "Of sub-agents, besides the rules that hold for all. A non-empty allow replaces the rule that they " +
+        "have no session tools; it never grants sessions_spawn beyond agents.defaults.subagents.maxSpawnDepth.",
+    ),
+    sandbox: moreTools.describe("Of sandboxed sessions, besides the rules that hold for all."),
+    sessions_spawn: spawnTool,
   })
   .prefault({});
 
@@ -328,14 +288,7 @@ export type AgentInFile = ConfigFile["agents"]["list"][number];
  * Sections of the published configuration whose feature this version does not have; `*` is any key or index.
  */
 export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
-  "agents.defaults.sandbox": sandbox,
-  "agents.defaults.subagents": z.object(subagents.omit({ allowAgents: true }).shape),
-  "agents.list.*.sandbox": agentSandbox,
-  "agents.list.*.subagents": z.object(agentSubagents.omit({ allowAgents: true }).shape),
   "session.threadBindings": threadBindings,
-  "tools.subagents": subagentTools,
-  "tools.sandbox": subagentTools,
-  "tools.sessions_spawn": spawnTool,
   "channels.*": openChannel,
   hooks,
   cron,

@@ -12,8 +12,8 @@ export type RunState = ActiveRunState | EndedRunState;
 /** `turn`: a model turn. `append`: the input is written down between runs, without a model call. */
 export type RunKind = "turn" | "append";
 
-/** Which part of a send flow a run is. */
-export type FlowStep = "round1" | "reply" | "announce";
+/** Which part of a flow a run is. `task`: the work of a sub-agent. */
+export type FlowStep = "round1" | "reply" | "task" | "announce";
 
 export interface FlowRef {
   readonly flowId: string;

@@ -283,6 +283,11 @@ export function agentIdInKey(key: string): string | undefined {
   return parsed !== undefined && "agentId" in parsed ? parsed.agentId : undefined;
 }
 
+/** Whether a key is a sub-agent's. */
+export function isSubagentKey(key: string): boolean {
+  return readKey(key)?.form === "subagent";
+}
+
 /** `global` and `unknown`: never listed, returned or made by hand under these names. */
 export function isReservedKey(key: string): boolean {
   return key === "global" || key === "unknown";

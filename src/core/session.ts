@@ -1,18 +1,15 @@
 // Owns what a session is: its row, its route, its states.
 
+import type { Route } from "./route.ts";
+import type { SpawnFacts } from "./spawn.ts";
+
 /** What `sessions_list` calls `kind`. */
 export const SESSION_KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
 export type SessionKind = (typeof SESSION_KINDS)[number];
 
 export type SessionState = "idle" | "queued" | "running" | "waiting";
 
-/** Where a delivery goes: one value, never taken apart. */
-export interface Route {
-  readonly channel: string;
-  readonly to: string;
-  readonly accountId?: string;
-  readonly threadId?: string;
-}
+export type { Route };
 
 export type SendOverride = "allow" | "deny";
 
@@ -50,4 +47,6 @@ export interface Session {
   readonly lastRoute?: Route;
   /** The channel recorded on a group, room or thread. */
   readonly groupChannel?: string;
+  /** What was agreed when this sub-agent was spawned. */
+  readonly spawn?: SpawnFacts;
 }

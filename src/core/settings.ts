@@ -69,6 +69,57 @@ export interface ProviderSettings {
   readonly models: readonly ModelSettings[];
 }
 
+export const SANDBOX_MODES = ["off", "non-main", "all"] as const;
+export type SandboxMode = (typeof SANDBOX_MODES)[number];
+
+export const SANDBOX_BACKENDS = ["auto", "bubblewrap", "docker"] as const;
+export type SandboxBackend = (typeof SANDBOX_BACKENDS)[number];
+
+/** How tool calls of an agent's sessions are contained. */
+export interface SandboxSettings {
+  /** `non-main`: every session but main sessions. */
+  readonly mode: SandboxMode;
+  /** What a sandboxed session sees at most: its own tree, or whatever `tools.sessions.visibility` says. */
+  readonly sessionToolsVisibility: "spawned" | "all";
+  /** Whether contained commands reach the network. */
+  readonly network: boolean;
+  /** `auto`: the first one that works here. */
+  readonly backend: SandboxBackend;
+  /** Of one call, all its processes together. */
+  readonly memoryMb: number;
+  readonly processesMax: number;
+  /** Of the workspace and of temporary files, each. */
+  readonly diskMb: number;
+  /** For docker only. */
+  readonly image?: string;
+}
+
+/** What holds for all sub-agents, whoever spawns them. */
+export interface SubagentSettings {
+  /** `<provider>/<model>` where the target agent names none for its sub-agents. */
+  readonly model?: string;
+  /** Sub-agents that execute at once. */
+  readonly maxConcurrent: number;
+  /** Unfinished ones of one session. */
+  readonly maxChildren: number;
+  /** 1: a sub-agent can't spawn. */
+  readonly maxSpawnDepth: number;
+  /** From the start of execution; 0: none. */
+  readonly runTimeoutSeconds: number;
+  /** From the end of the last run; 0: never. */
+  readonly archiveAfterMinutes: number;
+  readonly announce: "post" | "wake";
+}
+
+export interface AttachmentSettings {
+  readonly enabled: boolean;
+  readonly maxFiles: number;
+  readonly maxFileBytes: number;
+  readonly maxTotalBytes: number;
+  /** With `cleanup: "keep"` they stay until the session is deleted. */
+  readonly retainOnSessionKeep: boolean;
+}
+
 export interface AgentSettings {
   readonly id: string;
   readonly name?: string;
@@ -82,9 +133,13 @@ export interface AgentSettings {
   readonly instructions?: string;
   readonly tools: ToolFilter;
   readonly subagents: {
-    /** Agents that it may name besides itself, `*` for any: its own `subagents.allowAgents`, else the defaults'. */
+    /** Agents it may name besides itself, `*`: any. Its own `subagents.allowAgents`, else the defaults'. */
     readonly allowAgents: readonly string[];
+    /** `<provider>/<model>` of sub-agents that are this agent. */
+    readonly model?: string;
   };
+  /** Its own, else the defaults'. */
+  readonly sandbox: SandboxSettings;
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
@@ -120,6 +175,7 @@ export interface Settings {
   readonly agents: readonly AgentSettings[];
   /** Runs that execute at once. */
   readonly maxConcurrent: number;
+  readonly subagents: SubagentSettings;
   readonly session: {
     readonly scope: "per-sender" | "global";
     readonly mainKey: string;
@@ -130,12 +186,21 @@ export interface Settings {
       readonly maxPingPongTurns: number;
       readonly maxHops: number;
       readonly maxChainRuns: number;
+      /** Tokens of all runs of a chain together; absent: no limit. */
+      readonly maxChainTokens?: number;
+      /** USD of all runs of a chain together; absent: no limit. */
+      readonly maxChainCost?: number;
     };
   };
   readonly tools: {
     readonly filter: ToolFilter;
     readonly visibility: VisibilityMode;
     readonly agentToAgent: AgentToAgentSettings;
+    /** Of sub-agents, besides what holds for all. A non-empty `allow` replaces the rule for session tools. */
+    readonly subagents: ToolFilter;
+    /** Of sandboxed sessions, besides what holds for all. */
+    readonly sandbox: ToolFilter;
+    readonly sessionsSpawn: { readonly attachments: AttachmentSettings };
     readonly history: { readonly maxTextChars: number; readonly maxBytes: number };
     readonly exec: {
       /** The longest that one command may run. */
@@ -163,6 +228,15 @@ export function findAgent(settings: Settings, agentId: string): AgentSettings | 
 /** The agent whose settings a session has; the default one where its own is not configured any more. */
 export function agentOf(settings: Settings, session: Pick<Session, "agentId">): AgentSettings {
   return findAgent(settings, session.agentId) ?? defaultAgent(settings);
+}
+
+/** The built-in model that answers without a provider. */
+export const OFFLINE_MODEL = "offline/rehearsal";
+
+/** Every `<provider>/<model>` that may be named. */
+export function modelNames(providers: readonly ProviderSettings[]): string[] {
+  const configured = providers.flatMap(({ id, models }) => models.map((model) => `${id}/${model.id}`));
+  return [...configured, OFFLINE_MODEL];
 }
 
 /** The model that a run in this session starts with. */

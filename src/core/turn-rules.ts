@@ -1,9 +1,10 @@
 // Owns the rules of a conversation between two sessions: silence, whose turn it is, what comes next, and the
-// texts that tell a model which step it is in.
+// texts that tell a model which step it is in. What a sub-agent announces has its shape in announcement.ts.
 // T1: round 1 is the target's reply; then requester and target alternate, requester first (SPEC 4).
 // T2: a skip token is the whole reply, trimmed; it is parsed here and nowhere else.
 // T3: what people or models wrote stands in a context as quoted lines, so no text can pass for the runtime's.
 
+import type { AnnouncedStatus } from "./announcement.ts";
 import type { FlowStep, RunEnd } from "./run.ts";
 
 /** Either one, in any step, means silence. */
@@ -19,6 +20,8 @@ export const HEADING = {
   message: "Agent-to-agent message context",
   reply: "Agent-to-agent reply step",
   announce: "Agent-to-agent announce step",
+  subagent: "Sub-agent context",
+  subagentAnnounce: "Sub-agent announce step",
 } as const;
 
 /** True if a reply says nothing: a skip token, or no text. */
@@ -73,6 +76,9 @@ export function decideNext(args: {
     case "announce":
       if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
       return { next: "end", reason: silent ? "silent" : "announced" };
+    case "task":
+      // A sub-agent's job is no conversation: `flows/job` says what follows from it.
+      return { next: "end", reason: "no_conversation" };
   }
 }
 
@@ -158,5 +164,54 @@ export function announceContext(args: {
     "",
     "Latest reply:",
     quote(args.latestReply),
+  ].join("\n");
+}
+
+/** For a sub-agent's run: that it has a job, whose, and that the result is announced by itself. */
+export function subagentContext(args: {
+  requester: Party;
+  self: Party;
+  /** 1 for a child of a session that nobody spawned. */
+  depth: number;
+  maySpawn: boolean;
+}): string {
+  return [
+    HEADING.subagent,
+    "",
+    `You are a sub-agent, ${named(args.self)}, ${args.depth} deep.`,
+    `You were started by ${named(args.requester)} for one task: the first message. No person reads along.`,
+    "Do the task, and nothing beside it. There is nobody to ask: decide yourself and say what you decided.",
+    "Your last reply is your result. It is announced to that session automatically when you have finished:",
+    "write in it what you found or did, and do not try to send it anywhere.",
+    args.maySpawn
+      ? "You may start sub-agents of your own with sessions_spawn; you are woken with each of their results."
+      : "You can't start sub-agents of your own.",
+  ].join("\n");
+}
+
+/** For the announce step in the sub-agent's session: what its job came to, and in which shape to tell it. */
+export function subagentAnnounceContext(args: {
+  requester: Party;
+  self: Party;
+  task: string;
+  status: AnnouncedStatus;
+  result: string;
+}): string {
+  return [
+    HEADING.subagentAnnounce,
+    "",
+    `Your job has ended with status ${args.status}. You are ${named(args.self)}.`,
+    `What you answer now is announced to ${named(args.requester)}, which gave you the task.`,
+    "Answer in two parts, without the status, which the runtime adds:",
+    "Result: what you found or did, complete: the reader has not seen your work.",
+    "Notes: what the reader should know besides, or nothing.",
+    `To announce nothing, answer with exactly ${ANNOUNCE_SKIP}.`,
+    DATA_NOTE,
+    "",
+    "Task:",
+    quote(args.task),
+    "",
+    "Your result so far:",
+    quote(args.result),
   ].join("\n");
 }

@@ -4,16 +4,43 @@
 // V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox clamp only
 //     narrows.
 // V3: `unknown` is never visible; `global` is visible to agents only while it is their main session.
+// V4: a sub-agent sees its own tree, and besides only what both it and its requester see (I13); when the
+//     requester is gone, its own tree alone.
 
 import { matchesPattern } from "./pattern.ts";
+import { isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 import { agentIdInKey } from "./session-key.ts";
-import type { AgentToAgentSettings, TokenScope, VisibilityMode } from "./settings.ts";
+import {
+  type AgentToAgentSettings,
+  agentOf,
+  type Settings,
+  type TokenScope,
+  type VisibilityMode,
+} from "./settings.ts";
 
 /** A session as a viewer. */
 export interface SessionIdentity {
   readonly key: string;
   readonly agentId: string;
   readonly sandboxed: boolean;
+  /** Its agent's own `sandbox.sessionToolsVisibility`; absent: the rules'. */
+  readonly sandboxClamp?: "spawned" | "all";
+  /** Who spawned it, as it is now; "gone": that session is no more. Absent: nobody spawned it. */
+  readonly requester?: SessionIdentity | "gone";
+}
+
+/** The first session of a spawn chain as a viewer. */
+export function identityOf(chain: SpawnChain, settings: Settings): SessionIdentity {
+  const { key, agentId } = chain[0];
+  const above = requesterOf(chain);
+  const requester = above === undefined || above === "gone" ? above : identityOf(above, settings);
+  return {
+    key,
+    agentId,
+    sandboxed: isSandboxed(chain, settings),
+    sandboxClamp: agentOf(settings, chain[0]).sandbox.sessionToolsVisibility,
+    ...(requester === undefined ? {} : { requester }),
+  };
 }
 
 /** Who looks: a session under the visibility rules, or an operator under its token's rights. */
@@ -113,9 +140,32 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
 
 function decideForSession(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
   if (target.archived) return refuse("not_visible", target, "agents do not see archived sessions", []);
-  if (target.key === viewer.key) return ALLOWED;
+  const own = decideAlone(viewer, target, rules);
+  const requester = viewer.requester === "gone" ? undefined : viewer.requester;
+  if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
+  const above = decideForSession(requester, target, rules);
+  if (above.allowed) return ALLOWED;
+  // V1: what is seen by its agent alone, and not by its key, is refused like what is not there.
+  const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
+  const unseen = decideAlone(viewer, blank, rules);
+  if (!unseen.allowed) return unseen;
+  const unseenAbove = decideForSession(requester, blank, rules);
+  const { code, settings } = unseenAbove.allowed ? above : unseenAbove;
+  const needed =
+    settings.length === 0 ? "no setting would show it" : `it would need ${settings.join(" and ")}`;
+  return refuse(code, target, `the session that spawned this one does not see it: ${needed}`, settings);
+}
+
+/** Itself, or what it spawned at any depth. */
+function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): boolean {
+  if (target.key === viewer.key) return true;
+  return effectiveMode(viewer, rules) !== "self" && target.ancestors.includes(viewer.key);
+}
+
+/** By the viewer's own settings, whoever spawned it. */
+function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
+  if (inTree(viewer, target, rules)) return ALLOWED;
   const mode = effectiveMode(viewer, rules);
-  if (mode !== "self" && target.ancestors.includes(viewer.key)) return ALLOWED;
   if (target.key === "global" && rules.scope !== "global") {
     return refuse("not_visible", target, 'it exists only with session.scope: "global"', [
       'session.scope: "global"',
@@ -129,10 +179,14 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   return refuse("agent_to_agent", target, `it would need ${settings.join(" and ")}`, settings);
 }
 
-/** The mode that counts for this viewer: a sandboxed one is clamped to its tree, never widened. */
+/** The mode that counts for this viewer: sandboxed, or with its requester gone, it sees its tree at most. */
 export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): VisibilityMode {
-  const clamped = viewer.sandboxed && rules.sandboxClamp === "spawned";
+  const clamped = viewer.requester === "gone" || isClamped(viewer, rules);
   return clamped && rules.mode !== "self" ? "tree" : rules.mode;
+}
+
+function isClamped(viewer: SessionIdentity, rules: AccessRules): boolean {
+  return viewer.sandboxed && (viewer.sandboxClamp ?? rules.sandboxClamp) === "spawned";
 }
 
 function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string): boolean {
@@ -163,13 +217,17 @@ function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: Age
 }
 
 function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRules): Refusal {
+  if (viewer.requester === "gone") {
+    const because = "the session that spawned this one is gone, so it sees its own tree alone";
+    return refuse("not_visible", target, because, []);
+  }
   const other = target.key === "global" ? viewer.agentId : agentIdInKey(target.key);
   const settings: string[] = [];
   const wanted = other === viewer.agentId ? "agent" : "all";
   const enough = rules.mode === "all" || (rules.mode === "agent" && wanted === "agent");
   if (!enough) settings.push(`tools.sessions.visibility: "${wanted}"`);
   if (wanted === "all") settings.push(...agentToAgentSettings(viewer, target, rules.agentToAgent));
-  if (viewer.sandboxed && rules.sandboxClamp === "spawned") {
+  if (isClamped(viewer, rules)) {
     settings.push('agents.defaults.sandbox.sessionToolsVisibility: "all"');
   }
   return refuse("not_visible", target, `it would need ${settings.join(" and ")}`, settings);

@@ -7,10 +7,11 @@ import { ZERO_USAGE } from "../core/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../core/run.ts";
 import type { Route } from "../core/session.ts";
 import {
-  chainRuns,
+  type Chain,
   countAhead,
   countChainRun,
   countQueued,
+  getChain,
   getRun,
   getRunOfCall,
   insertRun,
@@ -35,6 +36,8 @@ export interface AcceptRequest {
   readonly callId?: string;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;
+  /** Where a new chain began, if not in this session. */
+  readonly rootSessionKey?: string;
   /** Written by the runtime as the successor of a run: not subject to the queue limit. Default false. */
   readonly successor?: boolean;
 }
@@ -51,6 +54,10 @@ export interface AcceptLimits {
   readonly queueMax: number;
   readonly maxHops: number;
   readonly maxChainRuns: number;
+  /** Tokens that a chain may use. Absent: no budget. */
+  readonly maxChainTokens?: number;
+  /** USD that a chain may cost. Absent: no budget. */
+  readonly maxChainCost?: number;
 }
 
 async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Run | undefined>> {
@@ -64,29 +71,45 @@ async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Ru
   });
 }
 
+const CHAIN_HINT =
+  "Finish here and report what you have; a new conversation starts with a new message from a person.";
+
+/** Whether a chain's budget allows a further run to start. */
+export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
+  const { maxChainTokens, maxChainCost } = limits;
+  const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
+  if (maxChainTokens !== undefined && chain.tokens >= maxChainTokens) {
+    const setting = `session.agentToAgent.maxChainTokens is ${maxChainTokens}`;
+    return told(`this conversation has used ${chain.tokens} tokens (${setting})`);
+  }
+  if (maxChainCost !== undefined && chain.cost >= maxChainCost) {
+    const setting = `session.agentToAgent.maxChainCost is ${maxChainCost}`;
+    return told(`this conversation has cost ${chain.cost.toFixed(4)} USD (${setting})`);
+  }
+  return ok(undefined);
+}
+
 /** Whether a chain may have one more run, at this hop. */
-export async function chainAllows(
+async function chainAllows(
   tx: Tx,
   chain: { chainId: string; hop: number },
   limits: AcceptLimits,
 ): Promise<Result<void>> {
-  const hint =
-    "Finish here and report what you have; a new conversation starts with a new message from a person.";
+  const hint = CHAIN_HINT;
   if (chain.hop > limits.maxHops) {
-    return fail(
-      "chain_limit",
-      `this conversation has passed from session to session ${limits.maxHops} times (session.agentToAgent.maxHops)`,
-      { hint },
-    );
+    const times = `from session to session ${limits.maxHops} times`;
+    return fail("chain_limit", `this conversation has passed ${times} (session.agentToAgent.maxHops)`, {
+      hint,
+    });
   }
-  if ((await chainRuns(tx, chain.chainId)) >= limits.maxChainRuns) {
-    return fail(
-      "chain_limit",
-      `this conversation has had ${limits.maxChainRuns} runs (session.agentToAgent.maxChainRuns)`,
-      { hint },
-    );
+  const used = await getChain(tx, chain.chainId);
+  if (used.runs >= limits.maxChainRuns) {
+    const runs = `${limits.maxChainRuns} runs`;
+    return fail("chain_limit", `this conversation has had ${runs} (session.agentToAgent.maxChainRuns)`, {
+      hint,
+    });
   }
-  return ok(undefined);
+  return withinBudget(used, limits);
 }
 
 /** Accepts a run inside a unit. A failure undoes the whole unit. */
@@ -123,7 +146,7 @@ export async function acceptIn(
   if (kind === "turn") {
     const allowed = await chainAllows(tx, chain, limits);
     if (!allowed.ok) return allowed;
-    await countChainRun(tx, chain.chainId);
+    await countChainRun(tx, chain.chainId, request.rootSessionKey ?? session.key);
   }
   const run: Run = {
     runId: request.runId ?? unit.newId(),

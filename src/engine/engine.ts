@@ -4,6 +4,7 @@
 
 import { type Code, fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import type { Deadline } from "../store/deadlines.ts";
 import {
   activeRuns,
   activeRunsOfFlow,
@@ -15,11 +16,12 @@ import {
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
 import type { World } from "../world.ts";
-import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, chainAllows } from "./accept.ts";
+import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn } from "./accept.ts";
 import { type Bus, createBus } from "./bus.ts";
+import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
-import { createSlots, type Slots } from "./slots.ts";
+import { createSlots, type Pool, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit } from "./unit.ts";
 import {
   createEndWatch,
@@ -36,6 +38,8 @@ const PARK_MS = 1_500;
 export interface EngineSettings extends AcceptLimits {
   /** Runs that execute at once. */
   readonly maxConcurrent: number;
+  /** Of these, at most so many of each pool. */
+  readonly pools?: Readonly<Record<string, number>>;
 }
 
 export interface AbortRequest {
@@ -44,6 +48,8 @@ export interface AbortRequest {
   readonly runId?: string;
   /** Default `run_aborted`. */
   readonly reason?: Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+  /** Work that these runs gave to sub-agents goes on. Default false: it is cancelled too. */
+  readonly keepChildren?: boolean;
 }
 
 export interface Aborted {
@@ -65,6 +71,10 @@ export interface EngineParts {
   readonly settings: EngineSettings;
   readonly successors: Successors;
   readonly executor: Executor;
+  /** Who acts on stored dates, by kind. */
+  readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
+  /** Which pool of slots a run belongs to. Default: none. */
+  readonly poolOf?: (run: Run) => Pool;
 }
 
 const ABORT_TEXT: Record<NonNullable<AbortRequest["reason"]>, string> = {
@@ -84,6 +94,7 @@ export class Engine {
   readonly #slots: Slots;
   readonly #lanes: Lanes;
   readonly #finish: FinishParts;
+  readonly #deadlines: Deadlines;
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
@@ -94,7 +105,15 @@ export class Engine {
     this.#world = world;
     this.#settings = parts.settings;
     this.#watch = createEndWatch(store.db, world.clock);
-    this.#slots = createSlots(parts.settings.maxConcurrent, () => this.#lanes.slotFree());
+    this.#slots = createSlots(parts.settings.maxConcurrent, parts.settings.pools ?? {}, () =>
+      this.#lanes.slotFree(),
+    );
+    this.#deadlines = new Deadlines({
+      db: store.db,
+      commit: this.commit,
+      world,
+      handlers: parts.deadlineHandlers ?? new Map(),
+    });
     this.#finish = {
       successors: parts.successors,
       acceptor: this,
@@ -110,6 +129,8 @@ export class Engine {
       world,
       finish: this.#finish,
       executor: parts.executor,
+      poolOf: parts.poolOf ?? (() => undefined),
+      limits: parts.settings,
       owner: world.ids.uuid(),
     });
   }
@@ -132,6 +153,7 @@ export class Engine {
       this.#world.log.info({ runs: resumed.length }, "resuming runs that a stop interrupted");
     this.#state = "running";
     for (const sessionKey of await lanesWithWork(this.store.db)) this.wake(sessionKey);
+    this.#deadlines.start();
   }
 
   /** Whether messages are accepted. */
@@ -158,9 +180,9 @@ export class Engine {
     return accepted;
   }
 
-  /** Whether the chain may have one more run at this hop (I8). */
-  chainAllows(unit: Unit, chain: { chainId: string; hop: number }): Promise<Result<void>> {
-    return chainAllows(unit.tx, chain, this.#settings);
+  /** Sets or moves a stored date; its handler is called once it is due. */
+  setDeadline(unit: Unit, deadline: Deadline): Promise<void> {
+    return this.#deadlines.set(unit, deadline);
   }
 
   /** Records that a caller who is no run waits: no edge, and gone with the process. */
@@ -211,7 +233,10 @@ export class Engine {
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));
     }
-    return { aborted: runId === undefined ? ended.length > 0 : ended.includes(runId), runIds: ended };
+    const aborted = runId === undefined ? ended.length > 0 : ended.includes(runId);
+    if (request.keepChildren === true) return { aborted, runIds: ended };
+    const below = await this.#finish.successors.cancelBelow(this, unit, request);
+    return { aborted, runIds: [...ended, ...below] };
   }
 
   /** A named run; if it has ended already, what follows from it and has not started. */
@@ -239,6 +264,7 @@ export class Engine {
     if (this.#state !== "running") return;
     this.#state = "stopping";
     this.#lanes.close();
+    await this.#deadlines.stop();
     const executions = this.#lanes.executions();
     for (const execution of executions) if (execution.waiting()) execution.stop("parked");
     const settled = Promise.all(executions.map((execution) => execution.settled));

@@ -11,7 +11,7 @@ import type { Store } from "../store/sql.ts";
 import { appendEntry } from "../store/transcripts.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
-import type { Slots } from "./slots.ts";
+import type { Pool, Slots } from "./slots.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
@@ -92,7 +92,7 @@ function createTextStream(run: Run, parts: ExecutionParts): { text(soFar: string
 }
 
 /** Keeps row state and slot in step with what the run does: executing, or only waiting. */
-function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSignal) {
+function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSignal, pool: Pool) {
   let calls = 0;
   let waits = 0;
   let holdsSlot = true;
@@ -104,10 +104,10 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
     if (holdsSlot) {
       if (!(await parts.commit((unit) => moveHeld(unit.tx, fence, "waiting")))) return;
       holdsSlot = false;
-      parts.slots.release();
+      parts.slots.release(pool);
       return;
     }
-    if (!(await parts.slots.takeAgain(signal))) return;
+    if (!(await parts.slots.takeAgain(pool, signal))) return;
     holdsSlot = true;
     await parts.commit((unit) => moveHeld(unit.tx, fence, "running"));
   };
@@ -138,7 +138,7 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
     },
     waiting: () => !holdsSlot,
     leave() {
-      if (holdsSlot) parts.slots.release();
+      if (holdsSlot) parts.slots.release(pool);
       holdsSlot = false;
     },
   };
@@ -154,10 +154,10 @@ function isFinalText(entry: Entry): boolean {
   );
 }
 
-export function createExecution(run: Run, owner: string, parts: ExecutionParts): Execution {
+export function createExecution(run: Run, owner: string, parts: ExecutionParts, pool: Pool): Execution {
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
-  const keeper = createSlotKeeper(fence, parts, stopper.signal);
+  const keeper = createSlotKeeper(fence, parts, stopper.signal, pool);
   const stream = createTextStream(run, parts);
   const settled = Promise.withResolvers<void>();
   let reason: StopReason | undefined;

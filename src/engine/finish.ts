@@ -14,8 +14,9 @@ import {
 } from "../core/message.ts";
 import type { EndedRunState, Run, RunEnd } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
+import type { Deadline } from "../store/deadlines.ts";
 import { addUsageRow } from "../store/ledger.ts";
-import { endRun, type Fence } from "../store/runs.ts";
+import { addChainUsage, endRun, type Fence } from "../store/runs.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { answerWaits, giveUpWaitsOf } from "../store/waits.ts";
@@ -23,15 +24,32 @@ import type { Accepted, AcceptRequest } from "./accept.ts";
 import type { Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 
-/** How successors are accepted in the unit that ends their predecessor. */
+/** What successors need of the engine, in the unit that ends their predecessor. */
 export interface Acceptor {
   acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
+  abortIn(
+    unit: Unit,
+    request: { sessionKey: string; runId?: string },
+  ): Promise<{ runIds: readonly string[] }>;
+  /** Sets or moves a stored date; its handler is called once it is due. */
+  setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
 }
 
 /** What follows from the end of a run; filled in by the flows, which know what runs mean. */
 export interface Successors {
   /** Called in the unit that ends `run`. `answered`: somebody waited for it and got the outcome. */
   runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
+  /**
+   * Called in the unit that aborts a session's work, or one run of it: cancels what that work gave to others.
+   * Returns the runs that it ended.
+   */
+  cancelBelow(
+    acceptor: Acceptor,
+    unit: Unit,
+    aborted: { sessionKey: string; runId?: string },
+  ): Promise<readonly string[]>;
+  /** Called in the unit in which a chain's budget keeps a run from starting. */
+  budgetUsedUp(acceptor: Acceptor, unit: Unit, run: Run, error: string): Promise<void>;
 }
 
 /** What an execution came to. */
@@ -202,6 +220,7 @@ export async function endInUnit(
   if (run.kind === "turn" && run.startedAt !== undefined) await closeTranscript(unit, run, facts, messages);
   await countUsage(unit, run, facts, usage);
   await writeLedger(unit, run, usage, model);
+  await addChainUsage(unit.tx, run.chainId, usage);
   await giveUpWaitsOf(unit.tx, run.runId);
   const answered = await answerWaits(unit.tx, run.runId, unit.now);
   await parts.successors.runEnded(parts.acceptor, unit, { ...run, ...end, usage }, answered);

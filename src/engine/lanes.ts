@@ -8,8 +8,9 @@
 import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import { claimRun, moveHeld, nextInLane } from "../store/runs.ts";
+import { claimBudgetNotice, claimRun, getChain, moveHeld, nextInLane } from "../store/runs.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
+import { type AcceptLimits, withinBudget } from "./accept.ts";
 import {
   createExecution,
   type Execution,
@@ -18,6 +19,7 @@ import {
   LostLane,
 } from "./execution.ts";
 import { type EndFacts, endInUnit, type FinishParts, runtimeMessage } from "./finish.ts";
+import type { Pool } from "./slots.ts";
 import type { Unit } from "./unit.ts";
 
 /** After this many crashed attempts a run ends `error`. */
@@ -30,7 +32,7 @@ export interface Executor {
   execute(handle: LaneHandle): Promise<EndFacts>;
 }
 
-type Claim = { kind: "run"; run: Run } | { kind: "full" } | { kind: "empty" };
+type Claim = { kind: "run"; run: Run } | { kind: "full"; pool: Pool } | { kind: "empty" };
 
 async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
   const { input } = run;
@@ -63,6 +65,9 @@ export interface LaneParts extends ExecutionParts {
   readonly finish: FinishParts;
   readonly executor: Executor;
   readonly owner: string;
+  readonly limits: AcceptLimits;
+  /** Which pool of slots a run belongs to. */
+  poolOf(run: Run): Pool;
 }
 
 function publishStart(unit: Unit, run: Run): void {
@@ -78,8 +83,8 @@ export class Lanes {
   readonly #busy = new Map<string, "claiming" | Execution>();
   /** Lanes that were woken while they were busy. */
   readonly #again = new Set<string>();
-  /** Lanes whose head waits for a slot, in the order in which they came. */
-  readonly #starved = new Set<string>();
+  /** Lanes whose head waits for a slot, with its pool, in the order in which they came. */
+  readonly #starved = new Map<string, Pool>();
   /** By lane: runs that ended while it was being claimed. */
   readonly #endedEarly = new Map<string, Set<string>>();
   #closed = false;
@@ -102,8 +107,11 @@ export class Lanes {
   /** A slot came free: lanes that waited for one go on. */
   slotFree(): void {
     const { slots } = this.#parts;
-    const next = [...this.#starved].slice(0, Math.max(0, slots.max - slots.taken()));
-    for (const sessionKey of next) {
+    const woken = new Map<Pool, number>();
+    for (const [sessionKey, pool] of [...this.#starved]) {
+      const before = woken.get(pool) ?? 0;
+      if (slots.free(pool) <= before) continue;
+      woken.set(pool, before + 1);
       this.#starved.delete(sessionKey);
       this.wake(sessionKey);
     }
@@ -174,12 +182,14 @@ export class Lanes {
     }
     this.#busy.delete(sessionKey);
     if (outcome.kind === "full") {
-      this.#starved.add(sessionKey);
+      this.#starved.set(sessionKey, outcome.pool);
       // A slot may have come free between the claim and now.
-      if (slots.taken() < slots.max) this.slotFree();
-    } else if (this.#again.delete(sessionKey)) {
-      this.wake(sessionKey);
+      if (slots.free(outcome.pool) > 0) this.slotFree();
+      return;
     }
+    if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    // This lane did not use the slot for which it may have been woken: the next one may have it.
+    this.slotFree();
   }
 
   /** Works off appends and, with a slot, claims the next turn. */
@@ -188,13 +198,15 @@ export class Lanes {
     for (;;) {
       const next = await nextInLane(unit.tx, sessionKey);
       if (next === undefined) return { kind: "empty" };
-      const endsAtOnce = next.kind === "append" || next.crashes >= CRASHES_MAX;
+      const refusal = next.kind === "append" ? undefined : await this.#refusal(unit, next);
+      const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Asked before the row is touched: a lane that has to wait for a slot costs no write.
-      if (!endsAtOnce && !slots.tryTake()) return { kind: "full" };
-      if (!endsAtOnce) unit.undone(() => slots.release());
+      const pool = this.#parts.poolOf(next);
+      if (!endsAtOnce && !slots.tryTake(pool)) return { kind: "full", pool };
+      if (!endsAtOnce) unit.undone(() => slots.release(pool));
       const run = await claimRun(unit.tx, next, owner, unit.now);
       if (endsAtOnce) {
-        await this.#endAtOnce(unit, run);
+        await this.#endAtOnce(unit, run, refusal);
         continue;
       }
       await writeInput(unit, run);
@@ -203,21 +215,31 @@ export class Lanes {
     }
   }
 
-  /** Appends, and runs that crashed too often, end in the unit that claims them. */
-  async #endAtOnce(unit: Unit, run: Run): Promise<void> {
-    const { finish } = this.#parts;
-    if (run.kind === "append") {
-      await writeInput(unit, run);
-      await endInUnit(unit, run, { state: "ok", reply: "" }, finish);
-      return;
+  /** Why a turn must not start: it crashed too often, or its chain has used up its budget. */
+  async #refusal(unit: Unit, run: Run): Promise<EndFacts | undefined> {
+    if (run.crashes >= CRASHES_MAX) {
+      const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
+      return failed("run_failed", text);
     }
-    const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
-    await endInUnit(unit, run, failed("run_failed", text), finish);
+    // A run that has begun goes on: the budget decides which runs start.
+    if (run.startedAt !== undefined) return undefined;
+    const budget = withinBudget(await getChain(unit.tx, run.chainId), this.#parts.limits);
+    return budget.ok ? undefined : failed("chain_limit", budget.error);
+  }
+
+  /** Appends, and turns that must not start, end in the unit that claims them. */
+  async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
+    const { finish } = this.#parts;
+    if (refusal === undefined) await writeInput(unit, run);
+    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
+    if (refusal?.code !== "chain_limit") return;
+    if (!(await claimBudgetNotice(unit.tx, run.chainId))) return;
+    await finish.successors.budgetUsedUp(finish.acceptor, unit, run, refusal.error ?? "");
   }
 
   async #execute(run: Run, ended: ReadonlySet<string> | undefined): Promise<void> {
     const { world, executor, owner } = this.#parts;
-    const execution = createExecution(run, owner, this.#parts);
+    const execution = createExecution(run, owner, this.#parts, this.#parts.poolOf(run));
     this.#busy.set(run.sessionKey, execution);
     if (ended?.has(run.runId) === true) execution.stop("ended");
     const limitAt = (run.startedAt ?? 0) + run.timeoutMs;

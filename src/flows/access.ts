@@ -4,6 +4,7 @@
 // AC3: relations are read from the store only where the decision needs them.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
 import {
   agentIdInKey,
@@ -20,6 +21,7 @@ import {
   type AccessRules,
   decideAccess,
   effectiveMode,
+  identityOf,
   type Scope,
   type SessionIdentity,
   scopeOf,
@@ -69,18 +71,19 @@ export function operatorViewer(scopes: readonly TokenScope[], patterns?: readonl
   return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
 }
 
-export function sessionViewer(session: Session): Viewer {
-  return { kind: "session", key: session.key, agentId: session.agentId, sandboxed: false };
+/** The first session of a spawn chain as a viewer. */
+export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
+  return { kind: "session", ...identityOf(chain, settings) };
 }
 
 /** The session whose identity the viewer has, if it has one. */
-function identityOf(viewer: Viewer): SessionIdentity | undefined {
+function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
 
 /** A canonical key as this viewer may use it: an agent's own main session is `main` to it. */
 export function shownKey(ctx: AccessContext, viewer: Viewer, key: string): string {
-  return displayKey(key, identityOf(viewer)?.agentId, keyRulesOf(ctx.settings));
+  return displayKey(key, identityIn(viewer)?.agentId, keyRulesOf(ctx.settings));
 }
 
 /** What the viewer may reach at most, to narrow a query; each row still goes through a gate. */
@@ -91,7 +94,7 @@ export function viewerScope(ctx: AccessContext, viewer: Viewer): Scope {
 
 /** The visibility that counts for a viewer; for an operator who acts as nobody its token alone counts. */
 export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode {
-  const identity = identityOf(viewer);
+  const identity = identityIn(viewer);
   return identity === undefined ? "all" : effectiveMode(identity, accessRulesOf(ctx.settings));
 }
 
@@ -114,7 +117,7 @@ export function openGate(ctx: AccessContext, viewer: Viewer): Gate {
     const archived = session.archivedAt !== undefined;
     const near = spawnedBy === undefined ? [] : [spawnedBy];
     const verdict = decideAccess(access, viewer, { key, agentId, archived, ancestors: near }, rules);
-    if (verdict.allowed || spawnedBy === undefined || identityOf(viewer) === undefined) return verdict;
+    if (verdict.allowed || spawnedBy === undefined || identityIn(viewer) === undefined) return verdict;
     const ancestors = [spawnedBy, ...(await chainOf(spawnedBy))];
     return decideAccess(access, viewer, { key, agentId, archived, ancestors }, rules);
   };
@@ -168,7 +171,7 @@ export async function resolveSession(
 async function byKey(asked: Asked): Promise<Result<Session>> {
   const { ctx, viewer, access, wanted } = asked;
   const rules = keyRulesOf(ctx.settings);
-  const who = { agentId: identityOf(viewer)?.agentId ?? rules.defaultAgentId };
+  const who = { agentId: identityIn(viewer)?.agentId ?? rules.defaultAgentId };
   const canonical = canonicalKey(wanted, who, rules);
   if (!canonical.ok) {
     const isId = SESSION_ID.test(wanted);
@@ -176,7 +179,7 @@ async function byKey(asked: Asked): Promise<Result<Session>> {
     return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
   }
   // An agent knows the reserved session as `main` only: its own name is no way in.
-  const byName = isReservedKey(wanted.toLowerCase()) && identityOf(viewer) !== undefined;
+  const byName = isReservedKey(wanted.toLowerCase()) && identityIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
   const fromKey = byName ? unseen(wanted) : verdictOfKey(asked, canonical.value);
   if (session === undefined) return missing(asked, fromKey);
@@ -204,7 +207,7 @@ async function bySessionId(asked: Asked, sessionId: string): Promise<Result<Sess
 
 async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Session>> {
   const { ctx, viewer, access, wanted } = asked;
-  const agentId = target.agentId?.trim().toLowerCase() ?? identityOf(viewer)?.agentId;
+  const agentId = target.agentId?.trim().toLowerCase() ?? identityIn(viewer)?.agentId;
   if (agentId !== undefined && !isAgentId(agentId)) {
     return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
   }

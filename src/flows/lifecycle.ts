@@ -220,6 +220,8 @@ async function endFlows(
   reason: "session_reset" | "session_deleted",
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
+    // A sub-agent's job ends with its runs, and is announced then; a reset keeps it (SPEC 4).
+    if (flow.kind === "spawn") continue;
     await endFlow(unit.tx, flow.flowId, reason, unit.now);
     for (const run of await activeRunsOfFlow(unit.tx, flow.flowId)) {
       // What another session accepted as a message goes on; only what would follow from it is cancelled.
@@ -239,7 +241,7 @@ export async function resetSession(ctx: Facts, session: Session): Promise<Result
       return fail("session_archived", `session ${key} is archived and read-only`);
     }
     await endFlows(ctx, unit, key, "session_reset");
-    await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset" });
+    await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
     await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
     unit.publish({ kind: "session", sessionKey: key, change: "reset" });
     const after = await getSession(unit.tx, key);

@@ -40,12 +40,16 @@ export function sendVerdict(settings: Settings, session: Session): SendVerdict {
 }
 
 /** Typed provenance of what one session says to another (I11). */
-export function provenanceFrom(source: Session, chain: { chainId: string; hop: number }): Provenance {
+export function provenanceFrom(
+  source: Session,
+  chain: { chainId: string; hop: number },
+  sourceTool: "sessions_send" | "sessions_spawn" = "sessions_send",
+): Provenance {
   return {
     kind: "inter_session",
     sourceSessionKey: source.key,
     sourceChannel: channelOf(source),
-    sourceTool: "sessions_send",
+    sourceTool,
     chainId: chain.chainId,
     hop: chain.hop,
   };

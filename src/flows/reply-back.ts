@@ -5,8 +5,9 @@
 import type { Run, RunEnd } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
 import { decideNext, isSilent, type NextStep, replyContext, replyTurnOwner } from "../core/turn-rules.ts";
-import type { Successors } from "../engine/finish.ts";
-import { endFlow, getFlow, noteReply, openFlowsOfRun } from "../store/flows.ts";
+import type { Acceptor } from "../engine/finish.ts";
+import type { Unit } from "../engine/unit.ts";
+import { endFlow, type Flow, noteReply } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
 import { publishFlow } from "./flow-events.ts";
@@ -129,21 +130,14 @@ async function flowRunEnded(moment: FlowMoment, answered: boolean): Promise<void
   if (step === "round1" && !answered && !carried) await tellSender(latest);
 }
 
-/** The engine's port: what follows from the end of a run. */
-export function createSuccessors(parts: { settings: Settings; outbound: Outbound }): Successors {
-  return {
-    async runEnded(acceptor, unit, run, answered) {
-      if (run.state === "aborted") {
-        // What an aborted run asked of others is answered to nobody: the peers finish, and that is all.
-        for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
-          await endFlow(unit.tx, flow.flowId, run.code ?? "run_aborted", unit.now);
-        }
-      }
-      const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
-      if (flow === undefined) return;
-      const requester = await getSession(unit.tx, flow.requesterKey);
-      const target = await getSession(unit.tx, flow.targetKey);
-      await flowRunEnded({ ...parts, acceptor, unit, flow, run, requester, target }, answered);
-    },
-  };
+/** A run of a conversation has ended. */
+export async function conversationRunEnded(
+  parts: { settings: Settings; outbound: Outbound },
+  ended: { acceptor: Acceptor; unit: Unit; flow: Flow; run: Run; answered: boolean },
+): Promise<void> {
+  const { acceptor, unit, flow, run, answered } = ended;
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const target = await getSession(unit.tx, flow.targetKey);
+  const { settings, outbound } = parts;
+  await flowRunEnded({ settings, outbound, acceptor, unit, flow, run, requester, target }, answered);
 }

@@ -86,6 +86,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
       }),
     },
     chain,
+    rootSessionKey: requester.key,
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
     ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
@@ -93,6 +94,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   await insertFlow(unit.tx, {
     flowId,
+    kind: "send",
     chainId: chain.chainId,
     requesterKey: requester.key,
     requesterSessionId: requester.sessionId,

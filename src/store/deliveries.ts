@@ -41,8 +41,8 @@ export interface NewDelivery {
   readonly kind: DeliveryKind;
   readonly route: Route;
   readonly text: string;
-  /** `skipped`: forbidden from the start, and kept to be seen. */
-  readonly state: "pending" | "skipped";
+  /** `skipped`: forbidden from the start; `failed`: nobody is there to have it. Both are kept to be seen. */
+  readonly state: "pending" | "skipped" | "failed";
   readonly code?: string;
   readonly error?: string;
   readonly createdAt: number;
@@ -286,4 +286,16 @@ export async function countDeliveries(db: Db): Promise<{ pending: number; failed
     .where("state", "in", ["pending", "failed"])
     .executeTakeFirstOrThrow();
   return { pending: Number(row.pending), failed: Number(row.failed) };
+}
+
+/** Whether a text of one of these runs has not left and not failed yet. */
+export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Promise<boolean> {
+  if (runIds.length === 0) return false;
+  const row = await db
+    .selectFrom("deliveries")
+    .select("id")
+    .where("run_id", "in", runIds)
+    .where("state", "=", "pending")
+    .executeTakeFirst();
+  return row !== undefined;
 }

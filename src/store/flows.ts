@@ -7,6 +7,8 @@ import type { FlowTable } from "./tables.ts";
 
 export interface Flow {
   readonly flowId: string;
+  /** `send`: a conversation. `spawn`: a sub-agent's job; the target is the child. */
+  readonly kind: "send" | "spawn";
   readonly chainId: string;
   readonly requesterKey: string;
   /** The requester's transcript when it asked. */
@@ -27,6 +29,7 @@ export interface Flow {
 function toFlow(row: Selectable<FlowTable>): Flow {
   return {
     flowId: row.flow_id,
+    kind: row.kind as Flow["kind"],
     chainId: row.chain_id,
     requesterKey: row.requester_key,
     requesterSessionId: row.requester_session_id,
@@ -48,6 +51,7 @@ export async function insertFlow(tx: Tx, flow: Flow): Promise<void> {
     .insertInto("flows")
     .values({
       flow_id: flow.flowId,
+      kind: flow.kind,
       chain_id: flow.chainId,
       requester_key: flow.requesterKey,
       requester_session_id: flow.requesterSessionId,
@@ -110,4 +114,20 @@ export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
     .orderBy("created_at")
     .execute();
   return rows.map(toFlow);
+}
+
+/** The jobs that a session, or one of its runs, has given to sub-agents and that are not finished. */
+export async function openSpawnsOf(
+  db: Db,
+  requester: { sessionKey: string; runId?: string },
+): Promise<Flow[]> {
+  let query = db
+    .selectFrom("flows")
+    .selectAll()
+    .where("requester_key", "=", requester.sessionKey)
+    .where("kind", "=", "spawn")
+    .where("state", "=", "open")
+    .orderBy("created_at");
+  if (requester.runId !== undefined) query = query.where("requester_run_id", "=", requester.runId);
+  return (await query.execute()).map(toFlow);
 }

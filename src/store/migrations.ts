@@ -242,8 +242,25 @@ insert into sqlite_stat1 (tbl, idx, stat) values
 analyze sqlite_schema;
 `;
 
+const SPAWNS = `
+alter table sessions add column spawn_json text;
+alter table flows add column kind text not null default 'send';
+alter table chains add column root_session_key text;
+alter table chains add column tokens integer not null default 0;
+alter table chains add column cost real not null default 0;
+alter table chains add column told integer not null default 0;
+
+create table deadlines (
+  kind text not null,
+  key text not null,
+  due_at integer not null,
+  primary key (kind, key)
+) strict, without rowid;
+create index deadlines_by_date on deadlines (due_at);
+`;
+
 /** Entry n brings a file from version n to n + 1. */
-const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST + STATISTICS];
+const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST + STATISTICS, SPAWNS];
 
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -284,20 +284,62 @@ export async function requeueHeld(tx: Tx): Promise<Run[]> {
   return rows.map(toRun);
 }
 
-/** Counts one more run of a chain and says how many it has now (I8). */
-export async function countChainRun(tx: Tx, chainId: string): Promise<number> {
-  const row = await tx
+/** Counts one more run of a chain; the first one says where the chain began (I8). */
+export async function countChainRun(tx: Tx, chainId: string, sessionKey: string): Promise<void> {
+  await tx
     .insertInto("chains")
-    .values({ chain_id: chainId, runs: 1 })
+    .values({ chain_id: chainId, runs: 1, root_session_key: sessionKey })
     .onConflict((conflict) => conflict.column("chain_id").doUpdateSet({ runs: sql<number>`chains.runs + 1` }))
-    .returning("runs")
-    .executeTakeFirstOrThrow();
-  return row.runs;
+    .execute();
 }
 
-export async function chainRuns(db: Db, chainId: string): Promise<number> {
-  const row = await db.selectFrom("chains").select("runs").where("chain_id", "=", chainId).executeTakeFirst();
-  return row?.runs ?? 0;
+export interface Chain {
+  readonly runs: number;
+  readonly rootSessionKey?: string;
+  readonly tokens: number;
+  /** USD. */
+  readonly cost: number;
+}
+
+/** What a chain has used so far; a new one: nothing. */
+export async function getChain(db: Db, chainId: string): Promise<Chain> {
+  const row = await db.selectFrom("chains").selectAll().where("chain_id", "=", chainId).executeTakeFirst();
+  if (row === undefined) return { runs: 0, tokens: 0, cost: 0 };
+  const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
+  return { runs: row.runs, tokens: row.tokens, cost: row.cost, ...root };
+}
+
+export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Promise<void> {
+  await tx
+    .updateTable("chains")
+    .set((eb) => ({
+      tokens: eb("tokens", "+", usage.totalTokens),
+      cost: eb("cost", "+", usage.cost.total),
+    }))
+    .where("chain_id", "=", chainId)
+    .execute();
+}
+
+/** Whether it falls to the caller to tell the chain's root session that the budget is used up: once a chain. */
+export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
+  const done = await tx
+    .updateTable("chains")
+    .set({ told: 1 })
+    .where("chain_id", "=", chainId)
+    .where("told", "=", 0)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Every run of one flow, oldest first. */
+export async function runsOfFlow(db: Db, flowId: string): Promise<Run[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("flow_id", "=", flowId)
+    .orderBy("lane_seq")
+    .execute();
+  return rows.map(toRun);
 }
 
 export interface RunFilter {

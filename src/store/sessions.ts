@@ -5,6 +5,7 @@
 
 import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
+import type { SpawnFacts } from "../core/spawn.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
@@ -60,6 +61,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
     ...(row.send_policy === null ? {} : { sendPolicy: row.send_policy as SendOverride }),
     ...routeOf(row),
     ...(row.group_channel === null ? {} : { groupChannel: row.group_channel }),
+    ...(row.spawn_json === null ? {} : { spawn: JSON.parse(row.spawn_json) as SpawnFacts }),
   };
 }
 
@@ -98,6 +100,7 @@ function toRow(session: Session): Insertable<SessionTable> {
     context_tokens: session.contextTokens,
     ...routeColumns(session.lastRoute),
     group_channel: session.groupChannel ?? null,
+    spawn_json: session.spawn === undefined ? null : JSON.stringify(session.spawn),
   };
 }
 

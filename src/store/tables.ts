@@ -35,6 +35,8 @@ export interface SessionTable {
   last_account_id: string | null;
   last_thread_id: string | null;
   group_channel: string | null;
+  /** `SpawnFacts` of a sub-agent. */
+  spawn_json: Generated<string | null>;
   /** The number that the next accepted run gets: its row lock makes commit order = number order (I3). */
   next_lane_seq: Generated<number>;
 }
@@ -103,9 +105,11 @@ export interface WaitTable {
   deadline_at: number;
 }
 
-/** One conversation between two sessions, from the accepted send to its end. */
+/** One conversation between two sessions, or one job of a sub-agent, from its acceptance to its end. */
 export interface FlowTable {
   flow_id: string;
+  /** `send | spawn`. */
+  kind: Generated<string>;
   chain_id: string;
   requester_key: string;
   requester_session_id: string;
@@ -122,10 +126,25 @@ export interface FlowTable {
   end_reason: string | null;
 }
 
-/** How many runs a chain has had (I8). */
+/** What a chain of runs has used (I8). */
 export interface ChainTable {
   chain_id: string;
   runs: number;
+  /** The session in which it began. */
+  root_session_key: string | null;
+  tokens: Generated<number>;
+  /** USD. */
+  cost: Generated<number>;
+  /** 1 once the root session was told that the budget is used up. */
+  told: Generated<number>;
+}
+
+/** Things that fall due: rows, so that a restart forgets none. */
+export interface DeadlineTable {
+  /** Who is told: the kinds are those of the handlers. */
+  kind: string;
+  key: string;
+  due_at: number;
 }
 
 export interface DeliveryTable {
@@ -190,6 +209,7 @@ export interface Tables {
   waits: WaitTable;
   flows: FlowTable;
   chains: ChainTable;
+  deadlines: DeadlineTable;
   deliveries: DeliveryTable;
   ledger: LedgerTable;
   idempotency: IdempotencyTable;

@@ -205,3 +205,16 @@ export async function firstUserText(db: Db, sessionId: string): Promise<string |
     .executeTakeFirst();
   return row === undefined ? undefined : textOf(JSON.parse(row.entry_json) as Message);
 }
+
+/** The text of the latest tool result of a transcript. */
+export async function lastToolResult(db: Db, sessionId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("messages")
+    .select("entry_json")
+    .where("session_id", "=", sessionId)
+    .where("role", "=", "toolResult")
+    .orderBy("seq", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? undefined : textOf(JSON.parse(row.entry_json) as Message);
+}

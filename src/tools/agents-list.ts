@@ -1,6 +1,8 @@
 // Owns the tool `agents_list`: the agents that the calling session may name when it starts another session.
 
+import { containsSubagents } from "../core/sandbox-policy.ts";
 import { type AgentSettings, modelOf } from "../core/settings.ts";
+import { spawnableAgents } from "../core/spawn-policy.ts";
 import { shownKey } from "../flows/access.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -13,14 +15,10 @@ export const agentsList: Tool = {
     idempotent: true,
   },
   async execute(ctx) {
-    const allowed = ctx.agent.subagents.allowAgents;
-    const allowAny = allowed.includes("*");
-    const mayName = (agent: AgentSettings): boolean =>
-      allowAny || agent.id === ctx.agent.id || allowed.includes(agent.id);
     return {
       requester: shownKey(ctx, ctx.viewer, ctx.session.key),
-      allowAny,
-      agents: ctx.settings.agents.filter(mayName).map((agent) => agentRow(ctx, agent)),
+      allowAny: ctx.agent.subagents.allowAgents.includes("*"),
+      agents: spawnableAgents(ctx.agent, ctx.settings).map((agent) => agentRow(ctx, agent)),
     };
   },
 };
@@ -31,7 +29,8 @@ function agentRow(ctx: ToolContext, agent: AgentSettings): ToolResult {
     ...(agent.name === undefined ? {} : { name: agent.name }),
     model: modelOf(ctx.settings, { agentId: agent.id }),
     runtime: "builtin",
-    sandboxed: false,
+    // Whether a sub-agent of it would run contained.
+    sandboxed: containsSubagents(agent),
     self: agent.id === ctx.agent.id,
   };
 }

@@ -4,9 +4,10 @@
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { ImageBlock } from "../core/message.ts";
-import type { AgentSettings, Settings } from "../core/settings.ts";
+import type { SpawnChain } from "../core/sandbox-policy.ts";
+import type { Settings } from "../core/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome } from "../core/tool.ts";
-import { decideTool, type PlacedFilter, type ToolVerdict } from "../core/tool-policy.ts";
+import { decideTool, filtersFor, type ToolVerdict } from "../core/tool-policy.ts";
 import { agentsList } from "./agents-list.ts";
 import { checkArguments, nearestName } from "./arguments.ts";
 import { execTool } from "./exec.ts";
@@ -16,30 +17,34 @@ import { sessionsHistory } from "./sessions-history.ts";
 import { sessionsList } from "./sessions-list.ts";
 import { sessionsSearch } from "./sessions-search.ts";
 import { sessionsSend } from "./sessions-send.ts";
+import { sessionsSpawn } from "./sessions-spawn.ts";
+import { subagents } from "./subagents.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const TOOLS: readonly Tool[] = [
   sessionsList,
   sessionsHistory,
   sessionsSend,
+  sessionsSpawn,
   agentsList,
   sessionStatus,
   sessionsSearch,
+  subagents,
   ...fileTools,
   execTool,
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
 
-type Policy = { readonly settings: Settings; readonly agent: AgentSettings };
+type Policy = { readonly settings: Settings; readonly chain: SpawnChain };
 
-function verdictOf(policy: Policy, name: string): ToolVerdict {
-  const { settings, agent } = policy;
-  const filters: PlacedFilter[] = [
-    { where: "tools", filter: settings.tools.filter },
-    { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
-  ];
-  return decideTool(name, filters);
+function verdictOf({ settings, chain }: Policy, name: string): ToolVerdict {
+  return decideTool(name, filtersFor(chain, settings));
+}
+
+/** Every tool that there is, whoever may use it. */
+export function toolNames(): string[] {
+  return TOOLS.map((tool) => tool.spec.name);
 }
 
 /** The tools that a session of this agent has. */

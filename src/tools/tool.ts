@@ -2,12 +2,14 @@
 // T1: a tool returns one JSON object; an expected failure is such a result too (`status`, `code`, `error`).
 
 import type { Run } from "../core/run.ts";
+import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { ToolCallRequest, ToolSpec } from "../core/tool.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/waits.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 
 /** Everything that a tool call may use. */
@@ -20,9 +22,15 @@ export interface ToolContext {
   /** The session that calls, or that an operator calls for. */
   readonly session: Session;
   readonly agent: AgentSettings;
+  /** The session, who spawned it, and so on: what its rights depend on. */
+  readonly chain: SpawnChain;
+  /** Every tool that there is, whoever may use it. */
+  readonly toolNames: readonly string[];
   /** The run that calls; absent when an operator invokes a tool. */
   readonly run?: Run;
   readonly signal: AbortSignal;
+  /** Where read, write, edit and exec work; absent only when the session is not sandboxed. */
+  readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
 }

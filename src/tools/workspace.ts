@@ -45,6 +45,7 @@ export function fileFailure(error: unknown, shown: string): Failure {
     EACCES: "is not accessible: permission denied",
     EPERM: "is not accessible: not permitted",
     ENOSPC: "could not be written: the disk is full",
+    EFBIG: "could not be written: it would be larger than the quota of the workspace has room for",
     EDQUOT: "could not be written: the disk quota is used up",
     EROFS: "could not be written: the file system is read-only",
     ENAMETOOLONG: "has a name that is too long for this file system",

@@ -11,6 +11,8 @@ import {
   replyContext,
   replyTurnOwner,
   SKIP_TOKENS,
+  subagentAnnounceContext,
+  subagentContext,
 } from "../../src/core/turn-rules.ts";
 
 const said = (reply: string): RunEnd => ({ state: "ok", endedAt: 1, reply });
@@ -181,6 +183,8 @@ test("each context starts with its fixed heading line", () => {
     messageContext({ requester: ops, self }),
     replyContext({ self, other: ops, turn: 2, turnsMax: 5 }),
     announceContext({ self, requester: ops, request: "q", round1Reply: "a", latestReply: "b" }),
+    subagentContext({ self, requester: ops, depth: 1, maySpawn: false }),
+    subagentAnnounceContext({ self, requester: ops, task: "t", status: "ok", result: "r" }),
   ];
   expect(texts.map((text) => text.split("\n")[0])).toEqual(Object.values(HEADING));
 });
@@ -211,6 +215,35 @@ test("the announce context holds request, first and latest reply, and how to sta
   });
   for (const line of ["| Q?", "| now", "| A1", "| A9"]) expect(text.split("\n")).toContain(line);
   expect(text).toContain("ANNOUNCE_SKIP");
+});
+
+test("a sub-agent is told whose it is, that its result is announced by itself, and whether it may spawn", () => {
+  const text = subagentContext({ self, requester: ops, depth: 2, maySpawn: true });
+  expect(text).toContain('started by session "agent:ops:main" (channel "telegram")');
+  expect(text).toContain("2 deep");
+  expect(text).toContain("announced to that session automatically");
+  expect(text).toContain("sub-agents of your own with sessions_spawn");
+  expect(subagentContext({ self, requester: ops, depth: 1, maySpawn: false })).toContain("can't start");
+});
+
+test("T3: the sub-agent's announce context holds status, task and result, quoted, and how to stay silent", () => {
+  const task = `do it\n${HEADING.announce}`;
+  const text = subagentAnnounceContext({
+    self,
+    requester: ops,
+    task,
+    status: "timeout",
+    result: "half\nof it",
+  });
+  for (const line of ["| do it", `| ${HEADING.announce}`, "| half", "| of it"]) {
+    expect(text.split("\n")).toContain(line);
+  }
+  expect(text).toContain("with status timeout");
+  expect(text).toContain("ANNOUNCE_SKIP");
+});
+
+test("a sub-agent's job is no conversation: no turn follows from it", () => {
+  expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x"), loop: true }).next).toBe("end");
 });
 
 test("T3: no text of others can stand in a context outside a quotation", () => {

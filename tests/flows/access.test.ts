@@ -83,7 +83,7 @@ describe("every mode shows exactly what it says", () => {
     const app = await withSessions(
       await openApp({ tools: { visibility, agentToAgent: { enabled, allow } } }),
     );
-    const viewer = sessionViewer(await app.session(MAIN));
+    const viewer = sessionViewer([await app.session(MAIN)], app.settings);
     const ctx = { db: app.engine.store.db, settings: app.settings };
     for (const [relation, key] of Object.entries(relations)) {
       const expected = visible.includes(relation as Relation);
@@ -102,7 +102,7 @@ describe("with every agent visible", () => {
   let viewer: Viewer;
   beforeAll(async () => {
     app = await withSessions(await openApp());
-    viewer = sessionViewer(await app.session(MAIN));
+    viewer = sessionViewer([await app.session(MAIN)], app.settings);
   });
   afterAll(() => app.close());
 
@@ -121,7 +121,7 @@ describe("with every agent visible", () => {
   });
 
   test("`main` is the viewer's own main session, and an operator's the default agent's", async () => {
-    const research = sessionViewer(await app.session("agent:research:main"));
+    const research = sessionViewer([await app.session("agent:research:main")], app.settings);
     expect(shown(await ask(app, research, { sessionKey: "main" }))).toBe("agent:research:main");
     expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "main" }))).toBe(MAIN);
   });
@@ -210,7 +210,7 @@ describe("where the viewer sees its tree only", () => {
   let viewer: Viewer;
   beforeAll(async () => {
     app = await withSessions(await openApp({ tools: { visibility: "tree" } }));
-    viewer = sessionViewer(await app.session(MAIN));
+    viewer = sessionViewer([await app.session(MAIN)], app.settings);
   });
   afterAll(() => app.close());
 
@@ -295,7 +295,7 @@ describe("operators", () => {
 test("under scope global every agent's `main` is the one session, and its name is no way in", async () => {
   const app = await openApp({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const chat = await app.add("agent:research:chat:1");
-  const viewer = sessionViewer(chat);
+  const viewer = sessionViewer([chat], app.settings);
   expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe("global");
   expect(shown(await ask(app, viewer, { sessionKey: "agent:writer:main" }))).toBe("global");
   expect(shown(await ask(app, viewer, { sessionKey: "global" }))).toBe("not_visible");

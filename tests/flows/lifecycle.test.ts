@@ -188,7 +188,7 @@ test("the send policy of a session is an administrator's to change", async () =>
   const app = await open();
   const session = await app.session(MAIN);
   const writer = operatorViewer(["operator.write"] satisfies TokenScope[]);
-  for (const viewer of [writer, sessionViewer(session)]) {
+  for (const viewer of [writer, sessionViewer([session], app.settings)]) {
     const result = await patchSession(app.ctx, viewer, session, { sendPolicy: "allow" });
     expect(result).toMatchObject({ ok: false, code: "missing_scope" });
   }

@@ -12,7 +12,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/reply-back.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -79,7 +79,11 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ...settings.session.agentToAgent,
       maxConcurrent: settings.maxConcurrent,
     },
-    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } }),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+    }),
     executor: { execute: (handle) => playTurn(handle, options.play) },
   });
   const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });

@@ -92,7 +92,11 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
 
 export const LIMITS: EngineSettings = { queueMax: 200, maxHops: 16, maxChainRuns: 200, maxConcurrent: 8 };
 
-export const NO_SUCCESSORS: Successors = { runEnded: async () => {} };
+export const NO_SUCCESSORS: Successors = {
+  runEnded: async () => {},
+  cancelBelow: async () => [],
+  budgetUsedUp: async () => {},
+};
 
 export interface TestEngineOptions {
   readonly dir?: string;

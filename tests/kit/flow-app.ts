@@ -4,15 +4,15 @@ import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channe
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { textOf } from "../../src/core/message.ts";
-import type { Run } from "../../src/core/run.ts";
+import type { FlowStep, Run } from "../../src/core/run.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { type LaneHandle, LostLane } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/reply-back.ts";
 import { sendToSession } from "../../src/flows/send.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
 import { listRuns } from "../../src/store/runs.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -33,7 +33,7 @@ export interface Actor {
   readonly handle: LaneHandle;
   /** The text of this turn's input. */
   readonly input: string;
-  readonly step: "message" | "round1" | "reply" | "announce";
+  readonly step: "message" | FlowStep;
   send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
 }
 
@@ -172,7 +172,11 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
       ...settings.session.agentToAgent,
       maxConcurrent: settings.maxConcurrent,
     },
-    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } }),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+    }),
     executor: {
       execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
     },

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
+import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
 import type { Session } from "../../src/core/session.ts";
 import { agentIdInKey, kindOf } from "../../src/core/session-key.ts";
 import { type AgentSettings, agentOf, type Settings } from "../../src/core/settings.ts";
@@ -13,15 +14,21 @@ import type { Viewer } from "../../src/core/visibility.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
 import { keyRulesOf, sessionViewer } from "../../src/flows/access.ts";
+import { spawnChainOf } from "../../src/flows/chain.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/reply-back.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
-import { callTool } from "../../src/tools/catalog.ts";
+import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import { realWorld, type World } from "../../src/world.ts";
+
+/** A main session that nobody spawned, for what depends on settings alone. */
+export const MAIN_CHAIN: SpawnChain = [
+  { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 },
+];
 
 export function agentSettings(id: string, more: Partial<AgentSettings> = {}): AgentSettings {
   return {
@@ -32,6 +39,15 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
     workspace: join(tmpdir(), "parley-no-workspace"),
     tools: { allow: [], deny: [] },
     subagents: { allowAgents: [] },
+    sandbox: {
+      mode: "off",
+      sessionToolsVisibility: "spawned",
+      network: false,
+      backend: "auto",
+      memoryMb: 1_024,
+      processesMax: 128,
+      diskMb: 1_024,
+    },
     ...more,
   };
 }
@@ -41,6 +57,7 @@ export interface Choices {
   readonly agents?: readonly AgentSettings[];
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
+  readonly subagents?: Partial<Settings["subagents"]>;
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -58,6 +75,15 @@ export function settingsWith(choices: Choices = {}): Settings {
     providers: [],
     agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
     maxConcurrent: 4,
+    subagents: {
+      maxConcurrent: 8,
+      maxChildren: 20,
+      maxSpawnDepth: 1,
+      runTimeoutSeconds: 0,
+      archiveAfterMinutes: 60,
+      announce: "post",
+      ...choices.subagents,
+    },
     session: {
       scope: "per-sender",
       mainKey: "main",
@@ -71,6 +97,17 @@ export function settingsWith(choices: Choices = {}): Settings {
       filter: { allow: [], deny: [] },
       visibility: "all",
       agentToAgent: { enabled: true, allow: [] },
+      subagents: { allow: [], deny: [] },
+      sandbox: { allow: [], deny: [] },
+      sessionsSpawn: {
+        attachments: {
+          enabled: true,
+          maxFiles: 50,
+          maxFileBytes: 1024 ** 2,
+          maxTotalBytes: 5 * 1024 ** 2,
+          retainOnSessionKeep: false,
+        },
+      },
       history: { maxTextChars: 4_000, maxBytes: 80_000 },
       exec: { timeoutSeconds: 10, maxOutputBytes: 10_000 },
       ...choices.tools,
@@ -160,7 +197,13 @@ function rowOf(settings: Settings, world: World, key: string, more: Partial<Sess
   };
 }
 
-function contextOf(engine: Engine, settings: Settings, caller: Session, viewer: Viewer): ToolContext {
+function contextOf(
+  engine: Engine,
+  settings: Settings,
+  chain: readonly [Session, ...ChainLink[]],
+  viewer: Viewer = sessionViewer(chain, settings),
+): ToolContext {
+  const [caller] = chain;
   return {
     settings,
     db: engine.store.db,
@@ -168,6 +211,8 @@ function contextOf(engine: Engine, settings: Settings, caller: Session, viewer: 
     viewer,
     session: caller,
     agent: agentOf(settings, caller),
+    chain,
+    toolNames: toolNames(),
     signal: new AbortController().signal,
   };
 }
@@ -191,7 +236,11 @@ function openEngine(store: Store, world: World, settings: Settings, isHeld: () =
     store,
     world,
     settings: { queueMax, maxConcurrent: settings.maxConcurrent, ...agentToAgent },
-    successors: createSuccessors({ settings, outbound: { deliveryQueued: () => {} } }),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      outbound: { deliveryQueued: () => {} },
+    }),
     executor: echoExecutor(isHeld),
   });
 }
@@ -214,7 +263,7 @@ export async function openApp(choices: Choices = {}): Promise<App> {
     engine,
     settings,
     session,
-    context: (caller, viewer = sessionViewer(caller)) => contextOf(engine, settings, caller, viewer),
+    context: (caller, viewer) => contextOf(engine, settings, [caller], viewer),
     hold: () => {
       isHeld = true;
     },
@@ -233,7 +282,8 @@ export async function openApp(choices: Choices = {}): Promise<App> {
       }),
     async call(caller, name, args, viewer) {
       const found = await session(caller);
-      const ctx = contextOf(engine, settings, found, viewer ?? sessionViewer(found));
+      const [, ...above] = await spawnChainOf(store.db, found);
+      const ctx = contextOf(engine, settings, [found, ...above], viewer);
       const callId = `call-${count++}`;
       return callTool(ctx, { callId, attempt: 1, name, arguments: args as Record<string, unknown> });
     },

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { checkArguments, nearestName } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
-import { type App, openApp, settingsWith } from "./app.ts";
+import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
 let app: App;
 const MAIN = "agent:main:main";
@@ -25,9 +25,7 @@ const GOOD: Record<string, Record<string, unknown>> = {
 };
 
 const settings = settingsWith();
-const SPECS = describeTools({ settings, agent: settings.agents[0] as never }).filter(
-  ({ name }) => name in GOOD,
-);
+const SPECS = describeTools({ settings, chain: MAIN_CHAIN }).filter(({ name }) => name in GOOD);
 
 type Schema = { properties: Record<string, { type: string }>; required?: string[] };
 

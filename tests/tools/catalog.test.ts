@@ -2,16 +2,18 @@
 
 import { expect, test } from "vitest";
 import { describeTools, toolsFor } from "../../src/tools/catalog.ts";
-import { agentSettings, openApp, settingsWith } from "./app.ts";
+import { agentSettings, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
 const MAIN = "agent:main:main";
 const NAMES = [
   "sessions_list",
   "sessions_history",
   "sessions_send",
+  "sessions_spawn",
   "agents_list",
   "session_status",
   "sessions_search",
+  "subagents",
   "read",
   "write",
   "edit",
@@ -20,7 +22,9 @@ const NAMES = [
 
 const agent = agentSettings("main");
 const namesWith = (tools: object, own = agent) =>
-  toolsFor({ settings: settingsWith({ tools }), agent: own }).map((tool) => tool.spec.name);
+  toolsFor({ settings: settingsWith({ tools, agents: [own] }), chain: MAIN_CHAIN }).map(
+    (tool) => tool.spec.name,
+  );
 
 test("by default a session has every tool", () => {
   expect(namesWith({})).toEqual(NAMES);
@@ -30,6 +34,7 @@ test("filters of the gateway and of the agent both count, and a deny always wins
   expect(namesWith({ filter: { allow: ["sessions_*"], deny: ["sessions_send"] } })).toEqual([
     "sessions_list",
     "sessions_history",
+    "sessions_spawn",
     "sessions_search",
   ]);
   const own = agentSettings("main", { tools: { allow: ["read", "exec"], deny: ["exec"] } });
@@ -40,7 +45,7 @@ test("filters of the gateway and of the agent both count, and a deny always wins
 test("a tool that is denied says which setting denies it, in the catalogue and when called", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const app = await openApp({ agents, tools: { filter: { allow: [], deny: ["sessions_s*"] } } });
-  const described = describeTools({ settings: app.settings, agent: agents[0] ?? agent });
+  const described = describeTools({ settings: app.settings, chain: MAIN_CHAIN });
   expect(described.map((tool) => tool.name)).toEqual(NAMES);
   expect(described.find((tool) => tool.name === "exec")).toMatchObject({
     allowed: false,
@@ -77,7 +82,7 @@ test("schemas are plain: object, properties and required, no unions, no integers
       walk(item);
     }
   };
-  for (const tool of toolsFor({ settings: settingsWith(), agent })) {
+  for (const tool of toolsFor({ settings: settingsWith(), chain: MAIN_CHAIN })) {
     expect(tool.spec.parameters.type).toBe("object");
     walk(tool.spec.parameters);
   }

@@ -122,6 +122,8 @@ export class ChatView {
           { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${place}:`)} ${safeText(text)}` },
         ];
       }
+      case "task":
+        return mine ? [...this.#settleOpen(), this.#dim(`sub-agent ${other} starts: ${safeText(text)}`)] : [];
       case "announce":
         // The turn's input in the transcript is the runtime's own sentence.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);

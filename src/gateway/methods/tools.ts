@@ -3,22 +3,24 @@
 //      takes.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
-import type { Session } from "../../core/session.ts";
-import { agentOf } from "../../core/settings.ts";
-import type { Viewer } from "../../core/visibility.ts";
+import type { SpawnChain } from "../../core/sandbox-policy.ts";
+import { agentOf, type Settings } from "../../core/settings.ts";
+import { identityOf, type Viewer } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
-import { callTool, describeTools } from "../../tools/catalog.ts";
+import { spawnChainOf } from "../../flows/chain.ts";
+import { callTool, describeTools, toolNames } from "../../tools/catalog.ts";
 import type { CallContext, Methods } from "../call.ts";
 
 async function actor(ctx: CallContext, sessionKey: string | undefined, access: "list" | "send") {
   const found = await resolveSession(ctx.access, ctx.viewer, access, { sessionKey: sessionKey ?? "main" });
   if (!found.ok) return found;
   const { settings } = ctx.deps;
-  return ok({ session: found.value, agent: agentOf(settings, found.value), settings });
+  const chain = await spawnChainOf(ctx.access.db, found.value);
+  return ok({ session: found.value, agent: agentOf(settings, found.value), settings, chain });
 }
 
-function actingAs(viewer: Viewer, session: Session): Viewer {
-  const as = { key: session.key, agentId: session.agentId, sandboxed: false };
+function actingAs(viewer: Viewer, chain: SpawnChain, settings: Settings): Viewer {
+  const as = identityOf(chain, settings);
   return viewer.kind === "operator" ? { ...viewer, as } : viewer;
 }
 
@@ -29,14 +31,16 @@ async function invoke(
 ): Promise<Result<Record<string, unknown>>> {
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
-  const { session, agent, settings } = found.value;
+  const { session, agent, settings, chain } = found.value;
   const tool = {
     settings,
     db: ctx.access.db,
     engine: ctx.deps.engine,
-    viewer: actingAs(ctx.viewer, session),
+    viewer: actingAs(ctx.viewer, chain, settings),
     session,
     agent,
+    chain,
+    toolNames: toolNames(),
     signal: ctx.signal,
   };
   const callId = `operator:${ctx.deps.world.ids.uuid()}`;

@@ -1,0 +1,21 @@
+// Owns the kinds of value that keys of the configuration file have.
+
+import { z } from "zod";
+
+export const text = z.string().min(1);
+export const texts = z.array(text);
+/** A secret or an address that an unset variable may leave empty: empty is the same as absent. */
+export const optionalText = z.string().nullish();
+export const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
+export const limit = (min: number, max: number) => z.int().min(min).max(max);
+export const MAX = Number.MAX_SAFE_INTEGER;
+export const DAY_SECONDS = 86_400;
+
+export const toolFilter = z
+  .strictObject({
+    allow: texts.default([]).describe("Names of tools, `*` as a wildcard. Empty: every tool."),
+    deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
+  })
+  .prefault({});
+
+export const modelName = text.describe("`<provider>/<model>`.");

@@ -1,0 +1,156 @@
+// Owns the shape in which a sub-agent's result is announced: `Status:`, `Result:`, `Notes:` and a stats line.
+// AM1: the status is the runtime's (I12). No line of a text from a model can pass for one of the four labels.
+// AM2: what the model wrote is kept, in its section; a model that wrote nothing announces the result itself.
+
+/** How the work ended; `unknown`: nothing tells. */
+export type AnnouncedStatus = "ok" | "error" | "timeout" | "aborted" | "unknown";
+
+export interface AnnouncementStats {
+  readonly runtimeMs: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly totalTokens: number;
+  /** Absent when prices are not known. */
+  readonly costUsd?: number;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  /** Absent where there is no such file (cluster). */
+  readonly transcriptPath?: string;
+}
+
+export interface AnnouncementFacts {
+  readonly status: AnnouncedStatus;
+  /** The last reply, or what stands in for it. */
+  readonly result: string;
+  /** The error of a run that failed, for instance. */
+  readonly notes?: string;
+  readonly stats: AnnouncementStats;
+}
+
+/** Of the result and of the notes, each; the rest stays in the sub-agent's transcript. */
+const SECTION_CHARS_MAX = 100_000;
+const NOTHING = "(none)";
+const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
+const FENCE = /^ {0,3}(?:`{3,}|~{3,})/;
+
+/** A section's beginning as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
+const SECTION = /^(?:#{1,6} {0,4})?[*_]{0,3}(status|results?|notes?)[*_]{0,3} {0,4}:[*_]{0,3}(.*)$/i;
+
+/** Wider than `SECTION`: whatever a reader might take for one of the labels. */
+const LABEL_LIKE = /^[\s>#*_`~|]*(?:status|results?|notes?|stats)[\s*_`~]*:/i;
+
+/** Characters without a width of their own could part a label without showing it. */
+const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+
+function passesForLabel(line: string): boolean {
+  // A label is short: what follows on the line need not be looked at.
+  return LABEL_LIKE.test(line.slice(0, 200).normalize("NFKC").replace(UNSEEN, ""));
+}
+
+/** A text as the body of a section: no line of it is a label, and no code fence in it stays open. */
+function body(text: string): string[] {
+  const whole = text.toWellFormed().trim();
+  const kept = whole.slice(0, SECTION_CHARS_MAX).toWellFormed();
+  const lines = kept.split(LINE_BREAK).map((line) => (passesForLabel(line) ? `| ${line}` : line));
+  const fence = lines.reduce<string | undefined>(fenceAfter, undefined);
+  if (fence !== undefined) lines.push(fence);
+  const rest = whole.length - kept.length;
+  if (rest > 0) lines.push(`(${rest} more characters are in the sub-agent's transcript.)`);
+  return lines;
+}
+
+/** The code fence that is open behind this line, given the one that is open before it. */
+function fenceAfter(open: string | undefined, line: string): string | undefined {
+  const mark = FENCE.exec(line)?.[0].trim();
+  if (mark === undefined) return open;
+  if (open === undefined) return mark;
+  return mark.startsWith(open) && line.trim() === mark ? undefined : open;
+}
+
+function section(label: string, text: string): string {
+  const lines = body(text);
+  if (lines.join("").trim() === "") return `${label}: ${NOTHING}`;
+  return lines.length === 1 ? `${label}: ${lines[0]}` : [`${label}:`, ...lines].join("\n");
+}
+
+function duration(ms: number): string {
+  const seconds = Math.max(0, ms) / 1_000;
+  if (seconds < 10) return `${seconds.toFixed(1)}s`;
+  const whole = Math.floor(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (minutes === 0) return `${whole}s`;
+  return minutes < 60
+    ? `${minutes}m ${whole % 60}s`
+    : `${Math.floor(minutes / 60)}h ${minutes % 60}m ${whole % 60}s`;
+}
+
+function dollars(cost: number): string {
+  return cost > 0 && cost < 0.0001 ? "<$0.0001" : `$${cost.toFixed(4)}`;
+}
+
+function statsLine(stats: AnnouncementStats): string {
+  const { inputTokens, outputTokens, totalTokens, costUsd, transcriptPath } = stats;
+  const parts = [
+    `runtime ${duration(stats.runtimeMs)}`,
+    `tokens ${inputTokens} in, ${outputTokens} out, ${totalTokens} total`,
+    ...(costUsd === undefined ? [] : [`cost ${dollars(costUsd)}`]),
+    `session ${stats.sessionKey}`,
+    `session id ${stats.sessionId}`,
+    ...(transcriptPath === undefined ? [] : [`transcript ${transcriptPath}`]),
+  ];
+  return `Stats: ${parts.join(" · ")}`;
+}
+
+/** The announcement as the runtime writes it. */
+export function composeAnnouncement(facts: AnnouncementFacts): string {
+  return [
+    `Status: ${facts.status}`,
+    section("Result", facts.result),
+    section("Notes", facts.notes ?? ""),
+    "",
+    statsLine(facts.stats),
+  ].join("\n");
+}
+
+type Part = "before" | "result" | "notes";
+
+/** Takes a model's announcement apart. Only the first of each label, outside code, begins a section. */
+function partsOf(text: string): Record<Part, string> {
+  const parts: Record<Part, string[]> = { before: [], result: [], notes: [] };
+  const begun = new Set<Part>();
+  let at: Part = "before";
+  let fence: string | undefined;
+  for (const line of text.split(LINE_BREAK)) {
+    const head = fence === undefined ? SECTION.exec(line.trim()) : null;
+    fence = fenceAfter(fence, line);
+    const label = head?.[1]?.toLowerCase() ?? "";
+    const part: Part | undefined = label.startsWith("r")
+      ? "result"
+      : label.startsWith("n")
+        ? "notes"
+        : undefined;
+    // The model's own word on success, where it is one and not a line of its result (AM1).
+    if (label === "status" && begun.size === 0) continue;
+    if (part === undefined || begun.has(part)) {
+      parts[at].push(line);
+      continue;
+    }
+    begun.add(part);
+    at = part;
+    parts[at].push(head?.[2]?.trim() ?? "");
+  }
+  const joined = (part: Part): string => parts[part].join("\n").trim();
+  return { before: joined("before"), result: joined("result"), notes: joined("notes") };
+}
+
+/** What the model wrote in its announce turn, brought into the runtime's shape and under its status. */
+export function normaliseAnnouncement(words: string, facts: AnnouncementFacts): string {
+  const { before, result, notes } = partsOf(words);
+  const told = result === "" ? before : result;
+  const beside = [result === "" ? "" : before, notes === NOTHING ? "" : notes, facts.notes ?? ""];
+  return composeAnnouncement({
+    ...facts,
+    result: told === "" ? facts.result : told,
+    notes: beside.filter((text) => text.trim() !== "").join("\n"),
+  });
+}

@@ -1,0 +1,222 @@
+// Owns which files may be given to a sub-agent: their names, their encoding and their size (SPEC 3).
+// AT1: a name is the name of one file in one folder, on every file system and to every reader.
+// AT2: sizes are known, and checked, before anything is decoded.
+// AT3: every refusal names the attachment, what is wrong with it and what would be right.
+
+import { fail, ok, type Result } from "./errors.ts";
+import type { AttachmentSettings } from "./settings.ts";
+
+/** An attachment that may be written, still encoded. */
+export interface CheckedAttachment {
+  readonly name: string;
+  readonly encoding: "utf8" | "base64";
+  readonly content: string;
+  /** Decoded. */
+  readonly bytes: number;
+  readonly mimeType: string;
+}
+
+/** Lies beside the attachments. */
+export const MANIFEST_NAME = "manifest.json";
+
+const NAME_MAX_BYTES = 255;
+const MIME_MAX_CHARS = 255;
+const FIELDS: readonly string[] = ["name", "content", "encoding", "mimeType"];
+const SETTINGS = "tools.sessions_spawn.attachments";
+
+/** Signs that look like `/` or `\` and that no normalisation turns into one. */
+const SEPARATOR_LIKE = /[\u2044\u2215\u2216\u2571\u2572\u27cb\u27cd\u29f5\u29f8\u29f9\u3033\u3035]/u;
+const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+/** They turn the reading direction: `txt.exe` can be made to look like `exe.txt`. */
+const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
+const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9])$/;
+
+/** Two names with the same fold are one file somewhere: normalisation, letter case, unseen characters. */
+export function foldName(name: string): string {
+  const plain = name.normalize("NFKC").replace(UNSEEN, "");
+  return plain.toUpperCase().toLowerCase().normalize("NFKC");
+}
+
+/** What is wrong with a file name, as the end of a sentence; undefined: nothing. */
+export function nameProblem(name: string): string | undefined {
+  if (name === "") return "has an empty name";
+  if (!name.isWellFormed()) return "has a name that is not valid Unicode";
+  const bytes = Buffer.byteLength(name);
+  if (bytes > NAME_MAX_BYTES) return `has a name of ${bytes} bytes; at most ${NAME_MAX_BYTES} are allowed`;
+  if (CONTROL.test(name)) return "has a control character in its name";
+  if (DIRECTION.test(name)) return "has a character in its name that turns the reading direction";
+  // What a file system or a reader may make of it counts as much as what was written.
+  const fold = foldName(name);
+  for (const form of [name, fold]) {
+    if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or what stands for them";
+    if (form.includes(":")) return "must be a plain file name, without : or what stands for it";
+    if (/^\.{1,2}$/.test(form)) return "must be the name of a file, not of a folder";
+    if (form === "" || /^\s+$/.test(form)) return "has a name without a visible character";
+    if (/[.\s]$/.test(form)) return "must not end in a dot or a space";
+  }
+  if (SEPARATOR_LIKE.test(name)) return "has a character in its name that looks like a path separator";
+  const stem = (fold.split(".")[0] ?? "").trim();
+  if (DEVICE.test(stem)) return `has the name of a device on Windows (${stem})`;
+  if (fold === MANIFEST_NAME) return `must not be called ${MANIFEST_NAME}: the list of the attachments is`;
+  return undefined;
+}
+
+/** The length of what strict base64 stands for, or what is wrong with it. */
+function base64Bytes(text: string): number | string {
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const digits = text.slice(0, text.length - padding);
+  const wrong = /[^A-Za-z0-9+/]/.exec(digits);
+  if (wrong !== null) {
+    const what =
+      wrong[0] === "="
+        ? "padding before its end"
+        : /\s/.test(wrong[0])
+          ? "white space"
+          : "a character outside A-Z a-z 0-9 + /";
+    return `is not strict base64: it has ${what} at position ${wrong.index}`;
+  }
+  if (text.length % 4 !== 0) {
+    return `is not strict base64: its length, ${text.length}, is no multiple of 4 (pad it with =)`;
+  }
+  // The bits of the last digit that stand for nothing must be 0: one content, one spelling.
+  const last = digits.at(-1) ?? "";
+  if (padding > 0 && !(padding === 1 ? "AEIMQUYcgkosw048" : "AQgw").includes(last)) {
+    return "is not strict base64: its last digit has bits that stand for nothing";
+  }
+  return (text.length / 4) * 3 - padding;
+}
+
+/** A name as an error may show it: nothing in it can change how the error is read. */
+function shown(name: unknown): string {
+  if (typeof name !== "string") return "";
+  const escaped = JSON.stringify(name.slice(0, 80)).replace(
+    /[^\x20-\x7e\p{L}\p{N}]/gu,
+    (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+  return ` ${escaped}`;
+}
+
+type Item = Readonly<Record<string, unknown>>;
+
+const isItem = (value: unknown): value is Item =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+interface Place {
+  readonly index: number;
+  readonly limits: AttachmentSettings;
+}
+
+function checkOne(item: unknown, { index, limits }: Place): Result<CheckedAttachment> {
+  const at = `attachments[${index}]`;
+  if (!isItem(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
+  const label = `${at}${shown(item.name)}`;
+  const unknown = Object.keys(item).find((field) => !FIELDS.includes(field));
+  if (unknown !== undefined) {
+    const error = `${label} has the unknown field${shown(unknown)}; fields are ${FIELDS.join(", ")}`;
+    return fail("unknown_argument", error);
+  }
+  const { name, content, encoding = "utf8", mimeType } = item;
+  if (typeof name !== "string") return fail("invalid_argument", `${label} must have a name, a text`);
+  const wrong = nameProblem(name);
+  if (wrong !== undefined) return fail("invalid_argument", `${label} ${wrong}`);
+  if (encoding !== "utf8" && encoding !== "base64") {
+    return fail("invalid_argument", `${label} has an unknown encoding; valid are utf8 and base64`);
+  }
+  if (typeof content !== "string") return fail("invalid_argument", `${label} must have a content, a text`);
+  const mime = encoding === "utf8" ? "text/plain; charset=utf-8" : "application/octet-stream";
+  if (mimeType !== undefined && !isMimeType(mimeType)) {
+    return fail("invalid_argument", `${label} has a mimeType that is none; write it like image/png`);
+  }
+  const size = sizeOf(content, encoding, limits.maxFileBytes);
+  if (typeof size === "string") return fail("invalid_argument", `${label} ${size}`);
+  if (size > limits.maxFileBytes) {
+    const most = `${SETTINGS}.maxFileBytes is ${limits.maxFileBytes}`;
+    return fail("too_large", `${label} has ${size} bytes or more; ${most}`);
+  }
+  return ok({ name, encoding, content, bytes: size, mimeType: mimeType ?? mime });
+}
+
+function isMimeType(value: unknown): value is string {
+  if (typeof value !== "string" || value.length > MIME_MAX_CHARS) return false;
+  return /^[\w.+!#$&^-]+\/[\w.+!#$&^-]+(?: ?; ?[\w.+-]+=[\w.+"-]+)*$/.test(value);
+}
+
+/** Decoded bytes; for what is too large anyway, at least how many. A text: what is wrong. */
+function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number): number | string {
+  const least = encoding === "utf8" ? content.length : Math.floor(content.length / 4) * 3 - 2;
+  if (least > maxBytes) return least;
+  if (encoding === "base64") return base64Bytes(content);
+  return content.isWellFormed() ? Buffer.byteLength(content) : "is not valid Unicode; send it as base64";
+}
+
+/** The attachments of a call, all of them fit to be written, or the first thing that is wrong. */
+export function checkAttachments(
+  input: unknown,
+  limits: AttachmentSettings,
+): Result<readonly CheckedAttachment[]> {
+  if (!Array.isArray(input)) return fail("invalid_argument", "attachments must be a list of objects");
+  if (input.length > 0 && !limits.enabled) {
+    return fail("tool_denied", `attachments are switched off: ${SETTINGS}.enabled is false`, {
+      hint: "Put what matters into the task.",
+    });
+  }
+  if (input.length > limits.maxFiles) {
+    const most = `${SETTINGS}.maxFiles is ${limits.maxFiles}`;
+    return fail("too_large", `attachments has ${input.length} files; ${most}`);
+  }
+  const files: CheckedAttachment[] = [];
+  const names = new Map<string, string>();
+  let totalBytes = 0;
+  for (const [index, item] of input.entries()) {
+    const checked = checkOne(item, { index, limits });
+    if (!checked.ok) return checked;
+    const { name, bytes } = checked.value;
+    const fold = foldName(name);
+    const same = names.get(fold);
+    if (same !== undefined) {
+      const error = `attachments[${index}]${shown(name)} has the same name as${shown(same)}`;
+      const hint = "Letter case and look do not count: give each attachment a name of its own.";
+      return fail("invalid_argument", error, { hint });
+    }
+    names.set(fold, name);
+    totalBytes += bytes;
+    if (totalBytes > limits.maxTotalBytes) {
+      const most = `${SETTINGS}.maxTotalBytes is ${limits.maxTotalBytes}`;
+      return fail(
+        "too_large",
+        `attachments[${index}]${shown(name)} makes ${totalBytes} bytes in all; ${most}`,
+      );
+    }
+    files.push(checked.value);
+  }
+  return ok(files);
+}
+
+const LEFT_OUT = "(content not kept)";
+
+/** The arguments of a `sessions_spawn` call as a transcript keeps them: without what was attached (I14). */
+export function withoutContents(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (!Object.hasOwn(args, "attachments")) return { ...args };
+  const { attachments } = args;
+  const list = Array.isArray(attachments) ? attachments.map(withoutContent) : LEFT_OUT;
+  return { ...args, attachments: list };
+}
+
+/** Whether these are attachments as a transcript keeps them: what was attached is gone. */
+export function contentsWereLeftOut(attachments: unknown): boolean {
+  return Array.isArray(attachments) && attachments.some((item) => isItem(item) && item.content === LEFT_OUT);
+}
+
+/** Only what has its place and its shape stays: a content in a wrong field is a content all the same. */
+function withoutContent(item: unknown): unknown {
+  if (!isItem(item)) return LEFT_OUT;
+  const keeps = (field: string, value: unknown): boolean => {
+    if (field === "encoding") return value === "utf8" || value === "base64";
+    if (field === "mimeType") return isMimeType(value);
+    return field === "name" && typeof value === "string" && Buffer.byteLength(value) <= NAME_MAX_BYTES;
+  };
+  return Object.fromEntries(
+    Object.entries(item).map(([field, value]) => [field, keeps(field, value) ? value : LEFT_OUT]),
+  );
+}

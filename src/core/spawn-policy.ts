@@ -1,0 +1,252 @@
+// Owns whether a session may spawn what it asks for, and what comes of it: agent, model, depth, containment.
+// SPN1: each refusal is one check with its own sentence, which names the setting that would allow it.
+// SPN2: nothing is guessed: what the answer says is what the child gets.
+
+import { type Failure, fail, ok, type Result } from "./errors.ts";
+import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
+import { closestKeys, isAgentId } from "./session-key.ts";
+import {
+  type AgentSettings,
+  agentOf,
+  modelNames,
+  type Settings,
+  THINKING_LEVELS,
+  type ThinkingLevel,
+} from "./settings.ts";
+import type { SpawnFacts } from "./spawn.ts";
+import { maySpawnAt } from "./tool-policy.ts";
+
+/** What `sessions_spawn` was called with, as far as rules speak of it. Types are checked, values are not. */
+export interface SpawnCall {
+  readonly agentId?: string | undefined;
+  readonly model?: string | undefined;
+  readonly thinking?: string | undefined;
+  readonly runTimeoutSeconds?: number | undefined;
+  /** Earlier spelling of `runTimeoutSeconds`. */
+  readonly timeoutSeconds?: number | undefined;
+  readonly thread?: boolean | undefined;
+  readonly mode?: string | undefined;
+  readonly cleanup?: string | undefined;
+  readonly sandbox?: string | undefined;
+}
+
+export interface SpawnQuestion {
+  readonly call: SpawnCall;
+  /** The requester, who spawned it, and so on. */
+  readonly chain: SpawnChain;
+  /** Children of the requester whose job is not finished. */
+  readonly unfinishedChildren: number;
+  /** Where the requester's people read; absent: nowhere. */
+  readonly channel?: { readonly id: string; readonly hasThreads: boolean } | undefined;
+}
+
+/** What an allowed spawn makes. */
+export interface SpawnPlan {
+  readonly agent: AgentSettings;
+  /** What the child really starts with. */
+  readonly model: string;
+  /** Absent: the agent's own. */
+  readonly thinking?: ThinkingLevel;
+  /** 0: none. */
+  readonly runTimeoutSeconds: number;
+  readonly thread: boolean;
+  readonly mode: SpawnFacts["mode"];
+  readonly cleanup: SpawnFacts["cleanup"];
+  readonly archiveAfterMinutes: number;
+  readonly spawnDepth: number;
+  /** Whether the child may itself spawn. */
+  readonly mayNest: boolean;
+  /** The child must run contained, whatever the settings say later. */
+  readonly sandboxed: boolean;
+}
+
+const TIMEOUT_MAX_SECONDS = 30 * 86_400;
+const LISTED_MAX = 20;
+
+const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
+
+/** The configured agents that `requester` may name: itself, and those of its allow list. */
+export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
+  const { allowAgents } = requester.subagents;
+  const allowAny = allowAgents.includes("*");
+  return settings.agents.filter(({ id }) => allowAny || id === requester.id || allowAgents.includes(id));
+}
+
+/** The model of a child: the call's, the target agent's for sub-agents, the defaults', the agent's own. */
+export function resolveSpawnModel(from: {
+  call?: string | undefined;
+  agentSubagents?: string | undefined;
+  defaultsSubagents?: string | undefined;
+  agent: string;
+}): string {
+  return from.call ?? from.agentSubagents ?? from.defaultsSubagents ?? from.agent;
+}
+
+function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined {
+  if (maySpawnAt(spawnDepth, settings)) return undefined;
+  const { maxSpawnDepth } = settings.subagents;
+  const raised = maxSpawnDepth < 5 ? "; it may be raised to 5" : ", the most there is";
+  const error =
+    `this sub-agent is ${spawnDepth} deep and can't spawn another: ` +
+    `agents.defaults.subagents.maxSpawnDepth is ${maxSpawnDepth}${raised}`;
+  return fail("spawn_denied", error, { hint: "Do the work yourself, or say in your result what is left." });
+}
+
+/** Asked again where the child is written down: calls of one message run side by side. */
+export function checkChildren(unfinished: number, settings: Settings): Failure | undefined {
+  const { maxChildren } = settings.subagents;
+  if (unfinished < maxChildren) return undefined;
+  const setting = `agents.defaults.subagents.maxChildren is ${maxChildren}`;
+  return fail("too_many_children", `${unfinished} sub-agents of this session are not finished: ${setting}`, {
+    hint: "Wait for results, or cancel some with the subagents tool.",
+  });
+}
+
+function chooseAgent(
+  wanted: string | undefined,
+  chain: SpawnChain,
+  settings: Settings,
+): Result<AgentSettings> {
+  const requester = agentOf(settings, chain[0]);
+  const id = (wanted ?? chain[0].agentId).trim().toLowerCase();
+  if (!isAgentId(id)) return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
+  const allowed = spawnableAgents(requester, settings);
+  const found = allowed.find((agent) => agent.id === id);
+  if (found !== undefined) return ok(found);
+  const allowedAgents = allowed.map((agent) => agent.id).slice(0, LISTED_MAX);
+  const more = { hint: `Allowed: ${allowedAgents.join(", ")}.`, details: { allowedAgents } };
+  if (requester.subagents.allowAgents.includes("*") || id === requester.id) {
+    return fail("agent_not_found", `there is no agent ${quoted(id)} in agents.list`, more);
+  }
+  const error = `agent ${quoted(id)} is not in agents.list[${requester.id}].subagents.allowAgents`;
+  return fail("spawn_denied", error, more);
+}
+
+function checkModel(model: string, settings: Settings): Failure | undefined {
+  const names = modelNames(settings.providers);
+  if (names.includes(model)) return undefined;
+  const validModels = closestKeys(model, names, LISTED_MAX);
+  const more = names.length > validModels.length ? ` and ${names.length - validModels.length} more` : "";
+  const error = `there is no model ${quoted(model)}; valid: ${validModels.join(", ")}${more}`;
+  return fail("invalid_model", error, { hint: "Write it as <provider>/<model>.", details: { validModels } });
+}
+
+function chooseThinking(wanted: string | undefined): Result<ThinkingLevel | undefined> {
+  const found = THINKING_LEVELS.find((level) => level === wanted);
+  if (wanted === undefined || found !== undefined) return ok(found);
+  const valid = THINKING_LEVELS.join(", ");
+  return fail("invalid_thinking", `there is no thinking level ${quoted(wanted)}; valid: ${valid}`);
+}
+
+function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
+  const { runTimeoutSeconds, timeoutSeconds } = call;
+  if (runTimeoutSeconds !== undefined && timeoutSeconds !== undefined) {
+    const error = "timeoutSeconds is an earlier spelling of runTimeoutSeconds: give one of them, not both";
+    return fail("invalid_argument", error);
+  }
+  const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;
+  if (seconds >= 0 && seconds <= TIMEOUT_MAX_SECONDS) return ok(seconds);
+  return fail("invalid_argument", `runTimeoutSeconds must be 0 (none) to ${TIMEOUT_MAX_SECONDS}`);
+}
+
+/** One of the words that an argument may be; absent: the first of them. */
+function chooseWord<Word extends string>(
+  name: string,
+  given: string | undefined,
+  words: readonly [Word, ...Word[]],
+): Result<Word> {
+  const found = given === undefined ? words[0] : words.find((word) => word === given);
+  if (found !== undefined) return ok(found);
+  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${quoted(given ?? "")}`);
+}
+
+/** `mode` and `thread` must fit each other and the channel. */
+function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
+  const { call, channel } = question;
+  const thread = call.thread ?? false;
+  const mode = chooseWord("mode", call.mode, thread ? ["session", "run"] : ["run", "session"]);
+  if (!mode.ok) return mode;
+  if (mode.value === "session" && !thread) {
+    return fail("invalid_argument", 'mode "session" needs thread: true', {
+      hint: 'Leave mode out, or give mode "run", for one task with one result.',
+    });
+  }
+  if (!thread) return mode;
+  const hint = "Spawn without thread: the result is announced here.";
+  if (channel === undefined) {
+    return fail("spawn_denied", "thread: true needs a channel, and this session has none", { hint });
+  }
+  if (channel.hasThreads) return mode;
+  return fail("spawn_denied", `thread: true needs a channel with threads, and ${channel.id} has none`, {
+    hint,
+  });
+}
+
+/** Whether the child must be contained for good, or why it can't be spawned (I13). */
+function chooseContainment(
+  call: SpawnCall,
+  target: AgentSettings,
+  chain: SpawnChain,
+  settings: Settings,
+): Result<boolean> {
+  const wanted = chooseWord("sandbox", call.sandbox, ["inherit", "require"]);
+  if (!wanted.ok) return wanted;
+  const requesterIs = isSandboxed(chain, settings);
+  const must = requesterIs || wanted.value === "require";
+  if (!must || containsSubagents(target)) return ok(must);
+  const why = requesterIs
+    ? "this session is sandboxed, and a sandboxed session can't spawn one that is not"
+    : 'sandbox: "require" was asked for';
+  const setting = `agents.list[${target.id}].sandbox.mode (default agents.defaults.sandbox.mode)`;
+  const error = `a sub-agent of agent "${target.id}" would run unsandboxed: ${why}; ${setting} is "off"`;
+  const boxed = spawnableAgents(agentOf(settings, chain[0]), settings).filter(containsSubagents);
+  const names = boxed.map(({ id }) => id).slice(0, LISTED_MAX);
+  const hint =
+    names.length === 0 ? "No agent that you may name is sandboxed." : `Sandboxed are: ${names.join(", ")}.`;
+  return fail("spawn_denied", error, { hint });
+}
+
+/** May the requester have this child, and what will it be? Attachments have rules of their own. */
+export function decideSpawn(question: SpawnQuestion, settings: Settings): Result<SpawnPlan> {
+  const { call, chain, unfinishedChildren } = question;
+  const { spawnDepth } = chain[0];
+  const tooDeep = checkDepth(spawnDepth, settings);
+  if (tooDeep !== undefined) return tooDeep;
+  const agent = chooseAgent(call.agentId, chain, settings);
+  if (!agent.ok) return agent;
+  const mode = chooseMode(question);
+  if (!mode.ok) return mode;
+  const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
+  if (!cleanup.ok) return cleanup;
+  const model = resolveSpawnModel({
+    call: call.model,
+    agentSubagents: agent.value.subagents.model,
+    defaultsSubagents: settings.subagents.model,
+    agent: agent.value.model,
+  });
+  const badModel = checkModel(model, settings);
+  if (badModel !== undefined) return badModel;
+  const thinking = chooseThinking(call.thinking);
+  if (!thinking.ok) return thinking;
+  const timeout = chooseTimeout(call, settings);
+  if (!timeout.ok) return timeout;
+  const sandboxed = chooseContainment(call, agent.value, chain, settings);
+  if (!sandboxed.ok) return sandboxed;
+  const tooMany = checkChildren(unfinishedChildren, settings);
+  if (tooMany !== undefined) return tooMany;
+  const stays = mode.value === "session";
+  return ok({
+    agent: agent.value,
+    model,
+    ...(thinking.value === undefined ? {} : { thinking: thinking.value }),
+    runTimeoutSeconds: timeout.value,
+    thread: call.thread ?? false,
+    mode: mode.value,
+    // A session bound to a thread ends with its binding, not by date.
+    cleanup: stays ? "keep" : cleanup.value,
+    archiveAfterMinutes: stays ? 0 : settings.subagents.archiveAfterMinutes,
+    spawnDepth: spawnDepth + 1,
+    mayNest: maySpawnAt(spawnDepth + 1, settings),
+    sandboxed: sandboxed.value,
+  });
+}

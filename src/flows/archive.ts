@@ -1,0 +1,65 @@
+// Owns what becomes of a sub-agent after its job: archived, or deleted with everything that it said (SPEC 4).
+// AR1: nothing goes before its announcement is settled: sent, skipped, failed or dismissed.
+// AR2: work in the session postpones it; the date is a row, so a restart forgets none.
+
+import type { Session } from "../core/session.ts";
+import type { Settings } from "../core/settings.ts";
+import { findAgent } from "../core/settings.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Unit } from "../engine/unit.ts";
+import { hasPendingDelivery } from "../store/deliveries.ts";
+import { getFlow, openSpawnsOf } from "../store/flows.ts";
+import { activeRuns, runsOfFlow } from "../store/runs.ts";
+import { deleteSessionRows, getSession, updateSession } from "../store/sessions.ts";
+
+/** How soon a clean-up that something holds back is looked at again. */
+const AGAIN_MS = 1_000;
+
+export interface ArchiveParts {
+  readonly settings: Settings;
+  /** Removes the files that came with the job; called after the commit. */
+  removeAttachments(workspace: string, dir: string): void;
+  dropTranscript(sessionId: string): void;
+}
+
+/** Whether anything still holds the child: work, its job, or a result that has not left yet. */
+async function isHeld(unit: Unit, child: Session): Promise<boolean> {
+  if ((await activeRuns(unit.tx, child.key)).length > 0) return true;
+  if ((await openSpawnsOf(unit.tx, { sessionKey: child.key })).length > 0) return true;
+  const flowId = child.spawn?.flowId;
+  const job = flowId === undefined ? undefined : await getFlow(unit.tx, flowId);
+  if (job === undefined) return false;
+  if (job.open) return true;
+  const runIds = (await runsOfFlow(unit.tx, job.flowId)).map((run) => run.runId);
+  return hasPendingDelivery(unit.tx, runIds);
+}
+
+function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void {
+  const dir = child.spawn?.attachments?.dir;
+  const workspace = findAgent(parts.settings, child.agentId)?.workspace;
+  if (dir !== undefined && workspace !== undefined) unit.after(() => parts.removeAttachments(workspace, dir));
+}
+
+/** Acts on the date of a child's clean-up. */
+export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
+  return async (unit, key) => {
+    const child = await getSession(unit.tx, key);
+    if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
+    if (await isHeld(unit, child)) return unit.now + AGAIN_MS;
+    const { cleanup, archiveAfterMinutes, retainAttachments, attachments } = child.spawn;
+    if (cleanup === "delete") {
+      dropAttachments(parts, unit, child);
+      const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts: true });
+      for (const sessionId of sessionIds) unit.after(() => parts.dropTranscript(sessionId));
+      unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
+      return "done";
+    }
+    if (attachments !== undefined && retainAttachments !== true) dropAttachments(parts, unit, child);
+    if (archiveAfterMinutes === 0) return "done";
+    const dueAt = child.updatedAt + archiveAfterMinutes * 60_000;
+    if (dueAt > unit.now) return dueAt;
+    await updateSession(unit.tx, key, { archivedAt: unit.now });
+    unit.publish({ kind: "session", sessionKey: key, change: "updated" });
+    return "done";
+  };
+}

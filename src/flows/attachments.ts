@@ -1,0 +1,244 @@
+// Owns the files that come with a sub-agent's task: `.parley/attachments/<uuid>/` in its workspace.
+// AF1: all or nothing: whatever goes wrong, nothing of it is left behind, and nothing else was touched.
+// AF2: nothing on the way down is a link, and nothing can become one meanwhile: each folder is opened, proven,
+//      and then named by its open handle (Linux), so a swap of its path leads nowhere.
+// AF3: removal takes links away and follows none; it never leaves the attachments folder.
+// What may be attached is decided in core/attachment-rules.
+
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rmdir, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { checkAttachments, MANIFEST_NAME } from "../core/attachment-rules.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { AttachmentSettings } from "../core/settings.ts";
+import type { AttachmentReceipt } from "../core/spawn.ts";
+
+interface PlannedFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly mimeType: string;
+  readonly data: Buffer;
+}
+
+/** Files that are fit to be written, decoded. */
+export interface AttachmentPlan {
+  readonly files: readonly PlannedFile[];
+}
+
+const TOP = ".parley";
+const FOLDER = "attachments";
+const ID = /^[A-Za-z0-9-]{1,64}$/;
+/** How deep an agent may have nested folders in there before their removal is refused. */
+const DEPTH_MAX = 64;
+/** How often a folder is made again that another spawn, which failed, took away meanwhile. */
+const TRIES_MAX = 5;
+
+/** Decodes the attachments of a call that pass every rule. Without any there is nothing to plan. */
+export function planAttachments(
+  input: unknown,
+  limits: AttachmentSettings,
+): Result<AttachmentPlan | undefined> {
+  const checked = checkAttachments(input, limits);
+  if (!checked.ok) return checked;
+  const files = checked.value.map(({ name, encoding, content, bytes, mimeType }): PlannedFile => {
+    const data = Buffer.from(content, encoding);
+    if (data.length !== bytes) throw new Error(`${data.length} bytes were decoded, ${bytes} expected`);
+    return { name, bytes, mimeType, data, sha256: createHash("sha256").update(data).digest("hex") };
+  });
+  return ok(files.length === 0 ? undefined : { files });
+}
+
+const errnoOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
+
+const LINKED = "a symbolic link, or something else that is no folder, is in the way";
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  EFBIG: "a file is larger than this system allows",
+  EROFS: "the file system is read-only",
+  EACCES: "permission is denied",
+  EPERM: "permission is denied",
+  ELOOP: LINKED,
+  ENOTDIR: LINKED,
+  EEXIST: "something is already there",
+  ENOTEMPTY: "something was put there meanwhile",
+};
+
+/** A failure of the file system in words. Anything else is a bug and is thrown. */
+function fileFailure(what: string, error: unknown): Failure {
+  const code = errnoOf(error);
+  if (code === undefined) throw error;
+  return fail("file_problem", `${what}: ${REASONS[code] ?? `the system says ${code}`}`);
+}
+
+/** An open folder. `inside` names what is in it. */
+interface Folder {
+  readonly handle: FileHandle;
+  inside(name: string): string;
+}
+
+/** What was opened, to be closed, and what was made, to be taken away again if the rest fails. */
+class Work {
+  private readonly folders: Folder[] = [];
+  private readonly made: (() => Promise<void>)[] = [];
+
+  /** Opens a folder, and never one behind a link. */
+  async open(path: string): Promise<Folder> {
+    const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+    const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    // Through the handle a name can't be led elsewhere. Other systems have no such path: the plain one must do.
+    const base = process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : path;
+    const folder: Folder = { handle, inside: (name) => join(base, name) };
+    this.folders.push(folder);
+    return folder;
+  }
+
+  /** Makes a folder that only its owner may enter; `fresh`: nobody may have made it before. */
+  async make(above: Folder, name: string, fresh = false): Promise<Folder> {
+    const path = above.inside(name);
+    try {
+      await mkdir(path, 0o700);
+      this.made.push(() => rmdir(path));
+    } catch (error) {
+      if (fresh || errnoOf(error) !== "EEXIST") throw error;
+    }
+    const folder = await this.open(path);
+    await folder.handle.chmod(0o700);
+    return folder;
+  }
+
+  async write(above: Folder, name: string, data: Buffer | string): Promise<void> {
+    const path = above.inside(name);
+    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+    const handle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    this.made.push(() => unlink(path));
+    try {
+      await handle.chmod(0o600);
+      await handle.writeFile(data);
+      // A spawn is answered as accepted only when its files are as safe as its rows.
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+
+  async sync(): Promise<void> {
+    for (const { handle } of this.folders) await handle.sync();
+  }
+
+  /** Last made, first gone. A folder that others use by now is not empty, and stays. */
+  async undo(): Promise<void> {
+    for (const take of this.made.splice(0).reverse()) await take().catch(onlyErrno);
+  }
+
+  async close(): Promise<void> {
+    for (const { handle } of this.folders.splice(0).reverse()) await handle.close();
+  }
+}
+
+function onlyErrno(error: unknown): void {
+  if (errnoOf(error) === undefined) throw error;
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (errnoOf(error) !== "ENOENT") throw error;
+}
+
+async function writeAll(work: Work, workspace: string, plan: AttachmentPlan, id: string): Promise<void> {
+  await mkdir(workspace, { recursive: true, mode: 0o700 });
+  const root = await work.open(await realpath(workspace));
+  const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), id, true);
+  for (const { name, data } of plan.files) await work.write(own, name, data);
+  const files = plan.files.map(({ name, bytes, sha256, mimeType }) => ({ name, bytes, sha256, mimeType }));
+  await work.write(own, MANIFEST_NAME, `${JSON.stringify({ files }, null, 2)}\n`);
+  await work.sync();
+}
+
+/** Writes a plan into the workspace. `id`: a new one for every plan. */
+export async function writeAttachments(
+  workspace: string,
+  plan: AttachmentPlan,
+  id: string,
+): Promise<Result<AttachmentReceipt>> {
+  if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is no id for a folder`);
+  for (let tries = 1; ; tries += 1) {
+    const work = new Work();
+    try {
+      await writeAll(work, workspace, plan, id);
+      const files = plan.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
+      return ok({ dir: `${TOP}/${FOLDER}/${id}`, files });
+    } catch (error) {
+      await work.undo();
+      // A spawn that failed beside this one has taken away the folders that it had made.
+      if (errnoOf(error) === "ENOENT" && tries < TRIES_MAX) continue;
+      return fileFailure(`the attachments could not be written to ${TOP}/${FOLDER}, and none was`, error);
+    } finally {
+      await work.close();
+    }
+  }
+}
+
+/** Opens the attachments folder of a workspace; undefined: there is none. */
+async function findFolder(work: Work, workspace: string): Promise<Folder | undefined> {
+  let path = await realpath(workspace).catch(unlessMissing);
+  let folder: Folder | undefined;
+  for (const name of [TOP, FOLDER, ""]) {
+    folder = path === undefined ? undefined : await work.open(path).catch(unlessMissing);
+    if (folder === undefined) return undefined;
+    path = folder.inside(name);
+  }
+  return folder;
+}
+
+/** Removes the folder of one spawn with all that is in it; what is gone already is fine. */
+export async function removeAttachments(workspace: string, dir: string): Promise<Result<void>> {
+  const [top, folder, id = "", ...more] = dir.split("/");
+  if (top !== TOP || folder !== FOLDER || !ID.test(id) || more.length > 0) {
+    return fail("path_outside", `${JSON.stringify(dir.slice(0, 200))} is no folder of attachments`);
+  }
+  const work = new Work();
+  try {
+    const above = await findFolder(work, workspace);
+    if (above !== undefined) await removeEntry(above, id, 0);
+    return ok(undefined);
+  } catch (error) {
+    return fileFailure(`${dir} could not be removed`, error);
+  } finally {
+    await work.close();
+  }
+}
+
+/** Removes a file, a link (not what it leads to) or a folder with all that is in it. */
+async function removeEntry(above: Folder, name: string, depth: number): Promise<void> {
+  const path = above.inside(name);
+  const status = await lstat(path).catch(unlessMissing);
+  if (status === undefined) return;
+  if (!status.isDirectory()) return unlink(path).catch(unlessMissing);
+  if (depth === DEPTH_MAX) throw Object.assign(new Error("too deep"), { code: "ENAMETOOLONG" });
+  const work = new Work();
+  try {
+    const folder = await work.open(path).catch(unlessMissing);
+    if (folder === undefined) return;
+    for (const entry of await readdir(folder.inside(""))) await removeEntry(folder, entry, depth + 1);
+  } finally {
+    await work.close();
+  }
+  await rmdir(path).catch(unlessMissing);
+}
+
+/** The folders of attachments in a workspace, as receipts name them: to find what a crash left behind. */
+export async function attachmentDirs(workspace: string): Promise<Result<string[]>> {
+  const work = new Work();
+  try {
+    const folder = await findFolder(work, workspace);
+    const names = folder === undefined ? [] : await readdir(folder.inside(""));
+    return ok(names.filter((name) => ID.test(name)).map((name) => `${TOP}/${FOLDER}/${name}`));
+  } catch (error) {
+    return fileFailure(`${TOP}/${FOLDER} could not be read`, error);
+  } finally {
+    await work.close();
+  }
+}

@@ -1,0 +1,231 @@
+// Owns `sessions_spawn` once every question of policy is answered: a child session, its job and its first run.
+// SP1: session, flow, run and count are one unit; the attachments are on disk before it (and gone if it fails).
+// SP2: the same tool call, made again after a crash, finds its child again: it never makes a second one (I4).
+
+import { ok, type Result, toolFailure } from "../core/errors.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { formatKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import type { AttachmentReceipt } from "../core/spawn.ts";
+import { checkChildren, type SpawnPlan } from "../core/spawn-policy.ts";
+import { maySpawnAt } from "../core/tool-policy.ts";
+import { subagentContext } from "../core/turn-rules.ts";
+import type { Accepted } from "../engine/accept.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { insertFlow, openSpawnsOf } from "../store/flows.ts";
+import { getRunOfCall } from "../store/runs.ts";
+import { getSession, insertSession } from "../store/sessions.ts";
+import type { Db } from "../store/sql.ts";
+import { type AttachmentPlan, removeAttachments, writeAttachments } from "./attachments.ts";
+import { publishFlow } from "./flow-events.ts";
+import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
+
+export interface SpawnRequest {
+  readonly requester: Session;
+  /** The run whose tool call this is; absent when an operator acts as the session. */
+  readonly requesterRun?: Run;
+  readonly callId: string;
+  readonly task: string;
+  readonly label?: string;
+  /** What the rules made of the call. */
+  readonly plan: SpawnPlan;
+  readonly attachments?: AttachmentPlan;
+  /** Tools that the child would have and its requester's rights keep from it; told to the caller. */
+  readonly withheldTools: readonly string[];
+}
+
+interface SpawnParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+type SpawnResult = Record<string, unknown>;
+
+function receiptOf(runId: string, child: Session, withheldTools: readonly string[]): SpawnResult {
+  return {
+    status: "accepted",
+    runId,
+    childSessionKey: child.key,
+    model: child.model,
+    ...(withheldTools.length === 0 ? {} : { withheldTools }),
+    ...(child.spawn?.attachments === undefined ? {} : { attachments: child.spawn.attachments }),
+  };
+}
+
+function childOf(
+  parts: SpawnParts,
+  unit: Unit,
+  request: SpawnRequest,
+  ids: { runId: string; flowId: string; uuid: string },
+  attachments: AttachmentReceipt | undefined,
+): Session {
+  const { requester, plan } = request;
+  const { subagents, tools } = parts.settings;
+  const route = announceRoute(requester);
+  return {
+    key: formatKey({ form: "subagent", agentId: plan.agent.id, id: ids.uuid }),
+    sessionId: unit.newId(),
+    agentId: plan.agent.id,
+    kind: "other",
+    createdAt: unit.now,
+    updatedAt: unit.now,
+    spawnedBy: requester.key,
+    spawnDepth: plan.spawnDepth,
+    external: false,
+    model: plan.model,
+    systemSent: false,
+    abortedLastRun: false,
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    contextTokens: 0,
+    ...(request.label === undefined ? {} : { label: request.label }),
+    ...(plan.thinking === undefined ? {} : { thinkingLevel: plan.thinking }),
+    spawn: {
+      flowId: ids.flowId,
+      runId: ids.runId,
+      requesterKey: requester.key,
+      requesterSessionId: requester.sessionId,
+      announce: subagents.announce,
+      cleanup: plan.cleanup,
+      mode: plan.mode,
+      archiveAfterMinutes: plan.archiveAfterMinutes,
+      sandboxed: plan.sandboxed,
+      ...(route === undefined ? {} : { route }),
+      ...(attachments === undefined
+        ? {}
+        : { attachments, retainAttachments: tools.sessionsSpawn.attachments.retainOnSessionKeep }),
+    },
+  };
+}
+
+/** What the child is told first: its job, and where the files are that came with it. */
+function taskText(task: string, attachments: AttachmentReceipt | undefined): string {
+  if (attachments === undefined) return task;
+  const names = attachments.files.map((file) => `- ${file.name} (${file.bytes} bytes)`).join("\n");
+  return `${task}\n\nFiles in ${attachments.dir} of your workspace:\n${names}`;
+}
+
+async function enqueue(
+  parts: SpawnParts,
+  request: SpawnRequest,
+  unit: Unit,
+  attachments: AttachmentReceipt | undefined,
+): Promise<Result<{ accepted: Accepted; child: Session }>> {
+  const { engine, settings } = parts;
+  const { requester, requesterRun } = request;
+  const open = await openSpawnsOf(unit.tx, { sessionKey: requester.key });
+  // Asked again inside the unit: calls of one message run side by side.
+  const tooMany = checkChildren(open.length, settings);
+  if (tooMany !== undefined) return tooMany;
+  const ids = { runId: unit.newId(), flowId: unit.newId(), uuid: unit.newId() };
+  const child = childOf(parts, unit, request, ids, attachments);
+  await insertSession(unit.tx, child);
+  unit.publish({ kind: "session", sessionKey: child.key, change: "created" });
+  const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
+  const accepted = await engine.acceptIn(unit, {
+    runId: ids.runId,
+    sessionKey: child.key,
+    input: {
+      text: taskText(request.task, attachments),
+      provenance: provenanceFrom(requester, chain, "sessions_spawn"),
+      context: contextFor(settings, child, requester),
+    },
+    chain,
+    rootSessionKey: requester.key,
+    flow: { flowId: ids.flowId, step: "task", turn: 1 },
+    callId: request.callId,
+    timeoutMs: request.plan.runTimeoutSeconds * 1000,
+    ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+  });
+  if (!accepted.ok) return accepted;
+  await insertFlow(unit.tx, {
+    flowId: ids.flowId,
+    kind: "spawn",
+    chainId: chain.chainId,
+    requesterKey: requester.key,
+    requesterSessionId: requester.sessionId,
+    targetKey: child.key,
+    open: true,
+    turnsMax: 0,
+    requestText: request.task,
+    createdAt: unit.now,
+    ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
+  });
+  publishFlow(unit, {
+    flowId: ids.flowId,
+    runId: ids.runId,
+    step: "task",
+    from: requester.key,
+    to: child.key,
+    turn: 1,
+    turnsMax: 0,
+    text: request.task,
+  });
+  return ok({ accepted: accepted.value, child });
+}
+
+function contextFor(settings: Settings, child: Session, requester: Session): string {
+  return subagentContext({
+    requester: partyOf(settings, requester, child),
+    self: partyOf(settings, child, child),
+    depth: child.spawnDepth,
+    maySpawn: maySpawnAt(child.spawnDepth, settings),
+  });
+}
+
+/** What a sub-agent is told in every run that has no context of its own. Undefined: it is none. */
+export async function childContext(
+  settings: Settings,
+  db: Db,
+  session: Session,
+): Promise<string | undefined> {
+  if (session.spawn === undefined) return undefined;
+  const requester = await getSession(db, session.spawn.requesterKey);
+  return contextFor(settings, session, requester ?? { ...session, key: session.spawn.requesterKey });
+}
+
+/** What a call that was accepted before a crash was told; undefined: it was not accepted. */
+export async function spawnedBefore(parts: SpawnParts, callId: string): Promise<SpawnResult | undefined> {
+  const { db } = parts.engine.store;
+  const run = await getRunOfCall(db, callId);
+  if (run === undefined) return undefined;
+  const child = await getSession(db, run.sessionKey);
+  if (child !== undefined) return receiptOf(run.runId, child, []);
+  // Finished and deleted meanwhile: the call was accepted all the same.
+  const model = run.model === undefined ? {} : { model: run.model };
+  return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
+}
+
+/**
+ * Spawns a sub-agent; the rules have made a plan of the call, and `spawnedBefore` knows nothing of it. Failures
+ * are results.
+ */
+export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<SpawnResult> {
+  const { engine } = parts;
+  const open = engine.accepting();
+  if (!open.ok) return toolFailure(open);
+  let receipt: AttachmentReceipt | undefined;
+  if (request.attachments !== undefined) {
+    const written = await writeAttachments(request.plan.agent.workspace, request.attachments, engine.newId());
+    if (!written.ok) return toolFailure(written);
+    receipt = written.value;
+  }
+  const undo = async (): Promise<void> => {
+    if (receipt !== undefined) await removeAttachments(request.plan.agent.workspace, receipt.dir);
+  };
+  try {
+    const spawned = await engine.commit((unit) => enqueue(parts, request, unit, receipt));
+    if (spawned.ok) {
+      const { accepted, child } = spawned.value;
+      return receiptOf(accepted.run.runId, child, request.withheldTools);
+    }
+    await undo();
+    return toolFailure(spawned);
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+}

@@ -1,0 +1,65 @@
+// Owns the engine's port to the flows: which flow a run belongs to, and so what follows from its end.
+
+import type { Provenance } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import type { Acceptor, Successors } from "../engine/finish.ts";
+import type { Unit } from "../engine/unit.ts";
+import { endFlow, getFlow, openFlowsOfRun } from "../store/flows.ts";
+import { getChain } from "../store/runs.ts";
+import { getSession } from "../store/sessions.ts";
+import { cancelJobs } from "./cancel.ts";
+import { type JobParts, jobMayHaveEnded, jobRunEnded, planChildCleanup } from "./job.ts";
+import { conversationRunEnded } from "./reply-back.ts";
+
+/** What follows from the end of a run. */
+export function createSuccessors(parts: JobParts): Successors {
+  return {
+    async runEnded(acceptor, unit, run, answered) {
+      if (run.state === "aborted") {
+        // What an aborted run asked of others is answered to nobody: the peers finish, and that is all.
+        for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
+          if (flow.kind === "send") await endFlow(unit.tx, flow.flowId, run.code ?? "run_aborted", unit.now);
+        }
+      }
+      const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
+      if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
+      if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
+      await postponeCleanup(acceptor, unit, run, flow?.open === true && flow.kind === "spawn");
+    },
+    async cancelBelow(acceptor, unit, aborted) {
+      const ended = await cancelJobs(acceptor, unit, aborted);
+      // A sub-agent that only waited for its own has nothing left to wait for.
+      const session = await getSession(unit.tx, aborted.sessionKey);
+      if (session !== undefined) await jobMayHaveEnded(parts, acceptor, unit, session);
+      return ended;
+    },
+    async budgetUsedUp(acceptor, unit, run, error) {
+      const { rootSessionKey } = await getChain(unit.tx, run.chainId);
+      const root = rootSessionKey === undefined ? undefined : await getSession(unit.tx, rootSessionKey);
+      if (root === undefined) return;
+      const provenance: Provenance = {
+        kind: "notice",
+        sourceSessionKey: run.sessionKey,
+        runId: run.runId,
+        chainId: run.chainId,
+        hop: run.hop,
+      };
+      const text = `Notice from the gateway: ${error}. No further run of this conversation starts.`;
+      await acceptor.acceptIn(unit, {
+        sessionKey: root.key,
+        kind: "append",
+        input: { text, provenance },
+        successor: true,
+      });
+    },
+  };
+}
+
+/** Work in a child whose job is done, such as a person's question to it, postpones its archiving. */
+async function postponeCleanup(acceptor: Acceptor, unit: Unit, run: Run, inJob: boolean): Promise<void> {
+  if (inJob) return;
+  const session = await getSession(unit.tx, run.sessionKey);
+  if (session?.spawn === undefined) return;
+  const job = await getFlow(unit.tx, session.spawn.flowId);
+  if (job !== undefined && !job.open) await planChildCleanup(acceptor, unit, session);
+}

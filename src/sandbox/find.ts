@@ -1,0 +1,246 @@
+// Owns which backend contains programs on this machine, and the words for when there is none.
+// FB1: a backend is usable when a program has really run in it; that it is installed proves nothing.
+// FB2: a backend that works is found once for each process; one that does not is tried again after a while,
+//      so that installing it needs no restart.
+// FB3: no usable backend is a failure that says what is wrong with each and how to install one.
+
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { World } from "../world.ts";
+import { bubblewrapSandbox } from "./bubblewrap.ts";
+import { DiskBook } from "./disk.ts";
+import { DOCKER_IMAGE_DEFAULT, dockerSandbox } from "./docker.ts";
+import { SEARCH_PATH } from "./process.ts";
+import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
+import { CONTAINED_NODE, checkWorkspace } from "./system-view.ts";
+import type { CodeCache, Ground } from "./watch.ts";
+
+type Backend = Sandbox["kind"];
+
+/** Whether a backend works here; `why` is the reason why not, as the end of a sentence. */
+export type Probe = { readonly usable: true } | { readonly usable: false; readonly why: string };
+
+export interface SandboxFinder {
+  /** The place where programs of this workspace run contained, or why there is none. */
+  find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>>;
+  /** Whether one backend works here: for the doctor. */
+  probe(backend: Backend, image?: string): Promise<Probe>;
+}
+
+export interface FinderParts {
+  readonly world: World;
+  /** Folders and files of the gateway that no sandbox may hold: its store, its configuration. */
+  readonly keepOut: readonly string[];
+  /** Where compiled code of our own scripts is kept; a folder of the gateway's. Left out: nowhere. */
+  readonly cacheDir?: string;
+  /** The gateway's environment; the backends' own programs get of it what `PASSED_ON` names. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+}
+
+export const HOW_TO_INSTALL =
+  "Install bubblewrap 0.8 or newer: `sudo apt install bubblewrap` (Debian, Ubuntu), " +
+  "`sudo dnf install bubblewrap` (Fedora), `sudo pacman -S bubblewrap` (Arch). " +
+  "On macOS, or where it can't work, start Docker " +
+  `and run \`docker pull ${DOCKER_IMAGE_DEFAULT}\`. Then: parley doctor.`;
+
+const FAILED_PROBE_FRESH_MS = 60_000;
+const PROBE_MAX_MS = 10_000;
+const PROBE_NEEDS: SandboxNeeds = {
+  backend: "auto",
+  network: false,
+  memoryMb: 1_024,
+  processesMax: 64,
+  diskMb: 1_024,
+};
+/** Where the programs are found, and what docker's client needs to find its daemon. */
+const PASSED_ON = ["PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];
+const BUBBLEWRAP_MIN = [0, 8] as const;
+
+type Environment = Readonly<Record<string, string>>;
+
+function passedOn(environment: Readonly<Record<string, string | undefined>>): Environment {
+  const known = PASSED_ON.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { PATH: SEARCH_PATH, ...Object.fromEntries(known) };
+}
+
+/** What a command writes, or why it could not be run. */
+function answerOf(
+  file: string,
+  args: readonly string[],
+  env: Environment,
+): Promise<{ text: string; problem?: string; missing?: boolean }> {
+  return new Promise((done) => {
+    execFile(file, args, { env, timeout: PROBE_MAX_MS }, (error, stdout, stderr) => {
+      if (error === null) return done({ text: stdout });
+      const problem = stderr.trim().split("\n")[0] || error.message;
+      done({ text: stdout, problem, missing: error.code === "ENOENT" });
+    });
+  });
+}
+
+const setting = (path: string): string => {
+  try {
+    return readFileSync(`/proc/sys/${path}`, "utf8").trim();
+  } catch {
+    return "";
+  }
+};
+
+/** What keeps namespaces from a user who may otherwise have them; the kernel itself only says "not permitted". */
+function whyNoNamespaces(): string {
+  if (setting("user/max_user_namespaces") === "0") {
+    return "; user namespaces are disabled here: sudo sysctl user.max_user_namespaces=10000";
+  }
+  if (setting("kernel/unprivileged_userns_clone") === "0") {
+    return "; user namespaces are disabled for ordinary users: sudo sysctl kernel.unprivileged_userns_clone=1";
+  }
+  if (setting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
+    return (
+      "; AppArmor restricts user namespaces: " +
+      "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for bwrap"
+    );
+  }
+  if (existsSync("/.dockerenv")) return "; this is a container, and its rules forbid user namespaces";
+  return "";
+}
+
+/** Why a version of bubblewrap is too old; undefined when it will do. */
+export function tooOld(versionLine: string): string | undefined {
+  const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(versionLine)?.slice(1) ?? []).map(Number);
+  const [majorMin, minorMin] = BUBBLEWRAP_MIN;
+  if (major > majorMin || (major === majorMin && minor >= minorMin)) return undefined;
+  return `is too old (${versionLine.trim()}; 0.8 is needed)`;
+}
+
+async function probeBubblewrap(world: World, environment: Environment): Promise<Probe> {
+  const no = (why: string): Probe => ({ usable: false, why });
+  if (process.platform !== "linux") return no("works on Linux only");
+  const version = await answerOf("bwrap", ["--version"], environment);
+  if (version.missing) return no("is not installed");
+  if (version.problem !== undefined) return no(`can't be started (${version.problem})`);
+  const old = tooOld(version.text);
+  if (old !== undefined) return no(old);
+  const workspace = await realpath(await mkdtemp(join(tmpdir(), "parley-sandbox-probe-")));
+  try {
+    const ground = groundOf({ world, environment, needs: PROBE_NEEDS, named: workspace, real: workspace });
+    const command = `touch probe && ${CONTAINED_NODE} -e 0`;
+    const signal = new AbortController().signal;
+    const limits = { timeoutMs: PROBE_MAX_MS, outputMaxBytes: 1_024, signal };
+    const end = await bubblewrapSandbox(ground).run({ kind: "shell", command }, limits);
+    if (!end.ok) return no(`does not work here (${end.error}${whyNoNamespaces()})`);
+    if (end.value.ending === "ended" && end.value.exitCode === 0) return { usable: true };
+    return no(`does not run our Node (${end.value.output.read().text.trim() || end.value.ending})`);
+  } finally {
+    await rm(workspace, { recursive: true, force: true });
+  }
+}
+
+async function probeDocker(env: Environment, image: string): Promise<Probe> {
+  const no = (why: string): Probe => ({ usable: false, why });
+  const version = await answerOf("docker", ["version", "--format", "{{.Server.Version}}"], env);
+  if (version.missing) return no("is not installed");
+  if (version.problem !== undefined) return no(`has no daemon that answers (${version.problem})`);
+  const found = await answerOf("docker", ["image", "inspect", "--format", "{{.Id}}", image], env);
+  if (found.problem !== undefined) return no(`lacks the image ${image}: docker pull ${image}`);
+  return { usable: true };
+}
+
+/** The folder of the gateway's code, whether it runs from source or built. */
+const CODE = dirname(dirname(fileURLToPath(import.meta.url)));
+
+function groundOf(args: {
+  world: World;
+  environment: Environment;
+  needs: SandboxNeeds;
+  named: string;
+  real: string;
+  disk?: DiskBook;
+  codeCache?: CodeCache;
+}): Ground {
+  const { world, environment, needs, named, real } = args;
+  const disk = args.disk ?? new DiskBook(real, world.clock);
+  const place = { workspace: real, namedWorkspace: named, node: process.execPath, code: CODE };
+  const cache = args.codeCache === undefined ? {} : { codeCache: args.codeCache };
+  return { world, environment, needs, ...place, ...cache, disk };
+}
+
+/** One finder serves a whole process: it remembers what works, and how full each workspace is. */
+export function createSandboxFinder(parts: FinderParts): SandboxFinder {
+  const { world, keepOut } = parts;
+  const environment = passedOn(parts.environment ?? {});
+  const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
+  const disks = new Map<string, DiskBook>();
+  const codeCache = openCodeCache(parts.cacheDir);
+
+  async function probe(backend: Backend, image = DOCKER_IMAGE_DEFAULT): Promise<Probe> {
+    const name = backend === "docker" ? `docker ${image}` : backend;
+    const known = probes.get(name);
+    const now = world.clock.now();
+    if (known !== undefined) {
+      const found = await known.probe;
+      if (found.usable || now - known.at < FAILED_PROBE_FRESH_MS) return found;
+    }
+    const fresh =
+      backend === "docker" ? probeDocker(environment, image) : probeBubblewrap(world, environment);
+    probes.set(name, { at: now, probe: fresh });
+    return fresh;
+  }
+
+  async function find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>> {
+    const checked = await prepareWorkspace(workspace, [...keepOut, CODE]);
+    if (!checked.ok) return checked;
+    const real = checked.value;
+    const disk = disks.get(real) ?? new DiskBook(real, world.clock);
+    disks.set(real, disk);
+    const ground = groundOf({
+      world,
+      environment,
+      needs,
+      named: workspace,
+      real,
+      disk,
+      ...(await codeCache),
+    });
+    const wanted: Backend[] = needs.backend === "auto" ? ["bubblewrap", "docker"] : [needs.backend];
+    const reasons: string[] = [];
+    for (const backend of wanted) {
+      const found = await probe(backend, needs.image);
+      if (!found.usable) reasons.push(`${backend} ${found.why}`);
+      else if (backend === "bubblewrap") return ok(bubblewrapSandbox(ground));
+      else return ok(dockerSandbox(ground));
+    }
+    return fail("sandbox_unavailable", `there is no usable sandbox here: ${reasons.join("; ")}`, {
+      hint: HOW_TO_INSTALL,
+    });
+  }
+
+  return { find, probe };
+}
+
+/** Without the folder everything works, only slower. */
+async function openCodeCache(dir: string | undefined): Promise<{ codeCache?: CodeCache }> {
+  if (dir === undefined) return {};
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    return { codeCache: { dir: await realpath(dir), warm: new Set() } };
+  } catch {
+    return {};
+  }
+}
+
+async function prepareWorkspace(workspace: string, keepOut: readonly string[]): Promise<Result<string>> {
+  try {
+    await mkdir(workspace, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    return fail("sandbox_unavailable", `the workspace ${workspace} can't be made: ${String(error)}`);
+  }
+  return checkWorkspace(workspace, keepOut);
+}

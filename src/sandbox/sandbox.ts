@@ -1,0 +1,62 @@
+// Owns what containment promises, whichever backend keeps the promise. What a backend keeps less well stands
+// in its own head comment.
+// S1: what runs contained can write to its workspace and to a private, bounded /tmp, and nowhere else.
+// S2: it reads the system's programs and libraries, read-only, and nothing else of the host: no home, no
+//     configuration or store of the gateway, no process and no environment but its own.
+// S3: it reaches no network, not even this machine's loopback, unless `network` is on.
+// S4: it has no privileges and can't get any: no capabilities, no setuid, no new user namespace.
+// S5: when `run` returns, nothing of it is left: everything that it started has ended.
+// S6: time, output, memory, processes and disk are bounded; over a limit it is stopped, and the end says why.
+// S7: a workspace that would bring the host in (/, a system folder, the gateway's own files) is refused.
+// The workspace has the same path inside and outside, so that paths mean the same to everybody.
+
+import type { Result } from "../core/errors.ts";
+import type { SandboxSettings } from "../core/settings.ts";
+import type { ProcessEnd } from "./process.ts";
+
+/**
+ * What an agent's settings ask of its sandbox.
+ * `network` shares the host's network. With bubblewrap this includes the host's loopback and its abstract
+ * sockets, so the gateway's port can be reached; its token can't be read.
+ * `diskMb` is for the whole workspace; one that holds more can only shrink.
+ * `image` is docker's: it has bash, and Node 24 or newer as `node`.
+ */
+export type SandboxNeeds = Pick<
+  SandboxSettings,
+  "backend" | "network" | "memoryMb" | "processesMax" | "diskMb" | "image"
+>;
+
+/** Temporary files are held in memory: they get their own part of it, and no more than the disk's. */
+export function temporaryMbOf(needs: Pick<SandboxNeeds, "memoryMb" | "diskMb">): number {
+  return Math.min(needs.diskMb, Math.ceil(needs.memoryMb / 2));
+}
+
+export type Program =
+  | { readonly kind: "shell"; readonly command: string }
+  /** A module of the gateway's own code, by its absolute path; it reads `input` and writes its answer. */
+  | { readonly kind: "script"; readonly file: string; readonly input: string };
+
+export interface RunLimits {
+  /** From the start of the backend. */
+  readonly timeoutMs: number;
+  /** Of its output; more is cut out in the middle. */
+  readonly outputMaxBytes: number;
+  readonly signal: AbortSignal;
+  /** PATH inside. Left out: the system's folders. */
+  readonly searchPath?: string;
+}
+
+export interface ContainedEnd extends ProcessEnd {
+  /** The workspace already held more than `diskMb`, so that no file in it could grow. */
+  readonly full: boolean;
+}
+
+/** A place where programs of one workspace run contained. */
+export interface Sandbox {
+  readonly kind: "bubblewrap" | "docker";
+  /**
+   * Runs a program in the workspace to its end. Errors of a shell command come in its output, in the order of
+   * writing. A failure means that it was not started; it is never run bare instead.
+   */
+  run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>>;
+}

@@ -1,0 +1,42 @@
+// Owns the table of things that fall due. A deadline is a row: a restart forgets none, and moving one is an update.
+
+import type { Db, Tx } from "./sql.ts";
+
+export interface Deadline {
+  readonly kind: string;
+  readonly key: string;
+  /** ms since 1970. */
+  readonly dueAt: number;
+}
+
+/** Sets or moves a deadline. */
+export async function setDeadline(tx: Tx, deadline: Deadline): Promise<void> {
+  await tx
+    .insertInto("deadlines")
+    .values({ kind: deadline.kind, key: deadline.key, due_at: Math.round(deadline.dueAt) })
+    .onConflict((conflict) =>
+      conflict.columns(["kind", "key"]).doUpdateSet({ due_at: Math.round(deadline.dueAt) }),
+    )
+    .execute();
+}
+
+export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<void> {
+  await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
+}
+
+/** What is due, longest first. */
+export async function dueDeadlines(db: Db, now: number, limit: number): Promise<Deadline[]> {
+  const rows = await db
+    .selectFrom("deadlines")
+    .selectAll()
+    .where("due_at", "<=", now)
+    .orderBy("due_at")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ kind: row.kind, key: row.key, dueAt: row.due_at }));
+}
+
+export async function nextDeadlineAt(db: Db): Promise<number | undefined> {
+  const row = await db.selectFrom("deadlines").select("due_at").orderBy("due_at").limit(1).executeTakeFirst();
+  return row?.due_at;
+}

@@ -1,0 +1,164 @@
+// Owns the tool `sessions_spawn`: arguments in, one result object out. What may be spawned, `core/spawn-policy` says;
+// what a spawn is, `flows/spawn` knows.
+// SS1: everything is checked before anything is written: a refused call leaves no session and no file.
+
+import { contentsWereLeftOut } from "../core/attachment-rules.ts";
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { decideSpawn, type SpawnCall } from "../core/spawn-policy.ts";
+import { withheldTools } from "../core/tool-policy.ts";
+import { type AttachmentPlan, planAttachments } from "../flows/attachments.ts";
+import { announceRoute } from "../flows/party.ts";
+import { type SpawnRequest, spawnedBefore, spawnSession } from "../flows/spawn.ts";
+import { openSpawnsOf } from "../store/flows.ts";
+import { textArgument } from "./arguments.ts";
+import type { Tool, ToolContext } from "./tool.ts";
+
+const TASK_MAX_BYTES = 256 * 1024;
+const LABEL_CHARS_MAX = 200;
+const WORD_CHARS_MAX = 200;
+
+const word = (description: string) => ({ type: "string", description });
+
+export const sessionsSpawn: Tool = {
+  spec: {
+    name: "sessions_spawn",
+    description:
+      "Start a sub-agent on a task of its own and go on at once; its result is announced to you when it is " +
+      "there, so do not poll. Start several in one message to have them work side by side.",
+    parameters: {
+      type: "object",
+      properties: {
+        task: word("What to do, complete: the sub-agent knows nothing else of this conversation."),
+        label: word("A short name for it."),
+        agentId: word("Whose sub-agent: see agents_list. Default: your own agent."),
+        model: word("<provider>/<model>. Default: what is configured for sub-agents."),
+        thinking: word("off, minimal, low, medium, high, xhigh or max."),
+        runTimeoutSeconds: { type: "number", description: "Stops it this long after it began. 0: never." },
+        timeoutSeconds: { type: "number", description: "Earlier spelling of runTimeoutSeconds." },
+        thread: { type: "boolean", description: "Give it a thread of your channel. Default false." },
+        mode: word("run (one task, one result) or session (needs thread: true)."),
+        cleanup: word("keep (default) or delete the session once its result was announced."),
+        sandbox: word("inherit (default) or require: refuse unless it runs sandboxed."),
+        attachments: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              name: word("A plain file name."),
+              content: word("The file, as text or base64."),
+              encoding: word("utf8 (default) or base64."),
+              mimeType: word("Kept with the file."),
+            },
+            required: ["name", "content"],
+          },
+          description: "Files for its workspace.",
+        },
+        attachAs: {
+          type: "object",
+          properties: { mountPath: word("Where it would like them; a hint.") },
+          description: "A hint, kept with the files.",
+        },
+      },
+      required: ["task"],
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  async execute(ctx, args, call) {
+    // Asked first: what was accepted before a crash is not judged again, and its files are not kept in the call.
+    const before = await spawnedBefore(ctx, call.callId);
+    if (before !== undefined) return before;
+    const request = await plan(ctx, args, call.callId);
+    return request.ok ? spawnSession(ctx, request.value) : toolFailure(request);
+  },
+};
+
+function readTask(value: unknown): Result<string> {
+  if (typeof value !== "string" || value.trim() === "") {
+    return fail("invalid_argument", "task must not be empty");
+  }
+  const bytes = Buffer.byteLength(value);
+  if (bytes <= TASK_MAX_BYTES) return ok(value);
+  return fail("too_large", `task has ${bytes} bytes; the most is ${TASK_MAX_BYTES}`, {
+    hint: "Put long material into attachments.",
+  });
+}
+
+function readLabel(args: Record<string, unknown>): Result<string | undefined> {
+  const label = textArgument(args, "label", LABEL_CHARS_MAX);
+  if (!label.ok || label.value === undefined) return label;
+  const text = label.value.trim();
+  if (text !== "" && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(text)) return ok(text);
+  return fail("invalid_argument", "label must be one line of text without control characters");
+}
+
+function readCall(args: Record<string, unknown>): Result<SpawnCall> {
+  for (const name of ["agentId", "model", "thinking", "mode", "cleanup", "sandbox"]) {
+    const text = textArgument(args, name, WORD_CHARS_MAX);
+    if (!text.ok) return text;
+  }
+  // The names are the schema's, and the schema has checked the types.
+  return ok(args as SpawnCall);
+}
+
+function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPlan | undefined> {
+  if (value === undefined) return ok(undefined);
+  if (contentsWereLeftOut(value)) {
+    return fail(
+      "invalid_argument",
+      "the gateway stopped before this call was accepted, and attachments are not kept",
+      {
+        hint: "Call sessions_spawn again, with the contents.",
+      },
+    );
+  }
+  return planAttachments(value, ctx.settings.tools.sessionsSpawn.attachments);
+}
+
+/** Everything that can be wrong with a call, checked; and what the rules make of it. */
+async function plan(
+  ctx: ToolContext,
+  args: Record<string, unknown>,
+  callId: string,
+): Promise<Result<SpawnRequest>> {
+  const { settings, session, chain } = ctx;
+  const task = readTask(args.task);
+  if (!task.ok) return task;
+  const label = readLabel(args);
+  if (!label.ok) return label;
+  const call = readCall(args);
+  if (!call.ok) return call;
+  const route = announceRoute(session);
+  const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
+  const decided = decideSpawn(
+    {
+      call: call.value,
+      chain,
+      unfinishedChildren: open.length,
+      // No channel of this version has threads.
+      channel: route === undefined ? undefined : { id: route.channel, hasThreads: false },
+    },
+    settings,
+  );
+  if (!decided.ok) return decided;
+  const attachments = readAttachments(ctx, args.attachments);
+  if (!attachments.ok) return attachments;
+  const child = {
+    key: "",
+    agentId: decided.value.agent.id,
+    kind: "other" as const,
+    spawnDepth: decided.value.spawnDepth,
+    spawnedBy: session.key,
+    spawn: { sandboxed: decided.value.sandboxed },
+  };
+  return ok({
+    requester: session,
+    callId,
+    task: task.value,
+    plan: decided.value,
+    withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
+    ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
+    ...(label.value === undefined ? {} : { label: label.value }),
+    ...(attachments.value === undefined ? {} : { attachments: attachments.value }),
+  });
+}

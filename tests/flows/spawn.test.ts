@@ -1,0 +1,420 @@
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../src/core/settings.ts";
+import { resetSession } from "../../src/flows/lifecycle.ts";
+import { deleteSessionRows } from "../../src/store/sessions.ts";
+import { endOf, temporaryFolder } from "../kit/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { settingsWith } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+
+function settings(subagents: Partial<Settings["subagents"]> = {}, more: Partial<Settings> = {}): Settings {
+  const base = settingsWith();
+  return { ...base, ...more, subagents: { ...base.subagents, ...subagents } };
+}
+
+/** Main spawns one child for each line of what it is told; a child does what `child` says. */
+const boss =
+  (child: SpawnPlay, spawnArgs: Record<string, unknown> = {}): SpawnPlay =>
+  async (turn) => {
+    if (turn.session.key !== MAIN) return child(turn);
+    if (turn.handle.run.input.provenance !== undefined) return `main heard: ${turn.input.split("\n")[1]}`;
+    const tasks = turn.input.split("\n");
+    const results = await Promise.all(
+      tasks.map((task, at) => turn.tool("sessions_spawn", { task, ...spawnArgs }, `spawn${at}`)),
+    );
+    return JSON.stringify(results);
+  };
+
+const worker: SpawnPlay = (turn) =>
+  turn.step === "announce" ? `Result: done with ${taskOf(turn)}` : `did ${turn.input}`;
+
+function taskOf(turn: Turn): string {
+  const [, task = "?"] = /Task:\n\| (.*)/.exec(turn.handle.run.input.context ?? "") ?? [];
+  return task;
+}
+
+async function spawnResults(app: SpawnApp, text: string): Promise<Record<string, unknown>[]> {
+  const run = await app.tell(MAIN, text);
+  return JSON.parse((await endOf(app.engine, run.runId)).reply ?? "[]");
+}
+
+async function oneChild(app: SpawnApp) {
+  const [child] = await app.children(MAIN);
+  if (child === undefined) throw new Error("there is no child");
+  return child;
+}
+
+describe("a sub-agent's job", () => {
+  test("is accepted at once with what the child really is, runs in a session of its own, and is announced once", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: boss(worker) });
+    await app.route(MAIN);
+    const [result] = await spawnResults(app, "count the beans");
+    await app.quiet();
+    const child = await oneChild(app);
+    expect(result).toMatchObject({
+      status: "accepted",
+      childSessionKey: child.key,
+      model: "offline/rehearsal",
+    });
+    expect(child).toMatchObject({ spawnedBy: MAIN, spawnDepth: 1, agentId: "main", kind: "other" });
+    expect(child.lastRoute).toBeUndefined();
+    expect((await app.runs(child.key)).map((run) => `${run.flow?.step} ${run.state} ${run.hop}`)).toEqual([
+      "task ok 1",
+      "announce ok 1",
+    ]);
+    expect(app.sent).toHaveLength(1);
+    expect(app.sent[0]?.text).toMatch(
+      /^Status: ok\nResult: done with count the beans\nNotes: \(none\)\n\nStats: runtime .* tokens/,
+    );
+    expect(app.sent[0]?.text).toContain(`session ${child.key}`);
+    const told = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
+    expect(told).toHaveLength(1);
+    const [, announced] = await app.runs(MAIN);
+    expect(announced).toMatchObject({
+      kind: "append",
+      input: {
+        provenance: { kind: "inter_session", sourceSessionKey: child.key, sourceTool: "sessions_spawn" },
+      },
+    });
+  });
+
+  test("its contexts begin with their heading lines", async () => {
+    const headings: (string | undefined)[] = [];
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: boss((turn) => {
+        headings.push(turn.handle.run.input.context?.split("\n")[0]);
+        return worker(turn);
+      }),
+    });
+    await spawnResults(app, "x");
+    await app.quiet();
+    expect(headings).toEqual(["Sub-agent context", "Sub-agent announce step"]);
+  });
+
+  test("I12: the status is the run's: a failed job says error and why, whatever the model wrote", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: boss(() => {
+        throw new Error("the tool broke");
+      }),
+    });
+    await app.route(MAIN);
+    await spawnResults(app, "x");
+    await app.quiet();
+    expect(app.sent.map((message) => message.text)).toEqual([
+      expect.stringMatching(/^Status: error\nResult: \(none\)\nNotes: the tool broke\n/),
+    ]);
+  });
+
+  test("silence in the announce step stays silent", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: boss((turn) => (turn.step === "announce" ? "ANNOUNCE_SKIP" : "done")),
+    });
+    await app.route(MAIN);
+    await spawnResults(app, "x");
+    await app.quiet();
+    expect(app.sent).toEqual([]);
+    expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn"]);
+  });
+
+  test("if the announce turn fails, the runtime announces what the job came to", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: boss((turn) => {
+        if (turn.step === "announce") throw new Error("no model");
+        return "forty-two";
+      }),
+    });
+    await app.route(MAIN);
+    await spawnResults(app, "x");
+    await app.quiet();
+    expect(app.sent.map((message) => message.text)).toEqual([
+      expect.stringMatching(/^Status: ok\nResult: forty-two\n/),
+    ]);
+  });
+
+  test("a job over its time limit is stopped and announced as timeout with what it had written", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: boss(
+        async (turn) => {
+          turn.handle.text("half of it");
+          await new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
+          return "";
+        },
+        { runTimeoutSeconds: 0.03 },
+      ),
+    });
+    await app.route(MAIN);
+    await spawnResults(app, "x");
+    await app.quiet();
+    expect(app.sent.map((message) => message.text)).toEqual([
+      expect.stringMatching(/^Status: timeout\nResult:[\s\S]*\nNotes: .*longer than its limit/),
+    ]);
+  });
+
+  test("in mode wake the requester's agent is run on the result instead", async () => {
+    const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play: boss(worker) });
+    await app.route(MAIN);
+    await spawnResults(app, "x");
+    await app.quiet();
+    expect(app.sent).toEqual([]);
+    expect((await app.texts(MAIN)).at(-1)).toBe("assistant: main heard: Result: done with x");
+  });
+
+  test("ten jobs of one message give ten results, each once; at most maxConcurrent execute at once", async () => {
+    let inside = 0;
+    let most = 0;
+    const app = await openSpawnApp({
+      settings: settings({ maxConcurrent: 3 }, { maxConcurrent: 8 }),
+      play: boss(async (turn) => {
+        inside += 1;
+        most = Math.max(most, inside);
+        await new Promise((resolve) => setImmediate(resolve));
+        inside -= 1;
+        return worker(turn);
+      }),
+    });
+    await app.route(MAIN);
+    const tasks = Array.from({ length: 10 }, (_, at) => `task ${at}`);
+    const results = await spawnResults(app, tasks.join("\n"));
+    expect(results.map((result) => result.status)).toEqual(tasks.map(() => "accepted"));
+    await app.quiet();
+    const told = app.sent.map((message) => /done with (.*)/.exec(message.text)?.[1]).sort();
+    expect(told).toEqual(tasks);
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  test("maxChildren refuses, also among calls of one message, and leaves nothing behind", async () => {
+    const release = Promise.withResolvers<void>();
+    const app = await openSpawnApp({
+      settings: settings({ maxChildren: 2 }),
+      play: boss(async (turn) => {
+        await release.promise;
+        return worker(turn);
+      }),
+    });
+    const results = await spawnResults(app, "a\nb\nc");
+    expect(results.map((result) => result.code ?? result.status).sort()).toEqual([
+      "accepted",
+      "accepted",
+      "too_many_children",
+    ]);
+    expect(await app.children(MAIN)).toHaveLength(2);
+    release.resolve();
+    await app.quiet();
+  });
+});
+
+describe("nesting", () => {
+  const nested: SpawnPlay = async (turn) => {
+    if (turn.step === "announce") return `Result: ${turn.session.spawnDepth} announces`;
+    if (turn.session.spawnDepth === 1 && turn.input === "outer") {
+      const spawned = await turn.tool("sessions_spawn", { task: "inner" });
+      return `spawned: ${spawned.status ?? spawned.code}`;
+    }
+    return turn.input === "inner" ? "inner result" : `used: ${turn.input.split("\n")[1]}`;
+  };
+
+  test("by default a sub-agent cannot spawn, and is told which setting would allow it", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: boss(async (turn) => {
+        if (turn.step === "announce") return "ANNOUNCE_SKIP";
+        const refused = await turn.tool("sessions_spawn", { task: "inner" });
+        return `${refused.status}: ${refused.error}`;
+      }),
+    });
+    await spawnResults(app, "outer");
+    await app.quiet();
+    const { key } = await oneChild(app);
+    expect(await app.texts(key)).toContainEqual(expect.stringMatching(/forbidden: .*maxSpawnDepth is 1/));
+  });
+
+  test("a child waits for its own children, is woken with each result, and announces its last reply", async () => {
+    const app = await openSpawnApp({ settings: settings({ maxSpawnDepth: 2 }), play: boss(nested) });
+    await app.route(MAIN);
+    await spawnResults(app, "outer");
+    await app.quiet();
+    const child = await oneChild(app);
+    const [grandchild] = await app.children(child.key);
+    expect(grandchild).toMatchObject({ spawnDepth: 2, spawnedBy: child.key });
+    const steps = (await app.runs(child.key)).map((run) => run.flow?.step);
+    expect(steps).toEqual(["task", "task", "announce"]);
+    expect(await app.texts(child.key)).toContainEqual("assistant: used: Result: 2 announces");
+    expect(app.sent.map((message) => message.text)).toEqual([expect.stringContaining("Result: 1 announces")]);
+  });
+});
+
+describe("cancelling", () => {
+  const forever: SpawnPlay = async (turn) => {
+    await new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
+    return "";
+  };
+
+  test("aborting the requester cancels its children and theirs, and announces nothing", async () => {
+    const started: string[] = [];
+    const app = await openSpawnApp({
+      settings: settings({ maxSpawnDepth: 2 }),
+      play: boss(async (turn) => {
+        started.push(turn.session.key);
+        if (turn.session.spawnDepth === 1) await turn.tool("sessions_spawn", { task: "inner" });
+        return forever(turn);
+      }),
+    });
+    await app.route(MAIN);
+    await spawnResults(app, "outer");
+    while (started.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    const aborted = await app.engine.abort({ sessionKey: MAIN });
+    expect(aborted.runIds).toHaveLength(2);
+    await app.quiet();
+    for (const key of started) expect((await app.runs(key)).map((run) => run.state)).toEqual(["aborted"]);
+    expect(app.sent).toEqual([]);
+  });
+
+  test("the tool subagents lists one's own and cancels them; others' are not there", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
+    const [result] = await spawnResults(app, "a\nb");
+    const list = await app.call(MAIN, "subagents", {});
+    expect(list).toMatchObject({ count: 2, subagents: [{ finished: false }, { finished: false }] });
+    const other = await app.call("agent:research:main", "subagents", {
+      action: "cancel",
+      sessionKey: result?.childSessionKey,
+    });
+    expect(other).toMatchObject({ status: "forbidden", code: "not_visible" });
+    const cancelled = await app.call(MAIN, "subagents", {
+      action: "cancel",
+      sessionKey: result?.childSessionKey,
+    });
+    expect(cancelled).toMatchObject({ status: "ok", cancelled: [result?.childSessionKey] });
+    expect(await app.call(MAIN, "subagents", { action: "cancel", sessionKey: "all" })).toMatchObject({
+      cancelled: [expect.any(String)],
+    });
+    await app.quiet();
+    expect(app.sent).toEqual([]);
+  });
+
+  test("aborting the child itself announces that it was aborted", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
+    await app.route(MAIN);
+    await spawnResults(app, "a");
+    const child = await oneChild(app);
+    await app.engine.abort({ sessionKey: child.key });
+    await app.quiet();
+    expect(app.sent.map((message) => message.text)).toEqual([expect.stringMatching(/^Status: aborted\n/)]);
+  });
+});
+
+describe("a requester that is not what it was", () => {
+  const held = () => {
+    const release = Promise.withResolvers<void>();
+    const play = boss(async (turn) => {
+      await release.promise;
+      return worker(turn);
+    });
+    return { release, play };
+  };
+
+  test("reset: the result is posted, not appended, and the child was kept", async () => {
+    const { release, play } = held();
+    const app = await openSpawnApp({ settings: settings(), play });
+    await app.route(MAIN);
+    await spawnResults(app, "x");
+    const main = await app.session(MAIN);
+    if (main === undefined) throw new Error("no main");
+    await resetSession({ engine: app.engine, settings: settings() }, main);
+    release.resolve();
+    await app.quiet();
+    expect(app.sent.map((message) => message.text)).toEqual([expect.stringContaining("done with x")]);
+    expect(await app.texts(MAIN)).toEqual([]);
+  });
+
+  test("deleted: the result is kept as a failed delivery, which operators see", async () => {
+    const { release, play } = held();
+    const app = await openSpawnApp({ settings: settings(), play });
+    await spawnResults(app, "x");
+    await app.store.transaction((tx) => deleteSessionRows(tx, MAIN, { transcripts: true }));
+    release.resolve();
+    await app.quiet();
+    const rows = await app.store.db.selectFrom("deliveries").selectAll().execute();
+    expect(rows).toMatchObject([{ state: "failed", code: "requester_deleted" }]);
+    expect(rows[0]?.text).toContain("done with x");
+  });
+});
+
+describe("after the job", () => {
+  test("the child is archived at its stored date, which work in it postpones and a restart keeps", async () => {
+    const world = fakeWorld();
+    const dir = temporaryFolder();
+    const own = settings({ archiveAfterMinutes: 60 });
+    const first = await openSpawnApp({ settings: own, play: boss(worker), dir, world });
+    await spawnResults(first, "x");
+    await first.quiet();
+    const { key } = await oneChild(first);
+    await world.advance(50 * 60_000);
+    await first.tell(key, "one more question");
+    await first.quiet();
+    await world.advance(20 * 60_000);
+    expect((await first.session(key))?.archivedAt).toBeUndefined();
+    await first.engine.stop(0);
+    await first.store.close();
+    const second = await openSpawnApp({ settings: own, play: boss(worker), dir, world });
+    await world.advance(39 * 60_000);
+    expect((await second.session(key))?.archivedAt).toBeUndefined();
+    await world.advance(2 * 60_000);
+    for (let turn = 0; turn < 20; turn += 1) await world.advance(0);
+    expect((await second.session(key))?.archivedAt).toBeDefined();
+    expect(await second.engine.accept({ sessionKey: key, input: { text: "late" } })).toMatchObject({
+      code: "session_archived",
+    });
+  });
+
+  test("cleanup delete removes session and transcript once the announcement is settled; usage stays", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: boss(worker, { cleanup: "delete" }) });
+    await app.route(MAIN);
+    const [result] = await spawnResults(app, "x");
+    const key = String(result?.childSessionKey);
+    await app.quiet();
+    while ((await app.session(key)) !== undefined) await new Promise((resolve) => setImmediate(resolve));
+    expect(app.sent).toHaveLength(1);
+    const left = await app.store.db
+      .selectFrom("messages")
+      .select("id")
+      .where("session_key", "=", key)
+      .execute();
+    expect(left).toEqual([]);
+    const usage = await app.store.db
+      .selectFrom("ledger")
+      .select("run_id")
+      .where("session_key", "=", key)
+      .execute();
+    expect(usage).toHaveLength(2);
+  });
+});
+
+describe("chain budgets", () => {
+  test("a chain over its token budget starts no further run and says so to its root session once", async () => {
+    const base = settings();
+    const own: Settings = {
+      ...base,
+      session: { ...base.session, agentToAgent: { ...base.session.agentToAgent, maxChainTokens: 8 } },
+    };
+    // Each run of an actor counts 5 tokens: main, then one child, and the budget is gone.
+    const app = await openSpawnApp({ settings: { ...own, maxConcurrent: 1 }, play: boss(worker) });
+    await app.route(MAIN);
+    await spawnResults(app, "a\nb\nc");
+    await app.quiet();
+    const notices = (await app.texts(MAIN)).filter((line) => line.includes("maxChainTokens is 8"));
+    expect(notices.filter((line) => line.startsWith("user: Notice"))).toHaveLength(1);
+    const states = await Promise.all(
+      (await app.children(MAIN)).map(async ({ key }) => (await app.runs(key))[0]?.state),
+    );
+    expect(states.sort()).toEqual(["error", "error", "ok"]);
+    // I2: each job still has its announcement, composed by the runtime.
+    expect(app.sent).toHaveLength(3);
+  });
+});

@@ -1,0 +1,255 @@
+// Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play says what each session does.
+
+import type { OutgoingMessage } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import type { LiveEvent } from "../../src/core/event.ts";
+import { textOf } from "../../src/core/message.ts";
+import type { FlowStep, Run } from "../../src/core/run.ts";
+import type { Session } from "../../src/core/session.ts";
+import { isSubagentKey } from "../../src/core/session-key.ts";
+import { agentOf, type Settings } from "../../src/core/settings.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { type LaneHandle, LostLane } from "../../src/engine/execution.ts";
+import type { EndFacts } from "../../src/engine/finish.ts";
+import { sessionViewer } from "../../src/flows/access.ts";
+import { createChildCleanup } from "../../src/flows/archive.ts";
+import { removeAttachments } from "../../src/flows/attachments.ts";
+import { spawnChainOf } from "../../src/flows/chain.ts";
+import { CHILD_DEADLINE } from "../../src/flows/job.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import { getSession, updateSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { readHistory, readRun } from "../../src/store/transcripts.ts";
+import { callTool, toolNames } from "../../src/tools/catalog.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
+import type { World } from "../../src/world.ts";
+import {
+  assistantText,
+  type CrashPoint,
+  cleanup,
+  crashingStore,
+  openStore,
+  quietWorld,
+  temporaryFolder,
+} from "./engine.ts";
+
+/** One turn of one session. */
+export interface Turn {
+  readonly handle: LaneHandle;
+  readonly session: Session;
+  readonly input: string;
+  readonly step: "message" | FlowStep;
+  /** Calls a tool as the session's agent would; `call` tells two calls of one turn apart. */
+  tool(name: string, args: Record<string, unknown>, call?: string): Promise<ToolResult>;
+}
+
+/** What a session answers. A throw fails its run. */
+export type SpawnPlay = (turn: Turn) => Promise<string> | string;
+
+export interface SpawnAppOptions {
+  readonly settings: Settings;
+  readonly play: SpawnPlay;
+  readonly dir?: string;
+  readonly world?: World;
+  readonly crash?: CrashPoint;
+}
+
+export interface SpawnApp {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly sent: OutgoingMessage[];
+  readonly events: LiveEvent[];
+  tell(sessionKey: string, text: string, runId?: string): Promise<Run>;
+  /** Calls a tool as an operator who acts as the session. */
+  call(sessionKey: string, name: string, args: Record<string, unknown>): Promise<ToolResult>;
+  route(sessionKey: string): Promise<void>;
+  session(sessionKey: string): Promise<Session | undefined>;
+  children(of: string): Promise<Session[]>;
+  texts(sessionKey: string): Promise<string[]>;
+  runs(sessionKey: string): Promise<Run[]>;
+  quiet(): Promise<void>;
+  crashed(): Promise<void>;
+}
+
+async function isQuiet(store: Store): Promise<boolean> {
+  const { db } = store;
+  const active = ["queued", "running", "waiting"];
+  const run = await db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
+  const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
+  const pending = db.selectFrom("deliveries").select("id").where("state", "=", "pending");
+  return run === undefined && flow === undefined && (await pending.executeTakeFirst()) === undefined;
+}
+
+interface Parts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly play: SpawnPlay;
+}
+
+async function callAs(
+  parts: Parts,
+  session: Session,
+  call: { id: string; name: string; args: object },
+  handle?: LaneHandle,
+) {
+  const { engine, settings } = parts;
+  const chain = await spawnChainOf(engine.store.db, session);
+  const context = {
+    settings,
+    db: engine.store.db,
+    engine,
+    viewer: sessionViewer(chain, settings),
+    session,
+    agent: agentOf(settings, session),
+    chain,
+    toolNames: toolNames(),
+    signal: handle?.signal ?? new AbortController().signal,
+    ...(handle === undefined ? {} : { run: handle.run, wait: handle.wait }),
+  };
+  const request = { callId: call.id, attempt: 1, name: call.name, arguments: { ...call.args } };
+  return callTool(context, request);
+}
+
+async function turnOf(parts: Parts, handle: LaneHandle): Promise<Turn> {
+  const session = await getSession(parts.engine.store.db, handle.run.sessionKey);
+  if (session === undefined) throw new Error(`no session ${handle.run.sessionKey}`);
+  return {
+    handle,
+    session,
+    input: handle.run.input.text,
+    step: handle.run.flow?.step ?? "message",
+    tool: (name, args, call = name) =>
+      handle.duringCall(() =>
+        callAs(parts, session, { id: `${handle.run.runId}:${call}`, name, args }, handle),
+      ),
+  };
+}
+
+async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
+  const { run } = handle;
+  const written = (await readRun(parts.engine.store.db, run.runId)).findLast((m) => m.role === "assistant");
+  if (written !== undefined) return { state: "ok", reply: textOf(written) };
+  try {
+    const reply = await parts.play(await turnOf(parts, handle));
+    if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
+    return { state: "ok", reply };
+  } catch (error) {
+    if (error instanceof LostLane || handle.signal.aborted) throw error;
+    return { state: "error", code: "run_failed", error: (error as Error).message };
+  }
+}
+
+function cleanupHandlers(settings: Settings) {
+  const handler = createChildCleanup({
+    settings,
+    dropTranscript: () => {},
+    removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
+  });
+  return new Map([[CHILD_DEADLINE, handler]]);
+}
+
+async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingMessage[]) {
+  const { settings, play } = options;
+  const world = options.world ?? quietWorld();
+  const channel = {
+    id: "webchat",
+    deduplicates: true,
+    async deliver(message: OutgoingMessage) {
+      sent.push(message);
+      return { kind: "sent" as const };
+    },
+  };
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: {
+      ...settings.session,
+      ...settings.session.agentToAgent,
+      maxConcurrent: settings.maxConcurrent,
+      pools: { subagents: settings.subagents.maxConcurrent },
+    },
+    poolOf: (run) => (isSubagentKey(run.sessionKey) ? "subagents" : undefined),
+    deadlineHandlers: cleanupHandlers(settings),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+    }),
+    executor: { execute: (handle) => playTurn({ engine, settings, play }, handle) },
+  });
+  const channels = new Map([[channel.id, channel]]);
+  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  await ensureMainSessions({ engine, settings });
+  await outbox.start();
+  await engine.start();
+  return { engine, outbox };
+}
+
+export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> {
+  const { settings, play } = options;
+  const disk = await openStore(options.dir ?? temporaryFolder(), options.world);
+  const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
+  const store = crashing.store;
+  const sent: OutgoingMessage[] = [];
+  const events: LiveEvent[] = [];
+  const { engine, outbox } = await openParts(options, store, sent);
+  engine.bus.subscribe((event) => events.push(event));
+  cleanup(async () => {
+    if (crashing.hasCrashed()) return;
+    await engine.stop(0);
+    await outbox.stop();
+  });
+  let calls = 0;
+  const session = (key: string) => getSession(store.db, key);
+  return {
+    engine,
+    store,
+    sent,
+    events,
+    session,
+    async tell(sessionKey, text, runId) {
+      const named = runId === undefined ? {} : { runId };
+      const accepted = await engine.accept({ sessionKey, input: { text }, ...named });
+      if (!accepted.ok) throw new Error(accepted.error);
+      return accepted.value.run;
+    },
+    async call(sessionKey, name, args) {
+      const found = await session(sessionKey);
+      if (found === undefined) throw new Error(`no session ${sessionKey}`);
+      calls += 1;
+      return callAs({ engine, settings, play }, found, { id: `operator:${calls}`, name, args });
+    },
+    route: (key) =>
+      store.transaction((tx) => updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } })),
+    async children(of) {
+      const rows = await store.db
+        .selectFrom("sessions")
+        .select("key")
+        .where("spawned_by", "=", of)
+        .orderBy("row_id" as never)
+        .execute();
+      const found = await Promise.all(rows.map((row) => session(row.key)));
+      return found.filter((child) => child !== undefined);
+    },
+    async texts(sessionKey) {
+      const { sessionId = "" } = (await session(sessionKey)) ?? {};
+      const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
+      if (!page.ok) throw new Error(page.error);
+      return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
+    },
+    runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
+    async quiet() {
+      const deadline = Date.now() + 15_000;
+      while (!(await isQuiet(store))) {
+        if (Date.now() > deadline) throw new Error("work is left that nobody does");
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+    async crashed() {
+      await crashing.crashed;
+      await disk.close();
+    },
+  };
+}

@@ -1,0 +1,115 @@
+// Which backend is found, and what is said when none is. The backends' programs are fakes on a search path.
+
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { dockerArguments } from "../../src/sandbox/docker.ts";
+import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
+import { realWorld, type World } from "../../src/world.ts";
+import { NEEDS } from "./kit.ts";
+
+let folder: string;
+let clock: { now: number };
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "parley-find-"));
+  clock = { now: 1_000 };
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A program on the search path that says a line and ends so. */
+function plant(name: string, script: string): void {
+  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(folder, name), 0o755);
+}
+
+function finder(): SandboxFinder {
+  const real = realWorld({ level: "silent" });
+  const world: World = { ...real, clock: { ...real.clock, now: () => clock.now } };
+  return createSandboxFinder({ world, keepOut: [], environment: { PATH: folder } });
+}
+
+const workspace = (): string => join(folder, "workspace");
+
+test("FB3: no backend is a failure that says why not, for each, and how to install one on four systems", async () => {
+  const found = await finder().find({ ...NEEDS, backend: "auto" }, workspace());
+  expect(found).toMatchObject({ ok: false, code: "sandbox_unavailable" });
+  const { error, hint } = found as { error: string; hint: string };
+  if (process.platform === "linux") expect(error).toContain("bubblewrap is not installed");
+  expect(error).toContain("docker is not installed");
+  for (const words of ["apt install", "dnf install", "pacman -S", "macOS", "docker pull", "parley doctor"]) {
+    expect(hint).toContain(words);
+  }
+});
+
+test("a backend that was named is the only one that is asked", async () => {
+  const found = await finder().find({ ...NEEDS, backend: "docker" }, workspace());
+  expect((found as { error: string }).error).toBe("there is no usable sandbox here: docker is not installed");
+});
+
+// Only Linux has bubblewrap; elsewhere its probe says so before anything else.
+test.runIf(process.platform === "linux")("an old bubblewrap is refused by its version", async () => {
+  plant("bwrap", "echo bubblewrap 0.6.1");
+  const probe = await finder().probe("bubblewrap");
+  expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
+});
+
+// Only Linux has bubblewrap; elsewhere its probe says so before anything else.
+test.runIf(process.platform === "linux")(
+  "FB1: a bubblewrap that is installed and may not work is not usable",
+  async () => {
+    const refusal = "bwrap: Creating new namespace failed: Operation not permitted";
+    plant("bwrap", `[ "$1" = --version ] && echo bubblewrap 0.11.0 && exit; echo ${refusal} >&2; exit 1`);
+    const probe = await finder().probe("bubblewrap");
+    expect(probe.usable).toBe(false);
+    expect((probe as { why: string }).why).toContain(refusal);
+  },
+);
+
+test("a docker without a daemon, or without the image, says which", async () => {
+  plant("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1");
+  expect(await finder().probe("docker")).toMatchObject({
+    why: "has no daemon that answers (Cannot connect to the Docker daemon)",
+  });
+  plant("docker", `[ "$1" = version ] && echo 28 && exit; echo no such image >&2; exit 1`);
+  expect(await finder().probe("docker", "mine:1")).toMatchObject({
+    why: "lacks the image mine:1: docker pull mine:1",
+  });
+});
+
+test("FB2: a backend that works is asked once; one that does not is asked again after a while", async () => {
+  const one = finder();
+  expect((await one.probe("docker")).usable).toBe(false);
+  plant("docker", "echo fine");
+  expect((await one.probe("docker")).usable).toBe(false);
+  clock.now += 60_000;
+  expect((await one.probe("docker")).usable).toBe(true);
+  rmSync(join(folder, "docker"));
+  clock.now += 60_000;
+  expect((await one.probe("docker")).usable).toBe(true);
+});
+
+test("docker is told to contain: nothing is left to its defaults, and no name can break out of a mount", () => {
+  const place = `/a b,c"d:e`;
+  const ground = { needs: NEEDS, workspace: place, namedWorkspace: place, node: "/node", code: "/code" };
+  const limits = { timeoutMs: 1_500 };
+  const args = dockerArguments(ground, { kind: "shell", command: "echo $1" }, limits, {
+    name: "n",
+    full: false,
+    user: "7:8",
+  });
+  const after = (flag: string): string | undefined => args[args.indexOf(flag) + 1];
+  expect(after("--network")).toBe("none");
+  expect(after("--cap-drop")).toBe("ALL");
+  expect(after("--security-opt")).toBe("no-new-privileges");
+  expect(after("--user")).toBe("7:8");
+  expect(after("--memory")).toBe("512m");
+  expect(after("--memory-swap")).toBe("512m");
+  expect(after("--pids-limit")).toBe("66");
+  expect(after("--pull")).toBe("never");
+  expect(args).toContain("--read-only");
+  expect(after("--mount")).toBe(`type=bind,"source=/a b,c""d:e","target=/a b,c""d:e"`);
+  expect(args).toContain(`type=bind,"source=/code","target=/run/parley/code",readonly`);
+  expect(args.slice(-6)).toEqual(["3", "bash", "--noprofile", "--norc", "-c", "echo $1"]);
+  expect(args.join(" ")).not.toContain("privileged");
+});

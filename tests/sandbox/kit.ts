@@ -1,0 +1,136 @@
+// A sandbox on a workspace of its own, the tools that work in it, and eyes outside it.
+
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { Result } from "../../src/core/errors.ts";
+import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
+import type { ContainedEnd, RunLimits, Sandbox, SandboxNeeds } from "../../src/sandbox/sandbox.ts";
+import { execTool } from "../../src/tools/exec.ts";
+import { fileTools } from "../../src/tools/files.ts";
+import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import { realWorld } from "../../src/world.ts";
+
+export const NEEDS: SandboxNeeds = {
+  backend: "bubblewrap",
+  network: false,
+  memoryMb: 512,
+  processesMax: 64,
+  diskMb: 64,
+};
+
+export function finderWith(keepOut: readonly string[] = [], cacheDir?: string): SandboxFinder {
+  return createSandboxFinder({
+    world: realWorld({ level: "silent" }),
+    keepOut,
+    ...(cacheDir === undefined ? {} : { cacheDir }),
+    environment: process.env,
+  });
+}
+
+/** Why tests of a backend can't run here. In CI a sandbox that is missing is a failure, never a skip. */
+export async function whyNot(backend: "bubblewrap" | "docker"): Promise<string | undefined> {
+  const probe = await finderWith().probe(backend);
+  if (probe.usable) return undefined;
+  const reason = `${backend} ${probe.why}`;
+  if (process.env.CI !== undefined && backend === "bubblewrap") throw new Error(`CI must contain: ${reason}`);
+  process.stderr.write(`SKIPPED, nothing is contained here: ${reason}\n`);
+  return reason;
+}
+
+export interface Shell {
+  readonly limits?: Partial<RunLimits>;
+  readonly needs?: Partial<SandboxNeeds>;
+  readonly workspace?: string;
+}
+
+export interface Shown {
+  readonly ending: string;
+  readonly exitCode: number | null;
+  readonly full: boolean;
+  readonly text: string;
+}
+
+/** Everything that one test needs, in a folder of its own. */
+export class Box {
+  readonly folder: string;
+  readonly workspace: string;
+  readonly outside: string;
+  readonly finder: SandboxFinder;
+  readonly backend: "bubblewrap" | "docker";
+
+  constructor(backend: "bubblewrap" | "docker" = "bubblewrap") {
+    this.backend = backend;
+    this.folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-sandbox-")));
+    this.workspace = join(this.folder, "workspace");
+    this.outside = join(this.folder, "outside");
+    this.finder = finderWith([this.outside], join(this.folder, "cache"));
+  }
+
+  async sandbox(shell: Shell = {}): Promise<Sandbox> {
+    const needs = { ...NEEDS, backend: this.backend, ...shell.needs };
+    const found = await this.finder.find(needs, shell.workspace ?? this.workspace);
+    if (!found.ok) throw new Error(`${found.error} ${found.hint}`);
+    return found.value;
+  }
+
+  async run(command: string, shell: Shell = {}): Promise<Shown> {
+    const sandbox = await this.sandbox(shell);
+    return shown(await sandbox.run({ kind: "shell", command }, limitsOf(shell.limits)));
+  }
+
+  /** The output of a command that is expected to end well. */
+  async says(command: string, shell: Shell = {}): Promise<string> {
+    const { ending, exitCode, text } = await this.run(command, shell);
+    expect({ ending, exitCode, text }).toMatchObject({ ending: "ended", exitCode: 0 });
+    return text.trimEnd();
+  }
+
+  async tool(name: string, args: Record<string, unknown>, shell: Shell = {}): Promise<ToolResult> {
+    const tool = [...fileTools, execTool].find(({ spec }) => spec.name === name);
+    if (tool === undefined) throw new Error(`no tool ${name}`);
+    const workspace = shell.workspace ?? this.workspace;
+    const ctx = {
+      agent: { workspace, sandbox: { ...NEEDS, ...shell.needs } },
+      settings: { tools: { exec: { timeoutSeconds: 60, maxOutputBytes: 10_000 } } },
+      signal: shell.limits?.signal ?? new AbortController().signal,
+      engine: { newId: () => "id", now: () => Date.now() },
+      sandbox: await this.sandbox(shell),
+    } as unknown as ToolContext;
+    return tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export function limitsOf(limits: Partial<RunLimits> = {}): RunLimits {
+  return { timeoutMs: 20_000, outputMaxBytes: 20_000, signal: new AbortController().signal, ...limits };
+}
+
+export function shown(end: Result<ContainedEnd>): Shown {
+  if (!end.ok) throw new Error(end.error);
+  const { ending, exitCode, full, output } = end.value;
+  return { ending, exitCode, full, text: output.read().text };
+}
+
+/** Processes of this machine whose command line holds a text, from outside; a zombie runs nothing. */
+export function running(text: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const state = /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+        return state !== "Z" && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(text);
+      } catch {
+        return false;
+      }
+    });
+}
+
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}

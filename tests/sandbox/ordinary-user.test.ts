@@ -1,0 +1,74 @@
+// The sandbox of a gateway that runs as an ordinary user, tried from a gateway's tests that run as root.
+
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { whyNot } from "./kit.ts";
+
+const NOBODY = 65_534;
+const missing = await whyNot("bubblewrap");
+const asNobody = { uid: NOBODY, gid: NOBODY, encoding: "utf8", env: {} } as const;
+const source = (path: string): string => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
+/** Whether another user may be played here, and finds Node and the sources where they lie. */
+const canPlay =
+  missing === undefined &&
+  process.getuid?.() === 0 &&
+  spawnSync(process.execPath, ["--check", source("sandbox/find.ts")], asNobody).status === 0;
+
+let folder: string;
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-ordinary-")));
+  chmodSync(folder, 0o755);
+  mkdirSync(join(folder, "workspace"));
+  if (canPlay) chownSync(join(folder, "workspace"), NOBODY, NOBODY);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs commands contained, in a process of that user, and tells how each ended. */
+function contained(commands: readonly string[]): { ending: string; exitCode: number; text: string }[] {
+  const program = `
+    import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
+    import { realWorld } from ${JSON.stringify(source("world.ts"))};
+    const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
+    const needs = { backend: "bubblewrap", network: false, memoryMb: 96, processesMax: 24, diskMb: 16 };
+    const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
+    if (!found.ok) throw new Error(found.error);
+    const limits = { timeoutMs: 8_000, outputMaxBytes: 9_999, signal: new AbortController().signal };
+    const ends = [];
+    for (const command of ${JSON.stringify(commands)}) {
+      const end = await found.value.run({ kind: "shell", command }, limits);
+      if (!end.ok) throw new Error(end.error);
+      ends.push({ ending: end.value.ending, exitCode: end.value.exitCode, text: end.value.output.read().text });
+    }
+    console.log(JSON.stringify(ends));`;
+  const args = ["--no-warnings", "--input-type=module", "-e", program];
+  const { stdout, stderr } = spawnSync(process.execPath, args, asNobody);
+  expect(stderr).toBe("");
+  return JSON.parse(stdout);
+}
+
+// Run by an ordinary user, the whole escape suite is this test.
+test.skipIf(!canPlay)(
+  "an ordinary user's sandbox holds the same: files, privileges, processes, memory, disk",
+  () => {
+    const ends = contained([
+      "touch made; id -u; cat /etc/shadow 2>/dev/null || echo none; (unshare -U true) 2>/dev/null || echo no",
+      "(echo 1 > /proc/sys/kernel/hostname) 2>/dev/null || echo no",
+      "for i in $(seq 40); do sleep 5 & done 2>&1 | grep -c -m1 'fork: retry'",
+      "for i in 1 2 3; do (head -c 60M /dev/zero | tail -c 60M | sleep 20) & done; wait",
+      "i=0; while :; do i=$((i+1)); head -c 4M /dev/zero > f$i; sleep 0.01; done",
+      "rm f*; echo cleared",
+    ]);
+    expect(ends).toMatchObject([
+      { ending: "ended", text: "1000\nnone\nno\n" },
+      { ending: "ended", text: "no\n" },
+      { ending: "ended", text: "1\n" },
+      { ending: "memory" },
+      { ending: "disk" },
+      { ending: "ended", text: "cleared\n" },
+    ]);
+  },
+);

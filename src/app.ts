@@ -15,7 +15,7 @@ import type { Settings } from "./core/settings.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor } from "./execute.ts";
-import { createChildCleanup } from "./flows/archive.ts";
+import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
 import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
@@ -132,6 +132,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const { engine, outbox } = buildEngine(options, store, mirror);
   followTranscripts(engine, store, mirror);
   await ensureMainSessions({ engine, settings });
+  for (const { workspace, dir } of await lostAttachments(store.db, settings)) {
+    const removed = await removeAttachments(workspace, dir);
+    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+  }
   await outbox.start();
   undo.push(() => outbox.stop());
   const gateway = await startGateway({

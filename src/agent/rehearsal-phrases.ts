@@ -74,6 +74,8 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
       );
     case "sessions_spawn":
       return `Started a sub-agent: ${str(json, "childSessionKey") ?? "accepted"}.`;
+    case "subagents":
+      return phraseSubagents(json);
     default:
       return raw(json);
   }
@@ -123,6 +125,35 @@ function phraseHistory(json: ToolJson, name: string): string {
   return [`The last ${count(lines.length, "message")} of ${name}:`, ...lines].join("\n");
 }
 
+function phraseSubagents(json: ToolJson): string {
+  if (Array.isArray(json.cancelled)) {
+    const cancelled = json.cancelled.length;
+    return cancelled === 0 ? "No sub-agent was at work." : `Cancelled ${count(cancelled, "sub-agent")}.`;
+  }
+  return listed("sub-agent", rows(json, "subagents"), (row) => {
+    const state = row.finished === true ? `finished, ${str(row, "ended") ?? "done"}` : str(row, "state");
+    const facts = [str(row, "label"), state].filter((fact) => fact !== undefined);
+    return `${str(row, "sessionKey")}${suffix(facts.join(", "))}: ${short(str(row, "task") ?? "")}`;
+  });
+}
+
+/** Says how many of several jobs were taken on, and why others were not: each reason once. */
+export function phraseJobs(results: readonly ToolJson[]): string {
+  const refused = results.filter(isFailure);
+  const started = `Started ${count(results.length - refused.length, "sub-agent")}.`;
+  const reasons = new Set(refused.map((json) => phraseFailure("Not started", json)));
+  return refused.length === 0
+    ? started
+    : [`${started} ${refused.length} could not be started:`, ...reasons].join("\n");
+}
+
+/** One sentence about the announcement of a sub-agent. */
+export function phraseAnnounced(text: string): string {
+  const status = /^Status: (\w+)$/m.exec(text)?.[1] ?? "unknown";
+  const result = /^Result:([\s\S]*?)^Notes:/m.exec(text)?.[1] ?? text;
+  return `A sub-agent has finished (${status}): ${short(result)}`;
+}
+
 function listed(what: string, all: readonly ToolJson[], line: (row: ToolJson) => string): string {
   if (all.length === 0) return `I see no ${what}.`;
   const shown = all.slice(0, ROWS_MAX).map((row) => `- ${line(row)}`);
@@ -154,7 +185,9 @@ export function isSmallTalk(text: string): boolean {
 export function isReport(text: string): boolean {
   return (
     text.trim().length < 40 ||
-    /^(?:I could not|I see|I have no|Sent to|\S+ (?:answered|has not answered|finished))/.test(text.trim())
+    /^(?:I could not|I see|I have no|Sent to|Started |A sub-agent |\S+ (?:answered|has not answered|finished))/.test(
+      text.trim(),
+    )
   );
 }
 
@@ -213,7 +246,10 @@ export function helpText(toolNames: readonly string[]): string {
     ...can("read", "read file notes.txt"),
     ...can("write", "write file notes.txt: some text"),
     ...can("exec", "run: ls"),
-    ...can("sessions_spawn", "spawn: count the files here"),
+    ...can("sessions_spawn", "spawn: wait 5 seconds, then say the files are counted"),
+    ...can("sessions_spawn", "spawn 3 jobs: say part {n} is done"),
+    ...can("subagents", "list subagents"),
+    ...can("subagents", "cancel subagents"),
     "- who are you",
     "- wait 3 seconds, then say done",
     "For real answers, configure a provider, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.",

@@ -12,6 +12,8 @@ export interface NamedSession {
 export type Intent =
   /** One tool call that names no session. */
   | { readonly kind: "tool"; readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
+  /** Sub-agents, one call each, all in one message. */
+  | { readonly kind: "jobs"; readonly jobs: readonly Readonly<Record<string, unknown>>[] }
   /** One tool call about each of the named sessions. */
   | {
       readonly kind: "session";
@@ -28,6 +30,8 @@ export type Intent =
 const WAIT_SECONDS_MAX = 3_600;
 const ASK_SECONDS_DEFAULT = 30;
 const HISTORY_LIMIT = 10;
+/** Sub-agents that one sentence may start. */
+const JOBS_MAX = 50;
 
 const NAME = `"[^"]+"|[^\\s",]+`;
 const NAMES = new RegExp(`^(?:${NAME})(?:(?:\\s*,\\s*|\\s+and\\s+)(?:${NAME}))*$`, "i");
@@ -51,7 +55,21 @@ const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
     (found) => tool("write", { path: part(found, 1), content: part(found, 2) }),
   ],
   [/^run:?\s+([\s\S]+)$/i, (found) => tool("exec", { command: part(found, 1) })],
-  [/^spawn:?\s+([\s\S]+)$/i, (found) => tool("sessions_spawn", { task: part(found, 1) })],
+  [
+    /^spawn\s+(\d{1,9})(?:\s+([a-z0-9_-]{1,64}))?\s+jobs?:\s+([\s\S]+)$/i,
+    (found) => readJobs(Number(found[1]), found[2], part(found, 3)),
+  ],
+  [
+    /^spawn(?:\s+([a-z0-9_-]{1,64}))?:\s+([\s\S]+)$/i,
+    (found) => tool("sessions_spawn", { task: part(found, 2), ...agentNamed(found[1]) }),
+  ],
+  [
+    /^(list|show|cancel|stop)\s+(?:the\s+|my\s+|all\s+)*sub-?agents\W*$/i,
+    (found) =>
+      /^(?:list|show)$/i.test(part(found, 1))
+        ? tool("subagents", { action: "list" })
+        : tool("subagents", { action: "cancel", sessionKey: "all" }),
+  ],
   [
     /^(?:read|history\s+of)\s+([\s\S]+)$/i,
     (found, own) => about("sessions_history", part(found, 1), { limit: HISTORY_LIMIT }, own),
@@ -95,6 +113,23 @@ function readWait(found: RegExpExecArray, ownAgentId: string): Intent | undefine
   if (rest === "") return { kind: "wait", seconds };
   const next = readSentence(rest, ownAgentId) ?? { kind: "say", text: rest };
   return { kind: "wait", seconds, next };
+}
+
+function agentNamed(name: string | undefined): { agentId?: string } {
+  return name === undefined ? {} : { agentId: name.toLowerCase() };
+}
+
+/** Every job has its number as its label, and in its task wherever `{n}` stands. */
+function readJobs(count: number, agent: string | undefined, task: string): Intent {
+  if (count < 1 || count > JOBS_MAX) {
+    return { kind: "say", text: `I start 1 to ${JOBS_MAX} sub-agents at once, not ${count}.` };
+  }
+  const jobs = Array.from({ length: count }, (_, at) => ({
+    task: task.replaceAll("{n}", String(at + 1)),
+    label: `job ${at + 1}`,
+    ...agentNamed(agent),
+  }));
+  return { kind: "jobs", jobs };
 }
 
 function readSend(

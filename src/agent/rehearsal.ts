@@ -3,7 +3,14 @@
 // O2: what it does, it does with real tool calls through the same loop as any other model.
 // O3: it knows its step by the runtime's heading line in the system prompt, never by words in a message.
 
-import { type Message, type ToolCallBlock, textOf, toolCallsOf, ZERO_USAGE } from "../core/message.ts";
+import {
+  type Message,
+  type Provenance,
+  type ToolCallBlock,
+  textOf,
+  toolCallsOf,
+  ZERO_USAGE,
+} from "../core/message.ts";
 import { HEADING } from "../core/turn-rules.ts";
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
@@ -26,6 +33,8 @@ import {
   keyLabelled,
   opinion,
   phrase,
+  phraseAnnounced,
+  phraseJobs,
   readResult,
   type ToolJson,
 } from "./rehearsal-phrases.ts";
@@ -50,6 +59,10 @@ interface Done extends Call {
 /** What the model sees of its situation. */
 interface Scene {
   readonly input: string;
+  /** Where the input came from, if not from a person. */
+  readonly source?: Provenance;
+  /** Nobody has said anything in this session before. */
+  readonly isFirst: boolean;
   readonly done: readonly Done[];
   readonly toolNames: readonly string[];
   readonly agentId: string;
@@ -122,6 +135,8 @@ function sceneOf(request: ModelRequest): Scene {
   const { system } = request;
   return {
     input: input === undefined ? "" : textOf(input),
+    ...(input?.role === "user" && input.provenance !== undefined ? { source: input.provenance } : {}),
+    isFirst: messages.findIndex((message) => message.role === "user") === inputAt,
     done: doneCalls(messages.slice(inputAt + 1)),
     toolNames: request.tools.map((tool) => tool.name),
     agentId: /^You are the agent "([^"]+)"/m.exec(system)?.[1] ?? "main",
@@ -150,9 +165,15 @@ function decide(scene: Scene): Act {
       return say(replyStep(scene));
     case HEADING.announce:
       return say(announceStep(lines));
+    case HEADING.subagentAnnounce:
+      return say(jobStep(lines));
+    case HEADING.subagent:
+      if (isAnnouncement(scene) && !scene.isFirst) return say(phraseAnnounced(scene.input));
+      return intent === undefined ? say(answer(scene)) : perform(scene, intent);
     case HEADING.message:
       return intent === undefined ? say(answer(scene)) : perform(scene, intent);
     default:
+      if (isAnnouncement(scene)) return say(phraseAnnounced(scene.input));
       if (intent !== undefined) return perform(scene, intent);
       return say(calculated(scene.input) ?? helpText(scene.toolNames));
   }
@@ -182,6 +203,17 @@ function announceStep(lines: readonly string[]): string {
   return idle ? "ANNOUNCE_SKIP" : announcement(request, latest);
 }
 
+/** What a sub-agent spawned by this session has announced to it; in a sub-agent the first one is its task. */
+function isAnnouncement({ source }: Scene): boolean {
+  return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
+}
+
+/** The announce step of a sub-agent. */
+function jobStep(lines: readonly string[]): string {
+  const result = quotedAfter(lines, "Your result so far:");
+  return `Result: ${result.trim() === "" ? "the task is done, and there is nothing to show for it." : result}`;
+}
+
 function quotedAfter(lines: readonly string[], title: string): string {
   const from = lines.indexOf(title) + 1;
   const rest = lines.slice(from);
@@ -202,6 +234,8 @@ function perform(scene: Scene, intent: Intent): Act {
       return say(`I am ${scene.agentId}, in session ${scene.sessionKey}, on the offline rehearsal model.`);
     case "tool":
       return performTool(scene, intent);
+    case "jobs":
+      return performJobs(scene, intent.jobs);
     case "session":
       return intent.targets.length === 1 ? performOne(scene, intent) : performMany(scene, intent);
     case "wait": {
@@ -221,6 +255,12 @@ function performTool(scene: Scene, intent: Extract<Intent, { kind: "tool" }>): A
   const last = scene.done.at(-1);
   if (last !== undefined) return say(phrase(intent.tool, last.json));
   return lacks(scene, intent.tool) ?? { kind: "calls", calls: [{ name: intent.tool, args: intent.args }] };
+}
+
+function performJobs(scene: Scene, jobs: Extract<Intent, { kind: "jobs" }>["jobs"]): Act {
+  if (scene.done.length > 0) return say(phraseJobs(scene.done.map((done) => done.json)));
+  const calls = jobs.map((args) => ({ name: "sessions_spawn", args }));
+  return lacks(scene, "sessions_spawn") ?? { kind: "calls", calls };
 }
 
 type SessionIntent = Extract<Intent, { kind: "session" }>;

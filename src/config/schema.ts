@@ -216,8 +216,8 @@ const tools = z
       })
       .prefault({}),
     subagents: moreTools.describe(
-      "Of sub-agents, besides the rules that hold for all. A non-empty allow replaces the rule that they " +
-        "have no session tools; it never grants sessions_spawn beyond agents.defaults.subagents.maxSpawnDepth.",
+      "Of sub-agents, besides the rules that hold for all. A non-empty allow replaces the rule that " +
+        "they have no session tools; it never grants sessions_spawn beyond the depth limit.",
     ),
     sandbox: moreTools.describe("Of sandboxed sessions, besides the rules that hold for all."),
     sessions_spawn: spawnTool,

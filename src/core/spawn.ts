@@ -26,6 +26,8 @@ export interface SpawnFacts {
   /** The child must run contained, whatever the settings say later (I13). */
   readonly sandboxed: boolean;
   readonly attachments?: AttachmentReceipt;
+  /** Where the requester would have liked them: a hint that is kept, and told to the child. */
+  readonly mountPath?: string;
   /** Attachments stay until the session is deleted. */
   readonly retainAttachments?: boolean;
 }

@@ -9,8 +9,10 @@ import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
 import { hasPendingDelivery } from "../store/deliveries.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
-import { activeRuns, runsOfFlow } from "../store/runs.ts";
+import { activeRuns, getRun, runsOfFlow } from "../store/runs.ts";
 import { deleteSessionRows, getSession, updateSession } from "../store/sessions.ts";
+import type { Db } from "../store/sql.ts";
+import { attachmentDirs } from "./attachments.ts";
 
 /** How soon a clean-up that something holds back is looked at again. */
 const AGAIN_MS = 1_000;
@@ -62,4 +64,21 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
     unit.publish({ kind: "session", sessionKey: key, change: "updated" });
     return "done";
   };
+}
+
+/** After a crash: folders of attachments whose job was never accepted. Returns their paths, by workspace. */
+export async function lostAttachments(
+  db: Db,
+  settings: Settings,
+): Promise<{ workspace: string; dir: string }[]> {
+  const lost: { workspace: string; dir: string }[] = [];
+  for (const { workspace } of settings.agents) {
+    const dirs = await attachmentDirs(workspace);
+    for (const dir of dirs.ok ? dirs.value : []) {
+      // A folder has the name of the run that it came with.
+      const run = await getRun(db, dir.slice(dir.lastIndexOf("/") + 1));
+      if (run === undefined) lost.push({ workspace, dir });
+    }
+  }
+  return lost;
 }

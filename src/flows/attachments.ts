@@ -1,7 +1,7 @@
 // Owns the files that come with a sub-agent's task: `.parley/attachments/<uuid>/` in its workspace.
 // AF1: all or nothing: whatever goes wrong, nothing of it is left behind, and nothing else was touched.
-// AF2: nothing on the way down is a link, and nothing can become one meanwhile: each folder is opened, proven,
-//      and then named by its open handle (Linux), so a swap of its path leads nowhere.
+// AF2: nothing on the way down is a link, and nothing can become one meanwhile: each folder is opened, then
+//      named by its open handle (Linux), so a swap of its path leads nowhere.
 // AF3: removal takes links away and follows none; it never leaves the attachments folder.
 // What may be attached is decided in core/attachment-rules.
 
@@ -89,7 +89,7 @@ class Work {
   async open(path: string): Promise<Folder> {
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
     const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    // Through the handle a name can't be led elsewhere. Other systems have no such path: the plain one must do.
+    // Through the handle a name can't be led elsewhere. Where there is no such path the plain one must do.
     const base = process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : path;
     const folder: Folder = { handle, inside: (name) => join(base, name) };
     this.folders.push(folder);

@@ -1,5 +1,6 @@
 // Owns `sessions_spawn` once every question of policy is answered: a child session, its job and its first run.
-// SP1: session, flow, run and count are one unit; the attachments are on disk before it (and gone if it fails).
+// SP1: session, flow, run and count are one unit; the attachments are on disk before it, in a folder of the run's
+//      name, and gone if it fails; what a crash in between leaves is swept up at start.
 // SP2: the same tool call, made again after a crash, finds its child again: it never makes a second one (I4).
 
 import { ok, type Result, toolFailure } from "../core/errors.ts";
@@ -32,6 +33,8 @@ export interface SpawnRequest {
   /** What the rules made of the call. */
   readonly plan: SpawnPlan;
   readonly attachments?: AttachmentPlan;
+  /** Where the child should imagine them: a hint, kept. */
+  readonly mountPath?: string;
   /** Tools that the child would have and its requester's rights keep from it; told to the caller. */
   readonly withheldTools: readonly string[];
 }
@@ -97,21 +100,24 @@ function childOf(
       ...(attachments === undefined
         ? {}
         : { attachments, retainAttachments: tools.sessionsSpawn.attachments.retainOnSessionKeep }),
+      ...(request.mountPath === undefined ? {} : { mountPath: request.mountPath }),
     },
   };
 }
 
 /** What the child is told first: its job, and where the files are that came with it. */
-function taskText(task: string, attachments: AttachmentReceipt | undefined): string {
+function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentReceipt | undefined): string {
   if (attachments === undefined) return task;
+  const hint = mountPath === undefined ? "" : ` (meant for ${JSON.stringify(mountPath)})`;
   const names = attachments.files.map((file) => `- ${file.name} (${file.bytes} bytes)`).join("\n");
-  return `${task}\n\nFiles in ${attachments.dir} of your workspace:\n${names}`;
+  return `${task}\n\nFiles in ${attachments.dir} of your workspace${hint}:\n${names}`;
 }
 
 async function enqueue(
   parts: SpawnParts,
   request: SpawnRequest,
   unit: Unit,
+  runId: string,
   attachments: AttachmentReceipt | undefined,
 ): Promise<Result<{ accepted: Accepted; child: Session }>> {
   const { engine, settings } = parts;
@@ -120,7 +126,7 @@ async function enqueue(
   // Asked again inside the unit: calls of one message run side by side.
   const tooMany = checkChildren(open.length, settings);
   if (tooMany !== undefined) return tooMany;
-  const ids = { runId: unit.newId(), flowId: unit.newId(), uuid: unit.newId() };
+  const ids = { runId, flowId: unit.newId(), uuid: unit.newId() };
   const child = childOf(parts, unit, request, ids, attachments);
   await insertSession(unit.tx, child);
   unit.publish({ kind: "session", sessionKey: child.key, change: "created" });
@@ -129,7 +135,7 @@ async function enqueue(
     runId: ids.runId,
     sessionKey: child.key,
     input: {
-      text: taskText(request.task, attachments),
+      text: taskText(request, attachments),
       provenance: provenanceFrom(requester, chain, "sessions_spawn"),
       context: contextFor(settings, child, requester),
     },
@@ -207,9 +213,10 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   const { engine } = parts;
   const open = engine.accepting();
   if (!open.ok) return toolFailure(open);
+  const runId = engine.newId();
   let receipt: AttachmentReceipt | undefined;
   if (request.attachments !== undefined) {
-    const written = await writeAttachments(request.plan.agent.workspace, request.attachments, engine.newId());
+    const written = await writeAttachments(request.plan.agent.workspace, request.attachments, runId);
     if (!written.ok) return toolFailure(written);
     receipt = written.value;
   }
@@ -217,7 +224,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     if (receipt !== undefined) await removeAttachments(request.plan.agent.workspace, receipt.dir);
   };
   try {
-    const spawned = await engine.commit((unit) => enqueue(parts, request, unit, receipt));
+    const spawned = await engine.commit((unit) => enqueue(parts, request, unit, runId, receipt));
     if (spawned.ok) {
       const { accepted, child } = spawned.value;
       return receiptOf(accepted.run.runId, child, request.withheldTools);

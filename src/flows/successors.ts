@@ -7,7 +7,7 @@ import type { Unit } from "../engine/unit.ts";
 import { endFlow, getFlow, openFlowsOfRun } from "../store/flows.ts";
 import { getChain } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { cancelJobs } from "./cancel.ts";
+import { cancelJobs } from "./cancel-jobs.ts";
 import { type JobParts, jobMayHaveEnded, jobRunEnded, planChildCleanup } from "./job.ts";
 import { conversationRunEnded } from "./reply-back.ts";
 

@@ -1,18 +1,22 @@
-// Owns containment by bubblewrap: new namespaces of every kind, the view of system-view.ts, the system calls of
-// seccomp.ts, limits of the kernel where there are some and a watch from outside where there are none.
+// Owns containment by bubblewrap: new namespaces of every kind, the view of system-view.ts, the system
+// calls of seccomp.ts, limits of the kernel where there are some and a watch from outside where there are
+// none.
 // B1: the first process inside is a shell of ours. When the program ends it ends, and the kernel ends every
 //     other process of its namespace before bubblewrap, who waits for it, can end.
 // B2: to stop a program is to kill that first process, so B1 holds for a stop too. When the gateway dies,
 //     bubblewrap dies with it, and the first process with bubblewrap.
 // What holds less than one might think:
-// - Memory: what all use together is watched, 20 looks a second, so a fast program takes some hundred megabytes
-//   more before it is stopped. The kernel's own limit is for each process, and wide: it counts what is only
-//   reserved. Memory that is neither resident nor private (a shared mapping given back page by page) and buffers
-//   in the kernel are not counted. The kernel is told to end contained processes before any other.
-// - Processes: the kernel's limit does not hold for a gateway that runs as root, nor on kernels before 5.14;
-//   there only the watch stands. The one user inside is the gateway's user outside, without its privileges: as
-//   root, that is the owner of every file that is bound in. An ordinary user is the better choice.
-// - Disk: see disk.ts. - Network: all or nothing, see `SandboxNeeds.network`. - Processor time: only `timeoutMs`.
+// - Memory: what all use together is watched, 20 looks a second, so a fast program takes some hundred
+//   megabytes more before it is stopped. The kernel's own limit is for each process, and wide: it counts
+//   what is only reserved. Memory that is neither resident nor private (a shared mapping given back page by
+//   page) and buffers in the kernel are not counted. The kernel is told to end contained processes before
+//   any other.
+// - Processes: the kernel's limit on a user's processes does not hold for root (process-wall.ts is in its
+//   place), nor, for each sandbox, on kernels before 5.14. Where neither holds only the watch stands, and a
+//   fork bomb may reach thousands before it is cleared away.
+// - Files: the one user inside is the gateway's user outside, without its privileges. As root, that is the
+//   owner of all that is bound in, so for a gateway an ordinary user is the better choice.
+// - Disk: see disk.ts. Network: all or nothing, see `SandboxNeeds`. Processor time: only `timeoutMs`.
 
 import type { ChildProcess } from "node:child_process";
 import { release } from "node:os";
@@ -21,6 +25,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import type { World } from "../world.ts";
 import { killGroup, type ProcessPlan, runProcess, SEARCH_PATH } from "./process.ts";
 import { childrenOf, exactMemory, roughMemory, treeBelow } from "./process-tree.ts";
+import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
 import {
   type ContainedEnd,
   type Program,
@@ -41,7 +46,7 @@ import {
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Room in the kernel's limit for what programs reserve and never use: Node alone takes 512 MB for its code. */
+/** Room in the kernel's limit for what programs reserve and never use: Node alone takes 512 MB so. */
 const RESERVED_MB = 640;
 const OPEN_FILES_MAX = 1_024;
 /** Bubblewrap's own setup takes about 10 ms; until then there is no first process to kill. */
@@ -116,11 +121,20 @@ function namespaceArguments(network: boolean): string[] {
   ];
 }
 
+/** Goes behind the wall, then becomes bubblewrap. */
+const ENTER = ["-c", 'echo $$ > "$1" && shift && exec bwrap "$@"', "sandbox"];
+
+function behind(wall: ProcessWall | undefined, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
+  if (wall === undefined) return { file: "bwrap", args };
+  return { file: "/bin/sh", args: [...ENTER, wall.entrance, ...args] };
+}
+
 function planOf(
   ground: Ground,
   program: Program,
   limits: RunLimits,
   full: boolean,
+  wall: ProcessWall | undefined,
 ): Omit<ProcessPlan, "watch"> {
   const { needs, workspace } = ground;
   const filter = seccompFilter(process.arch);
@@ -147,8 +161,7 @@ function planOf(
     String,
   );
   return {
-    file: "bwrap",
-    args: [
+    ...behind(wall, [
       ...namespaceArguments(needs.network),
       ...filters.flatMap((_, index) => ["--seccomp", String(FIRST_DATA + index)]),
       ...mountArguments(view, FIRST_DATA + filters.length),
@@ -158,7 +171,7 @@ function planOf(
       ...["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
       ...ulimits,
       ...programArguments(program, ground.code),
-    ],
+    ]),
     cwd: "/",
     env: ground.environment,
     data: [...filters, ...Object.values(OWN_FILES)],
@@ -174,15 +187,19 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
     kind: "bubblewrap",
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb);
+      // Bubblewrap and the first process inside are behind the wall too.
+      const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       try {
         const watch = watchRun(ground, usedBytes, limits.timeoutMs, lookInside(ground.needs));
-        const end = await runProcess({ ...planOf(ground, program, limits, full), watch });
+        const end = await runProcess({ ...planOf(ground, program, limits, full, wall), watch });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();
         if (failed) return fail("sandbox_unavailable", `the program was not run: ${failed}`);
         return ok({ ...end, full });
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         return fail("sandbox_unavailable", `bubblewrap could not be started: ${reason}`);
+      } finally {
+        wall?.remove();
       }
     },
   };

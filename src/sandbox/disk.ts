@@ -67,7 +67,7 @@ export class DiskBook {
     return (this.#usedBytes ?? 0) + Math.max(0, this.#freeThen - this.freeBytes());
   }
 
-  /** What it holds when a command starts. Only the first time, and in doubt about `quota`, that takes a walk. */
+  /** What it holds when a command starts. Only the first time, and in doubt, that takes a walk. */
   async atStart(quotaMb: number): Promise<{ usedBytes: number; full: boolean }> {
     const quota = quotaMb * MEGABYTE;
     if (this.#usedBytes === undefined || this.estimate() > quota) await this.measure();

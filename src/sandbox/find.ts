@@ -16,6 +16,7 @@ import { bubblewrapSandbox } from "./bubblewrap.ts";
 import { DiskBook } from "./disk.ts";
 import { DOCKER_IMAGE_DEFAULT, dockerSandbox } from "./docker.ts";
 import { SEARCH_PATH } from "./process.ts";
+import { removeLeftWalls } from "./process-wall.ts";
 import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
 import { CONTAINED_NODE, checkWorkspace } from "./system-view.ts";
 import type { CodeCache, Ground } from "./watch.ts";
@@ -42,7 +43,7 @@ export interface FinderParts {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-export const HOW_TO_INSTALL =
+const HOW_TO_INSTALL =
   "Install bubblewrap 0.8 or newer: `sudo apt install bubblewrap` (Debian, Ubuntu), " +
   "`sudo dnf install bubblewrap` (Fedora), `sudo pacman -S bubblewrap` (Arch). " +
   "On macOS, or where it can't work, start Docker " +
@@ -94,13 +95,13 @@ const setting = (path: string): string => {
   }
 };
 
-/** What keeps namespaces from a user who may otherwise have them; the kernel itself only says "not permitted". */
+/** What keeps namespaces from an ordinary user; the kernel itself only says "not permitted". */
 function whyNoNamespaces(): string {
   if (setting("user/max_user_namespaces") === "0") {
     return "; user namespaces are disabled here: sudo sysctl user.max_user_namespaces=10000";
   }
   if (setting("kernel/unprivileged_userns_clone") === "0") {
-    return "; user namespaces are disabled for ordinary users: sudo sysctl kernel.unprivileged_userns_clone=1";
+    return "; only root may make user namespaces here: sudo sysctl kernel.unprivileged_userns_clone=1";
   }
   if (setting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
     return (
@@ -128,6 +129,7 @@ async function probeBubblewrap(world: World, environment: Environment): Promise<
   if (version.problem !== undefined) return no(`can't be started (${version.problem})`);
   const old = tooOld(version.text);
   if (old !== undefined) return no(old);
+  removeLeftWalls();
   const workspace = await realpath(await mkdtemp(join(tmpdir(), "parley-sandbox-probe-")));
   try {
     const ground = groundOf({ world, environment, needs: PROBE_NEEDS, named: workspace, real: workspace });
@@ -178,7 +180,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   const environment = passedOn(parts.environment ?? {});
   const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
   const disks = new Map<string, DiskBook>();
-  const codeCache = openCodeCache(parts.cacheDir);
+  let codeCache: ReturnType<typeof openCodeCache> | undefined;
 
   async function probe(backend: Backend, image = DOCKER_IMAGE_DEFAULT): Promise<Probe> {
     const name = backend === "docker" ? `docker ${image}` : backend;
@@ -200,6 +202,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
     const real = checked.value;
     const disk = disks.get(real) ?? new DiskBook(real, world.clock);
     disks.set(real, disk);
+    codeCache ??= openCodeCache(parts.cacheDir);
     const ground = groundOf({
       world,
       environment,
@@ -237,6 +240,9 @@ async function openCodeCache(dir: string | undefined): Promise<{ codeCache?: Cod
 }
 
 async function prepareWorkspace(workspace: string, keepOut: readonly string[]): Promise<Result<string>> {
+  // By its name first: no folder is made where none may be.
+  const named = checkWorkspace(workspace, keepOut);
+  if (!named.ok) return named;
   try {
     await mkdir(workspace, { recursive: true, mode: 0o700 });
   } catch (error) {

@@ -1,5 +1,6 @@
 // Owns what is kept of a command's output.
-// O1: memory is bounded: head and tail are kept, the middle is counted, and the text says how much is missing.
+// O1: memory is bounded: head and tail are kept, the middle is counted, and the text says how much is
+//     missing.
 
 /** Keeps the first and the last half of `maxBytes` of what is added. */
 export class Output {

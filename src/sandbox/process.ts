@@ -13,7 +13,7 @@ import { Output } from "./output.ts";
  * A command that writes more than this is stopped: reading it would keep the gateway from everything else.
  */
 export const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
-/** What is kept of the error stream where it is kept apart: it is only read by people who look for a reason. */
+/** What is kept of an error stream that is kept apart: only people who look for a reason read it. */
 const ERRORS_KEPT_BYTES = 4 * 1024;
 /** Where programs are looked up. */
 export const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

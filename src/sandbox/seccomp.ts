@@ -1,13 +1,25 @@
 // Owns the system calls that no contained program may make, as a filter program for the kernel.
-// SC1: what is refused answers ENOSYS, as an older kernel would, so that programs take their other way.
+// SC1: what is refused whole answers ENOSYS, as an older kernel would, so that programs take their other way.
 // SC2: calls of a foreign architecture are refused whole, so that no second table of numbers goes round it.
-// Refused: memory that no process owns and no limit counts (memfd, System V segments and queues), the key
-// rings (they are not in any namespace), and wide doors into the kernel that ordinary programs don't need.
+// SC3: no file gets a setuid or setgid bit: it would lie in the workspace with the gateway's user as its
+//      owner, and outside the sandbox the bit would count.
+// Refused whole: memory that no process owns and no limit counts (memfd, System V segments and queues), the
+// key rings (they are in no namespace), wide doors into the kernel that ordinary programs don't need, and
+// openat2, whose mode can't be seen.
+
+interface Guarded {
+  readonly number: number;
+  /** Which argument is the file mode. */
+  readonly mode: number;
+  /** Which one holds the flags of an open: the mode counts only with O_CREAT. */
+  readonly flags?: number;
+}
 
 interface Machine {
   /** AUDIT_ARCH_… */
   readonly audit: number;
   readonly refused: readonly number[];
+  readonly guarded: readonly Guarded[];
 }
 
 const X64: Machine = {
@@ -23,26 +35,54 @@ const X64: Machine = {
     321, // bpf
     323, // userfaultfd
     425, // io_uring_setup
+    437, // openat2
     447, // memfd_secret
+  ],
+  guarded: [
+    { number: 2, mode: 2, flags: 1 }, // open
+    { number: 85, mode: 1 }, // creat
+    { number: 90, mode: 1 }, // chmod
+    { number: 91, mode: 1 }, // fchmod
+    { number: 133, mode: 1 }, // mknod
+    { number: 257, mode: 3, flags: 2 }, // openat
+    { number: 259, mode: 2 }, // mknodat
+    { number: 268, mode: 2 }, // fchmodat
+    { number: 452, mode: 2 }, // fchmodat2
   ],
 };
 
+/** The same calls, as far as this machine has them. */
 const ARM64: Machine = {
   audit: 0xc00000b7,
-  refused: [194, 186, 217, 218, 219, 241, 279, 280, 282, 425, 447],
+  refused: [194, 186, 217, 218, 219, 241, 279, 280, 282, 425, 437, 447],
+  guarded: [
+    { number: 33, mode: 2 },
+    { number: 52, mode: 1 },
+    { number: 53, mode: 2 },
+    { number: 56, mode: 3, flags: 2 },
+    { number: 452, mode: 2 },
+  ],
 };
 
 const LOAD = 0x20;
 const JUMP_EQUAL = 0x15;
 const JUMP_AT_LEAST = 0x35;
+const JUMP_ANY_BIT = 0x45;
 const RETURN = 0x06;
 const ALLOW = 0x7fff0000;
-const ANSWER_ENOSYS = 0x00050000 | 38;
+const ANSWER = 0x00050000;
+const EPERM = 1;
+const ENOSYS = 38;
 /** Numbers from here on are the x32 table of the same architecture. */
 const X32_FIRST = 0x40000000;
+const O_CREAT = 0o100;
+const SETUID_OR_SETGID = 0o6000;
 const NUMBER_OFFSET = 0;
 const ARCHITECTURE_OFFSET = 4;
+/** Of the lower half of an argument: flags and modes have no other. */
+const argumentOffset = (index: number): number => 16 + 8 * index;
 
+/** `whenTrue`, `whenFalse`: how many instructions a jump leaves out. */
 function instruction(code: number, value: number, whenTrue = 0, whenFalse = 0): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeUInt16LE(code, 0);
@@ -52,21 +92,43 @@ function instruction(code: number, value: number, whenTrue = 0, whenFalse = 0): 
   return bytes;
 }
 
+const refuse = (number: number): Buffer[] => [
+  instruction(JUMP_EQUAL, number, 0, 1),
+  instruction(RETURN, ANSWER | ENOSYS),
+];
+
+function guard({ number, mode, flags }: Guarded): Buffer[] {
+  const creates =
+    flags === undefined
+      ? []
+      : [
+          instruction(LOAD, argumentOffset(flags)),
+          instruction(JUMP_ANY_BIT, O_CREAT, 1, 0),
+          instruction(RETURN, ALLOW),
+        ];
+  const steps = [
+    ...creates,
+    instruction(LOAD, argumentOffset(mode)),
+    instruction(JUMP_ANY_BIT, SETUID_OR_SETGID, 1, 0),
+    instruction(RETURN, ALLOW),
+    instruction(RETURN, ANSWER | EPERM),
+  ];
+  return [instruction(JUMP_EQUAL, number, 0, steps.length), ...steps];
+}
+
 /** The filter for a machine (`process.arch`); undefined where we know no numbers, and then there is none. */
 export function seccompFilter(arch: string): Buffer | undefined {
   const machine = { x64: X64, arm64: ARM64 }[arch];
   if (machine === undefined) return undefined;
-  const { audit, refused } = machine;
-  const program = [
+  return Buffer.concat([
     instruction(LOAD, ARCHITECTURE_OFFSET),
-    instruction(JUMP_EQUAL, audit, 1),
-    instruction(RETURN, ANSWER_ENOSYS),
+    instruction(JUMP_EQUAL, machine.audit, 1, 0),
+    instruction(RETURN, ANSWER | ENOSYS),
     instruction(LOAD, NUMBER_OFFSET),
-    // Jumps count the instructions between here and the last one, which refuses.
-    instruction(JUMP_AT_LEAST, X32_FIRST, refused.length + 1),
-    ...refused.map((number, index) => instruction(JUMP_EQUAL, number, refused.length - index)),
+    instruction(JUMP_AT_LEAST, X32_FIRST, 0, 1),
+    instruction(RETURN, ANSWER | ENOSYS),
+    ...machine.refused.flatMap(refuse),
+    ...machine.guarded.flatMap(guard),
     instruction(RETURN, ALLOW),
-    instruction(RETURN, ANSWER_ENOSYS),
-  ];
-  return Buffer.concat(program);
+  ]);
 }

@@ -100,7 +100,7 @@ export function checkWorkspace(workspace: string, keepOut: readonly string[]): R
   const real = realOf(workspace);
   const refuse = (why: string) =>
     fail("sandbox_unavailable", `the workspace ${workspace} can't be contained: ${why}`, {
-      hint: "Give the agent a folder of its own as workspace (agents.defaults.workspace, agents.list[].workspace).",
+      hint: "Give the agent a folder of its own: agents.defaults.workspace or agents.list[].workspace.",
     });
   if (real === sep) return refuse("it is the whole file system");
   const system = NOT_A_WORKSPACE.find((folder) => isWithin(folder, real) || isWithin(real, folder));

@@ -17,6 +17,7 @@ import {
   SEARCH_PATH,
 } from "../sandbox/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
+import { type Containable, sandboxOf } from "./containment.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 import { makeFolder, openWorkspace } from "./workspace.ts";
 
@@ -25,9 +26,10 @@ const COMMAND_MAX_BYTES = 100_000;
 /** Joins errors to the output in the order of writing, then becomes the shell that runs the command. */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 
-type Context = Pick<ToolContext, "agent" | "signal" | "settings" | "sandbox"> & {
-  readonly engine: Pick<ToolContext["engine"], "now">;
-};
+type Context = Pick<ToolContext, "agent" | "signal"> &
+  Containable & {
+    readonly engine: Pick<ToolContext["engine"], "now">;
+  };
 
 function checkCommand(command: string, seconds: unknown): Failure | undefined {
   if (command.trim() === "") return fail("invalid_argument", "command must not be empty");
@@ -53,9 +55,11 @@ async function exec(ctx: Context, args: Record<string, unknown>): Promise<ToolRe
   const seconds = Math.min(asked, limits.timeoutSeconds);
   const startedAt = ctx.engine.now();
   const timeoutMs = seconds * 1000;
-  const end = await (ctx.sandbox === undefined
+  const sandbox = sandboxOf(ctx);
+  if (!sandbox.ok) return toolFailure(sandbox);
+  const end = await (sandbox.value === undefined
     ? runBare(ctx, command, timeoutMs)
-    : runContained(ctx.sandbox, ctx, command, timeoutMs));
+    : runContained(sandbox.value, ctx, command, timeoutMs));
   if (!end.ok) return toolFailure(end);
   return report(ctx, end.value, seconds, ctx.engine.now() - startedAt);
 }
@@ -151,8 +155,8 @@ const fullNote = ({ agent }: Context): string =>
   `The workspace holds more than ${agent.sandbox.diskMb} MB (sandbox.diskMb): remove files; none can grow.`;
 
 /**
- * Runs a shell command in the workspace. Without a sandbox it is not contained: only the working folder is the
- * workspace, and what the gateway's user may do, the command may do.
+ * Runs a shell command in the workspace. Without a sandbox it is not contained: only the working folder is
+ * the workspace, and what the gateway's user may do, the command may do.
  */
 export const execTool: Tool = {
   spec: {
@@ -167,7 +171,7 @@ export const execTool: Tool = {
         command: { type: "string", description: "What bash -c runs, in the workspace." },
         timeoutSeconds: {
           type: "number",
-          description: `Kill it after so many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; the gateway has a maximum.`,
+          description: `Kill it after so many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; it may be cut.`,
         },
       },
       required: ["command"],

@@ -1,5 +1,5 @@
-// Owns what read, write and edit do to a workspace's files, in the gateway or contained (file-worker.ts). Where
-// they may go is decided in workspace.ts.
+// Owns what read, write and edit do to a workspace's files, in the gateway or contained (file-worker.ts).
+// Where they may go is decided in workspace.ts.
 // F1: what a result leaves out is said in it, with how to get it.
 // F2: a text comes back as it stands in the file, so that a piece of it can be given to `edit`.
 

@@ -1,6 +1,7 @@
-// Owns the file operations' contained side: one operation, asked for on standard input, answered on standard
-// output. The gateway starts it inside a sandbox (files.ts); it knows nothing of the one who asks.
-// FW1: it is started anew for every call and trusts its input: who could forge that could do the same himself.
+// Owns the file operations' contained side: one operation, asked for on standard input, answered on
+// standard output. The gateway starts it inside a sandbox (files.ts); it knows nothing of the one who asks.
+// FW1: it is started anew for every call and trusts its input: who could forge that could do the same
+//      himself.
 
 import { readFileSync, writeSync } from "node:fs";
 import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";

@@ -1,11 +1,12 @@
-// Owns the tools read, write and edit. What they do is in file-operations.ts; for a sandboxed session the same
-// code runs contained, by way of file-worker.ts.
-// F3: with a sandbox, no path of a call is ever looked at outside it: what a hostile command does to links and
-//     folders meanwhile can mislead nobody but itself.
+// Owns the tools read, write and edit. What they do is in file-operations.ts; for a sandboxed session the
+// same code runs contained, by way of file-worker.ts.
+// F3: with a sandbox, no path of a call is ever looked at outside it: what a hostile command does to links
+//     and folders meanwhile can mislead nobody but itself.
 
 import { fileURLToPath } from "node:url";
 import { fail, toolFailure } from "../core/errors.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { type Containable, sandboxOf } from "./containment.ts";
 import {
   FILE_OPERATIONS,
   type FileOperation,
@@ -18,13 +19,20 @@ const CONTAINED_MAX_MS = 60_000;
 /** Two of the largest answers, a picture in base64: none is ever cut. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
-type Context = Pick<ToolContext, "agent" | "signal" | "sandbox"> & {
-  readonly engine: Pick<ToolContext["engine"], "newId">;
-};
+type Context = Pick<ToolContext, "agent" | "signal"> &
+  Containable & {
+    readonly engine: Pick<ToolContext["engine"], "newId">;
+  };
 
-function operate(name: FileOperation, ctx: Context, args: Record<string, unknown>): Promise<ToolResult> {
-  if (ctx.sandbox === undefined) return FILE_OPERATIONS[name](ctx, args);
-  return contained(ctx.sandbox, name, ctx, args);
+async function operate(
+  name: FileOperation,
+  ctx: Context,
+  args: Record<string, unknown>,
+): Promise<ToolResult> {
+  const sandbox = sandboxOf(ctx);
+  if (!sandbox.ok) return toolFailure(sandbox);
+  if (sandbox.value === undefined) return FILE_OPERATIONS[name](ctx, args);
+  return contained(sandbox.value, name, ctx, args);
 }
 
 /** The worker's file: beside this one, built or not. */
@@ -64,7 +72,7 @@ export const fileTools: readonly Tool[] = [
       name: "read",
       description:
         "Read a text file of your workspace, by lines, or look at a small picture (PNG, JPEG, GIF, WebP). " +
-        `Gives at most ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB and says what it cut.`,
+        `Gives at most ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB; says what it cut.`,
       parameters: {
         type: "object",
         properties: {

@@ -16,6 +16,7 @@ import type { Tool, ToolContext } from "./tool.ts";
 const TASK_MAX_BYTES = 256 * 1024;
 const LABEL_CHARS_MAX = 200;
 const WORD_CHARS_MAX = 200;
+const PATH_CHARS_MAX = 1_000;
 
 const word = (description: string) => ({ type: "string", description });
 
@@ -115,6 +116,24 @@ function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPla
   return planAttachments(value, ctx.settings.tools.sessionsSpawn.attachments);
 }
 
+function readMountPath(attachAs: unknown): Result<string | undefined> {
+  if (typeof attachAs !== "object" || attachAs === null) return ok(undefined);
+  const { mountPath, ...others } = attachAs as Record<string, unknown>;
+  const [other] = Object.keys(others);
+  if (other !== undefined) {
+    return fail(
+      "unknown_argument",
+      `attachAs has no ${JSON.stringify(other.slice(0, 40))}; it has: mountPath`,
+    );
+  }
+  if (mountPath === undefined) return ok(undefined);
+  if (typeof mountPath === "string" && mountPath.length <= PATH_CHARS_MAX && !/\p{Cc}/u.test(mountPath)) {
+    return ok(mountPath);
+  }
+  const most = `one line of at most ${PATH_CHARS_MAX} characters`;
+  return fail("invalid_argument", `attachAs.mountPath must be ${most}`);
+}
+
 /** Everything that can be wrong with a call, checked; and what the rules make of it. */
 async function plan(
   ctx: ToolContext,
@@ -143,6 +162,8 @@ async function plan(
   if (!decided.ok) return decided;
   const attachments = readAttachments(ctx, args.attachments);
   if (!attachments.ok) return attachments;
+  const mountPath = readMountPath(args.attachAs);
+  if (!mountPath.ok) return mountPath;
   const child = {
     key: "",
     agentId: decided.value.agent.id,
@@ -160,5 +181,6 @@ async function plan(
     ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
     ...(label.value === undefined ? {} : { label: label.value }),
     ...(attachments.value === undefined ? {} : { attachments: attachments.value }),
+    ...(mountPath.value === undefined ? {} : { mountPath: mountPath.value }),
   });
 }

@@ -3,7 +3,7 @@
 
 import { fail, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
-import { cancelJob } from "../flows/cancel.ts";
+import { cancelJob } from "../flows/cancel-jobs.ts";
 import { listVisible } from "../flows/list.ts";
 import { getFlow } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";

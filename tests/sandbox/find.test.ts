@@ -10,10 +10,10 @@ import { realWorld, type World } from "../../src/world.ts";
 import { NEEDS } from "./kit.ts";
 
 let folder: string;
-let clock: { now: number };
+let aheadMs: number;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "parley-find-"));
-  clock = { now: 1_000 };
+  aheadMs = 0;
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -25,7 +25,12 @@ function plant(name: string, script: string): void {
 
 function finder(): SandboxFinder {
   const real = realWorld({ level: "silent" });
-  const world: World = { ...real, clock: { ...real.clock, now: () => clock.now } };
+  const clock: World["clock"] = {
+    ...real.clock,
+    now: () => real.clock.now() + aheadMs,
+    at: (atMs, fire) => real.clock.at(atMs - aheadMs, fire),
+  };
+  const world: World = { ...real, clock };
   return createSandboxFinder({ world, keepOut: [], environment: { PATH: folder } });
 }
 
@@ -82,10 +87,10 @@ test("FB2: a backend that works is asked once; one that does not is asked again 
   expect((await one.probe("docker")).usable).toBe(false);
   plant("docker", "echo fine");
   expect((await one.probe("docker")).usable).toBe(false);
-  clock.now += 60_000;
+  aheadMs += 60_000;
   expect((await one.probe("docker")).usable).toBe(true);
   rmSync(join(folder, "docker"));
-  clock.now += 60_000;
+  aheadMs += 60_000;
   expect((await one.probe("docker")).usable).toBe(true);
 });
 

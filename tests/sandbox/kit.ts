@@ -3,6 +3,7 @@
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { Result } from "../../src/core/errors.ts";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
@@ -133,4 +134,22 @@ export function running(text: string): number[] {
 
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A program that makes this test's sandbox in a process of its own. */
+export function gatewayProgram(box: Box, body: string): string {
+  const kit = fileURLToPath(new URL("../../src/sandbox/find.ts", import.meta.url));
+  const world = fileURLToPath(new URL("../../src/world.ts", import.meta.url));
+  return `
+    import { createSandboxFinder } from ${JSON.stringify(kit)};
+    import { realWorld } from ${JSON.stringify(world)};
+    const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
+    const needs = { backend: "bubblewrap", network: false, memoryMb: 256, processesMax: 64, diskMb: 64 };
+    const found = await finder.find(needs, ${JSON.stringify(box.workspace)});
+    const limits = { timeoutMs: 20_000, outputMaxBytes: 9_999, signal: new AbortController().signal };
+    const box = {
+      run: (command) => found.value.run({ kind: "shell", command }, limits),
+      says: async (command) => (await box.run(command)).value.output.read().text,
+    };
+    ${body}`;
 }

@@ -28,6 +28,7 @@ function run(args: Record<string, unknown>, options: Options = {}): Promise<Tool
   const { timeoutSeconds = 60, maxOutputBytes = 2_000 } = options;
   const ctx = {
     agent: { workspace },
+    chain: [],
     settings: { tools: { exec: { timeoutSeconds, maxOutputBytes } } },
     signal: options.signal ?? new AbortController().signal,
     engine: { now: () => Date.now() },

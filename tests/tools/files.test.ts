@@ -38,6 +38,7 @@ async function call(name: string, args: Record<string, unknown>, signal?: AbortS
   if (tool === undefined) throw new Error(`no tool ${name}`);
   const ctx = {
     agent: { workspace },
+    chain: [],
     signal: signal ?? new AbortController().signal,
     engine: { newId: () => `id-${count++}` },
   } as unknown as ToolContext;

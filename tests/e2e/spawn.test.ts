@@ -1,0 +1,138 @@
+// Fifty sub-agents of one message in a real gateway process, left alone and killed at random moments.
+
+import { expect, test } from "vitest";
+import { type Message, textOf } from "../../src/core/message.ts";
+import type { GatewayClient } from "../../src/gateway/client.ts";
+import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
+
+const CHILDREN = 50;
+const TASK = `spawn ${CHILDREN} jobs: say result {n} is there`;
+const CONFIG = { agents: { defaults: { subagents: { maxChildren: CHILDREN } } } };
+/** Far more than it takes: what is measured stands in bench. */
+const ROUND_MAX_MS = 60_000;
+const ASKED_EVERY_MS = 20;
+const SEEDS = Array.from({ length: 20 }, (_, at) => 4_711 + at);
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+interface Announced {
+  readonly from: string;
+  readonly text: string;
+}
+
+async function announced(client: GatewayClient): Promise<Announced[]> {
+  const { messages } = await client.call<{ messages: Message[] }>("chat.history", {
+    sessionKey: "main",
+    limit: 1_000,
+  });
+  return messages.flatMap((message) => {
+    const from = message.role === "user" ? message.provenance : undefined;
+    if (from?.kind !== "inter_session" || from.sourceTool !== "sessions_spawn") return [];
+    return [{ from: from.sourceSessionKey, text: textOf(message) }];
+  });
+}
+
+/** Accepted once, however often it is sent. */
+async function order(client: GatewayClient, idempotencyKey: string): Promise<void> {
+  await client.call("chat.send", { sessionKey: "main", message: TASK, idempotencyKey });
+}
+
+interface Delivery {
+  readonly kind: string;
+  readonly state: string;
+  readonly text: string;
+}
+
+async function deliveries(client: GatewayClient): Promise<Delivery[]> {
+  const page = await client.call<{ deliveries: Delivery[] }>("deliveries.list", { limit: 200 });
+  return page.deliveries.filter(({ kind }) => kind === "announce");
+}
+
+/** Asks until every job is announced and delivered, or the time is over. */
+async function settled(client: GatewayClient): Promise<Announced[]> {
+  const from = performance.now();
+  for (;;) {
+    const found = await announced(client);
+    const done =
+      found.length >= CHILDREN &&
+      (await deliveries(client)).filter(({ state }) => state !== "pending").length >= CHILDREN;
+    if (done || performance.now() - from > ROUND_MAX_MS) return found;
+    await pause(ASKED_EVERY_MS);
+  }
+}
+
+/** I4: each child announced once, each result told once, each text delivered once. */
+async function expectFiftyResults(client: GatewayClient): Promise<void> {
+  const found = await settled(client);
+  const children = new Set(found.map(({ from }) => from));
+  expect({ announcements: found.length, children: children.size }).toEqual({
+    announcements: CHILDREN,
+    children: CHILDREN,
+  });
+  const results = found.map(({ text }) => /^Status: ok\nResult: result (\d+) is there\n/.exec(text)?.[1]);
+  expect(results.toSorted()).toEqual(Array.from({ length: CHILDREN }, (_, at) => String(at + 1)).toSorted());
+  const sent = await deliveries(client);
+  expect(sent.map(({ state }) => state)).toEqual(Array.from({ length: CHILDREN }, () => "sent"));
+  expect(new Set(sent.map(({ text }) => text))).toEqual(new Set(found.map(({ text }) => text)));
+  const { sessions } = await client.call<{ sessions: { key: string }[] }>("sessions.list", {
+    spawnedBy: "agent:main:main",
+    includeArchived: true,
+    limit: 1_000,
+  });
+  expect(new Set(sessions.map(({ key }) => key))).toEqual(children);
+}
+
+test("fifty sub-agents of one message end with fifty announcements, each once", async () => {
+  const gateway = await startProcess({ config: CONFIG });
+  const client = await gateway.connect();
+  await order(client, "one");
+  await expectFiftyResults(client);
+}, 120_000);
+
+/** The same numbers for the same seed (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** How long a whole round takes here, so that random moments fall inside one. */
+async function roundMs(): Promise<number> {
+  const gateway = await startProcess({ config: CONFIG });
+  const client = await gateway.connect();
+  const from = performance.now();
+  await order(client, "one");
+  await settled(client);
+  const took = performance.now() - from;
+  await gateway.end("SIGKILL");
+  return took;
+}
+
+async function killed(gateway: GatewayProcess, afterMs: number): Promise<void> {
+  const client = await gateway.connect();
+  // The answer to it may be lost with the process.
+  void order(client, "one").catch(() => {});
+  await pause(afterMs);
+  await gateway.end("SIGKILL");
+}
+
+test(`I2, I4: killed at a random moment and started again, it is fifty announcements, each once`, async () => {
+  const withinMs = await roundMs();
+  for (const seed of SEEDS) {
+    const afterMs = Math.round(randomFrom(seed)() * withinMs);
+    const home = homeWith(CONFIG);
+    await killed(await startProcess({ home }), afterMs);
+    const again = await startProcess({ home });
+    const client = await again.connect();
+    await order(client, "one");
+    await expectFiftyResults(client).catch((error: Error) => {
+      throw new Error(`seed ${seed}, killed after ${afterMs} ms: ${error.message}`);
+    });
+    client.close();
+    await again.end("SIGKILL");
+  }
+}, 300_000);

@@ -57,9 +57,10 @@ export async function requestOnce(
   const silence = watchSilence(world, () => stop.abort());
   const progress = new Progress(onText);
   try {
-    const piStream = await open(model, request, seen, watch);
-    const events = piStream[Symbol.asyncIterator]();
-    for (;;) {
+    // Loading a provider's code takes its time, too: the abort doesn't wait for it.
+    const piStream = await untilAborted(open(model, request, seen, watch), watch);
+    const events = piStream === ABORTED ? undefined : piStream[Symbol.asyncIterator]();
+    while (events !== undefined) {
       const next = await untilAborted(events.next(), watch);
       if (next === ABORTED || next.done === true) break;
       silence.heard();
@@ -99,11 +100,13 @@ async function open(model: ProviderModel, request: ModelRequest, seen: Seen, sig
   };
   return STREAMS[provider.api]().streamSimple(known, messages, {
     ...apiKeyFor(model),
+    // Where these carry the key, the clients ask for them here and not in the model.
+    headers: { ...provider.headers },
     signal,
     maxRetries: 0,
     cacheRetention: "short",
     sessionId: request.sessionId,
-    ...(request.thinking === "off" ? {} : { reasoning: request.thinking }),
+    ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
     // Google's client takes no fetch of ours; what it reports is read from its error text instead.
     ...(provider.api === "google-generative-ai" ? {} : { fetch: observed }),
   });

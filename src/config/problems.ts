@@ -69,9 +69,10 @@ function showValue(value: unknown, hidden: boolean): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
-  const shown = JSON.stringify(value) ?? String(value);
+  // JSON has no word for Infinity and NaN.
+  const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   if (hidden || shown.length > 60) return typeof value === "string" ? "a text" : `a ${typeof value}`;
-  return Number.isNaN(value) ? "NaN" : shown;
+  return shown;
 }
 
 const list = (values: readonly unknown[]): string => values.map(String).join(", ");

@@ -186,8 +186,8 @@ const session = z
     mainKey: z
       .string()
       .regex(
-        /^(?!global$|unknown$)[a-z0-9_-]{1,64}$/,
-        "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown",
+        /^(?!global$|unknown$|node-)[a-z0-9_-]{1,64}$/,
+        "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown, and not beginning with node-",
       )
       .default("main"),
     dmScope: z

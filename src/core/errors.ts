@@ -58,6 +58,7 @@ export const CODES = {
   file_problem: form("error", "CONFLICT", 409),
   exec_timeout: form("error", "AGENT_TIMEOUT", 504),
   exec_failed: form("error", "UNAVAILABLE", 500),
+  outcome_unknown: form("error", "CONFLICT", 409),
   invalid_config: form("error", "INVALID_REQUEST", 400),
   channel_unknown: form("error", "NOT_LINKED", 400),
   queue_full: form("error", "UNAVAILABLE", 429),

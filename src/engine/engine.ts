@@ -207,7 +207,8 @@ export class Engine {
         error: ABORT_TEXT[code],
         unfinishedText: mine?.textSoFar() ?? "",
       };
-      if (!(await endInUnit(unit, run, facts, this.#finish))) continue;
+      // False: it followed from one before it in this list, and ended with that one.
+      await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));
     }
@@ -239,12 +240,11 @@ export class Engine {
     if (this.#state !== "running") return;
     this.#state = "stopping";
     this.#lanes.close();
-    const executions = this.#lanes.executions();
-    for (const execution of executions) if (execution.waiting()) execution.stop("parked");
-    const settled = Promise.all(executions.map((execution) => execution.settled));
-    await this.#atMost(graceMs, settled);
-    for (const execution of executions) execution.stop("parked");
-    await this.#atMost(PARK_MS, settled);
+    for (const execution of this.#lanes.executions()) if (execution.waiting()) execution.stop("parked");
+    const idle = this.#lanes.idle();
+    await this.#atMost(graceMs, idle);
+    for (const execution of this.#lanes.executions()) execution.stop("parked");
+    await this.#atMost(PARK_MS, idle);
   }
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {

@@ -52,11 +52,8 @@ export interface Execution {
   waiting(): boolean;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
-  /** Gives back the slot, if one is held. */
+  /** The run is over in this process: gives back the slot, and stops what its calls may still be doing. */
   leave(): void;
-  /** Resolves when the executor has returned and its end is dealt with. */
-  readonly settled: Promise<void>;
-  markSettled(): void;
 }
 
 export interface ExecutionParts {
@@ -96,19 +93,24 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
   let calls = 0;
   let waits = 0;
   let holdsSlot = true;
+  let left = false;
   let chain: Promise<void> = Promise.resolve();
 
+  const release = (): void => {
+    if (holdsSlot) parts.slots.release();
+    holdsSlot = false;
+  };
   const adjust = async (): Promise<void> => {
     const wantsSlot = waits === 0 || waits < calls;
-    if (wantsSlot === holdsSlot || signal.aborted) return;
+    if (wantsSlot === holdsSlot || left || signal.aborted) return;
     if (holdsSlot) {
       if (!(await parts.commit((unit) => moveHeld(unit.tx, fence, "waiting")))) return;
-      holdsSlot = false;
-      parts.slots.release();
+      release();
       return;
     }
     if (!(await parts.slots.takeAgain(signal))) return;
     holdsSlot = true;
+    if (left) return release();
     await parts.commit((unit) => moveHeld(unit.tx, fence, "running"));
   };
   const inTurn = (): Promise<void> => {
@@ -138,8 +140,8 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
     },
     waiting: () => !holdsSlot,
     leave() {
-      if (holdsSlot) parts.slots.release();
-      holdsSlot = false;
+      left = true;
+      release();
     },
   };
 }
@@ -159,7 +161,6 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts):
   const stopper = new AbortController();
   const keeper = createSlotKeeper(fence, parts, stopper.signal);
   const stream = createTextStream(run, parts);
-  const settled = Promise.withResolvers<void>();
   let reason: StopReason | undefined;
 
   let final: Entry | undefined;
@@ -195,6 +196,7 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts):
     runId: run.runId,
     sessionKey: run.sessionKey,
     open: (unit, request) => openWait(unit, { runId: run.runId, sessionKey: run.sessionKey }, request),
+    holds: (unit) => isHeld(unit.tx, fence),
     settle: (callId) => keeper.duringWait(() => settleWait(parts, callId, stopper.signal)),
   };
   return {
@@ -216,8 +218,10 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts):
       stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));
     },
     stopReason: () => reason,
-    leave: keeper.leave,
-    settled: settled.promise,
-    markSettled: settled.resolve,
+    leave() {
+      keeper.leave();
+      // A call that its run no longer waits for must not go on and take a slot.
+      stopper.abort(new Error(`run ${run.runId} is over`));
+    },
   };
 }

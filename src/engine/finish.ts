@@ -8,6 +8,7 @@ import {
   type AssistantMessage,
   addUsage,
   type Message,
+  type ToolCallBlock,
   toolCallsOf,
   type Usage,
   ZERO_USAGE,
@@ -77,6 +78,18 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newId(), text, unit.now, "injected");
 }
 
+/** Calls without a result. A provider may use an id again, so each result answers the latest open call of its id. */
+function unansweredCalls(messages: readonly Message[]): ToolCallBlock[] {
+  const open: ToolCallBlock[] = [];
+  for (const message of messages) {
+    open.push(...toolCallsOf(message));
+    if (message.role !== "toolResult") continue;
+    const at = open.findLastIndex((call) => call.id === message.toolCallId);
+    if (at >= 0) open.splice(at, 1);
+  }
+  return open;
+}
+
 /** Answers what was left open, so that the next model call finds a valid transcript (F2). */
 async function closeTranscript(
   unit: Unit,
@@ -84,10 +97,8 @@ async function closeTranscript(
   facts: EndFacts,
   messages: readonly Message[],
 ): Promise<void> {
-  const answered = new Set(messages.flatMap((m) => (m.role === "toolResult" ? [m.toolCallId] : [])));
   const { sessionKey, sessionId, runId } = run;
-  for (const call of messages.flatMap(toolCallsOf)) {
-    if (answered.has(call.id)) continue;
+  for (const call of unansweredCalls(messages)) {
     const entry = {
       id: unit.newId(),
       role: "toolResult" as const,

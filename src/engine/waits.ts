@@ -17,6 +17,8 @@ const CYCLE_SESSIONS_MAX = 10_000;
 export interface RunWait {
   readonly runId: string;
   readonly sessionKey: string;
+  /** Whether the run still holds its lane: asked in every unit in which a call of it writes (I1). */
+  holds(unit: Unit): Promise<boolean>;
   /** Records the wait in the unit that accepts the awaited run. Fails with `wait_cycle`. */
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
   /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
@@ -143,8 +145,11 @@ export async function settleWait(
     wait = (await getWait(store.db, callId)) ?? wait;
   }
   if (wait.state === "open") {
-    const gaveUp = await commit((unit) => giveUpWait(unit.tx, callId));
-    wait = { ...wait, state: gaveUp ? "ended" : "answered" };
+    // The target may end in between: in time, and its outcome counts; or too late, and the sender learns it otherwise.
+    wait = await commit(async (unit) => {
+      await giveUpWait(unit.tx, callId);
+      return (await getWait(unit.tx, callId)) ?? found;
+    });
   }
   const run = await getRun(store.db, wait.targetRunId);
   if (run === undefined) throw new Error(`no run ${wait.targetRunId}`);

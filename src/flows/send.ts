@@ -46,7 +46,7 @@ type SendResult = Record<string, unknown>;
 async function refuseInsideFlow(parts: SendParts, request: SendRequest): Promise<Result<void>> {
   const ref = request.requesterRun?.flow;
   const flow = ref === undefined ? undefined : await getFlow(parts.engine.store.db, ref.flowId);
-  if (flow === undefined) return ok(undefined);
+  if (flow === undefined || !flow.open) return ok(undefined);
   const other = flow.requesterKey === request.requester.key ? flow.targetKey : flow.requesterKey;
   if (other !== request.target.key) return ok(undefined);
   return fail(
@@ -71,6 +71,10 @@ function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
+  // An abort or a time-out may have come first: then the run says nothing more, to anybody (I1).
+  if (request.wait !== undefined && !(await request.wait.holds(unit))) {
+    return fail("run_aborted", "the run that sends has ended; the message was not sent");
+  }
   const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
   const flowId = unit.newId();
   const loops = converses(requester) && converses(target) && requester.key !== target.key;

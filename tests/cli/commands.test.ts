@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
-import { configFile, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { call, configFile, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 const RESEARCH = "agent:research:main";
 
@@ -232,6 +232,16 @@ test("demo: every step shows what it promises, and nothing of it is left", async
     expect(out).toContain(words);
   }
   expect(readdirSync(home)).toEqual([]);
+});
+
+test("demo: stopped in the middle it ends at once, and nothing of it is left", async () => {
+  const home = temporaryFolder();
+  const demo = call(home, ["demo"]);
+  await demo.shows("you → main");
+  demo.interrupt();
+  expect(await demo.code).toBe(1);
+  expect(demo.err()).toBe("The demo was stopped.\n");
+  expect(demo.out()).not.toContain("✗");
 });
 
 test("the generated token file is nobody else's to read", async () => {

@@ -19,23 +19,24 @@ interface Outcome {
   readonly text: string;
 }
 
-async function playOne(
-  cli: Cli,
-  step: Step,
-  number: number,
-  stage: Stage,
-  patienceMs: number,
-): Promise<Outcome> {
+interface Performance {
+  readonly cli: Cli;
+  readonly setting: Setting;
+  readonly stage: Stage;
+  readonly patienceMs: number;
+}
+
+async function playOne({ cli, setting, stage, patienceMs }: Performance, step: Step): Promise<Outcome> {
   const { title } = step;
   cli.line();
-  cli.line(cli.style("bold", `${number}  ${title}`));
+  cli.line(cli.style("bold", `${STEPS.indexOf(step) + 1}  ${title}`));
   try {
     const text = await step.play(stage, patienceMs);
     cli.line(`    ${cli.style("green", "✓")} ${text}`);
     return { title, ok: true, text };
   } catch (error) {
     if (!(error instanceof DemoFailure)) throw error;
-    cli.line(`    ${cli.style("red", "✗")} ${safeLine(error.message)}`);
+    if (!setting.left) cli.line(`    ${cli.style("red", "✗")} ${safeLine(error.message)}`);
     return { title, ok: false, text: error.message };
   }
 }
@@ -51,10 +52,11 @@ async function play(cli: Cli, setting: Setting): Promise<Reply<Outcome[]>> {
   const which = offline ? "the offline model (no key, no network)" : model;
   cli.line(`Three agents (${AGENTS.join(", ")}) on ${which}, in a temporary directory.`);
   const stages = { open: new Stage(cli, places.open.link), default: new Stage(cli, places.default.link) };
+  const patienceMs = offline ? PATIENCE_MS.offline : PATIENCE_MS.real;
   const outcomes: Outcome[] = [];
-  for (const [at, step] of STEPS.entries()) {
-    const patienceMs = offline ? PATIENCE_MS.offline : PATIENCE_MS.real;
-    outcomes.push(await playOne(cli, step, at + 1, stages[step.where], patienceMs));
+  for (const step of STEPS) {
+    if (setting.left) break;
+    outcomes.push(await playOne({ cli, setting, stage: stages[step.where], patienceMs }, step));
   }
   return { ok: true, value: outcomes };
 }

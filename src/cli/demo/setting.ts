@@ -48,6 +48,7 @@ export class Setting {
   readonly #cli: Cli;
   readonly #dir: string;
   readonly #places: Place[] = [];
+  #left = false;
 
   private constructor(cli: Cli, dir: string) {
     this.#cli = cli;
@@ -67,6 +68,10 @@ export class Setting {
     const opened = await openGateway({ configPath, port: 0, quiet: true });
     if (!opened.ok) return opened;
     const gateway = opened.value;
+    if (this.#left) {
+      await gateway.close(0);
+      return { ok: false, code: "interrupted", error: "The demo was stopped." };
+    }
     const linked = await openLink({ url: gateway.url, token }, { reconnect: false, world });
     if (!linked.ok) {
       await gateway.close(0);
@@ -77,7 +82,13 @@ export class Setting {
     return { ok: true, value: place };
   }
 
+  /** The demo was stopped: nothing more is to be played. */
+  get left(): boolean {
+    return this.#left;
+  }
+
   async leave(): Promise<void> {
+    this.#left = true;
     for (const { link, gateway } of this.#places.splice(0)) {
       link.client.close();
       await gateway.close(STOP_GRACE_MS);

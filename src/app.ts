@@ -1,5 +1,7 @@
-// Owns how the parts of a gateway are put together: builds each once, starts them in order, stops them in reverse.
-// APP1: nothing listens before the store is open and the recovery is done; a wrong configuration starts nothing.
+// Owns how the parts of a gateway are put together: builds each once, starts them in order, stops them in
+// reverse.
+// APP1: nothing listens before the store is open and the recovery is done; a wrong configuration starts
+//       nothing.
 // APP2: what was opened before a failure is closed again.
 
 import { hostname } from "node:os";

@@ -1,4 +1,5 @@
-// Owns the start of the process: hands the command line what it needs, and loads the gateway only where it is wanted.
+// Owns the start of the process: hands the command line what it needs, and loads the gateway only where it is
+// wanted.
 // MN1: a command that only talks to a gateway loads neither the store nor the engine.
 
 import { readFileSync } from "node:fs";

@@ -76,11 +76,19 @@ test.each([
   ],
   ['{ agents: { defaults: { model: "anthropic/claude-sonnet-5" } } }', ["none of ANTHROPIC_API_KEY"]],
   ['{ session: { mainKey: "global" } }', ["not global or unknown"]],
+  ['{ session: { mainKey: "node-1" } }', ["not beginning with node-"]],
   ['{ session: { mainKey: "a:b" } }', ["session.mainKey: must be 1 to 64"]],
   ['{ "__proto__": { x: 1 } }', ["__proto__: unknown key"]],
   ['{ models: { providers: { "__proto__": {} } } }', ["models.providers.__proto__: unknown key"]],
   ["{ channels: { telgram: {} } }", ["channels.telegram"]],
-  ["{ gateway: { port: Infinity } }", ["gateway.port: must be a"]],
+  [
+    '{ agent: { "__proto__": { thinking: "high" } }, agents: { defaults: { thinking: "low" } } }',
+    ["agents.defaults.__proto__: unknown key"],
+  ],
+  ['{ store: { dir: "${constructor}" } }', ["store.dir: needs the environment variable constructor"]],
+  ['{ store: { dir: "${A:-${B}}" } }', ["store.dir: has a variable in the fallback of A"]],
+  ["{ gateway: { port: Infinity } }", ["gateway.port: must be a number, got Infinity"]],
+  [`{ gateway: ${"[".repeat(100_000)}${"]".repeat(100_000)} }`, ["is nested more than 64 deep"]],
   ["{ gateway: null }", ["gateway: must be an object, { … }, got null"]],
 ])("%s is refused with a reason", (text, reasons) => {
   const found = config().problems(text).join("\n");

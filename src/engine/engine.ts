@@ -2,7 +2,7 @@
 // EN1: nothing outside this folder changes a run's row.
 // EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it cannot finish.
 
-import { type Code, fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import {
   activeRuns,
@@ -17,7 +17,7 @@ import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
 import type { World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, chainAllows } from "./accept.ts";
 import { type Bus, createBus } from "./bus.ts";
-import { type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
+import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit } from "./unit.ts";
@@ -43,7 +43,7 @@ export interface AbortRequest {
   /** Absent: every unfinished run of the session. */
   readonly runId?: string;
   /** Default `run_aborted`. */
-  readonly reason?: Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+  readonly reason?: AbortReason;
 }
 
 export interface Aborted {
@@ -67,7 +67,7 @@ export interface EngineParts {
   readonly executor: Executor;
 }
 
-const ABORT_TEXT: Record<NonNullable<AbortRequest["reason"]>, string> = {
+const ABORT_TEXT: Record<AbortReason, string> = {
   run_aborted: "the run was aborted",
   session_reset: "the session was reset before the run ended",
   session_deleted: "the session was deleted before the run ended",

@@ -24,9 +24,13 @@ import type { Accepted, AcceptRequest } from "./accept.ts";
 import type { Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 
-/** How successors are accepted in the unit that ends their predecessor. */
+/** Why a run was ended from outside. */
+export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+
+/** How successors are accepted, or cancelled, in the unit that ends their predecessor. */
 export interface Acceptor {
   acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
+  abortIn(unit: Unit, request: { sessionKey: string; runId: string; reason: AbortReason }): Promise<unknown>;
 }
 
 /** What follows from the end of a run; filled in by the flows, which know what runs mean. */

@@ -12,8 +12,7 @@ import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core
 import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { endFlow, openFlowsOf } from "../store/flows.ts";
-import { activeRunsOfFlow } from "../store/runs.ts";
+import { openFlowsOf } from "../store/flows.ts";
 import {
   deleteSessionRows,
   descendantsOf,
@@ -24,6 +23,7 @@ import {
   updateSession,
 } from "../store/sessions.ts";
 import { keyRulesOf, openGate } from "./access.ts";
+import { cancelFlow } from "./cancel.ts";
 
 export interface LifecycleContext {
   readonly engine: Engine;
@@ -219,14 +219,7 @@ async function endFlows(
   key: string,
   reason: "session_reset" | "session_deleted",
 ): Promise<void> {
-  for (const flow of await openFlowsOf(unit.tx, key)) {
-    await endFlow(unit.tx, flow.flowId, reason, unit.now);
-    for (const run of await activeRunsOfFlow(unit.tx, flow.flowId)) {
-      // What another session accepted as a message goes on; only what would follow from it is cancelled.
-      if (run.state !== "queued" || run.flow?.step === "round1") continue;
-      await ctx.engine.abortIn(unit, { sessionKey: run.sessionKey, runId: run.runId, reason });
-    }
-  }
+  for (const flow of await openFlowsOf(unit.tx, key)) await cancelFlow(ctx.engine, unit, flow, reason);
 }
 
 /** A new transcript under a new session id, counters zero; settings, label, route and children stay. */

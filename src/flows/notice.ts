@@ -2,6 +2,7 @@
 // N1: a failure wakes the sender; a success, and whatever comes after the sender was stopped, is only written down.
 
 import type { Provenance } from "../core/message.ts";
+import { redactSecrets } from "../core/redact.ts";
 import type { AcceptRequest } from "../engine/accept.ts";
 import type { FlowMoment } from "./moment.ts";
 import { partyOf } from "./party.ts";
@@ -34,7 +35,8 @@ export async function tellSender(moment: FlowMoment): Promise<void> {
   const request: AcceptRequest = {
     sessionKey: requester.key,
     kind: run.state !== "ok" && flow.open ? "turn" : "append",
-    input: { text: noticeText(moment, to), provenance },
+    // A result about another session, like the one that a sender who waits is given (I14).
+    input: { text: redactSecrets(noticeText(moment, to)), provenance },
     chain,
     successor: true,
   };

@@ -9,11 +9,12 @@ import type { Successors } from "../engine/finish.ts";
 import { endFlow, getFlow, noteReply, openFlowsOfRun } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
+import { cancelFlow } from "./cancel.ts";
 import { publishFlow } from "./flow-events.ts";
 import type { FlowMoment } from "./moment.ts";
 import { tellSender } from "./notice.ts";
 import type { Outbound } from "./outbox.ts";
-import { partyOf, provenanceFrom } from "./party.ts";
+import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 
 function endOf(run: Run): RunEnd {
   const state =
@@ -47,6 +48,7 @@ async function acceptReplyTurn(moment: FlowMoment, turn: number, words: string):
   const { acceptor, unit, settings, flow, run, requester, target } = moment;
   if (requester === undefined || target === undefined) return false;
   const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
+  if (!sendVerdict(settings, speaker).allowed) return false;
   const chain = { chainId: run.chainId, hop: run.hop };
   const accepted = await acceptor.acceptIn(unit, {
     sessionKey: speaker.key,
@@ -135,8 +137,10 @@ export function createSuccessors(parts: { settings: Settings; outbound: Outbound
     async runEnded(acceptor, unit, run, answered) {
       if (run.state === "aborted") {
         // What an aborted run asked of others is answered to nobody: the peers finish, and that is all.
+        const reason =
+          run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
-          await endFlow(unit.tx, flow.flowId, run.code ?? "run_aborted", unit.now);
+          await cancelFlow(acceptor, unit, flow, reason);
         }
       }
       const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);

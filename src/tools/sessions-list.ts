@@ -20,6 +20,8 @@ const MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 const SEARCH_CHARS_MAX = 200;
 const CURSOR_CHARS_MAX = 2_000;
 const MINUTE_MS = 60_000;
+/** An empty list of messages, as JSON. */
+const NO_MESSAGES_BYTES = 2;
 
 export const sessionsList: Tool = {
   spec: {
@@ -209,6 +211,12 @@ async function addMessages(
   let bytesLeft = maxBytes;
   let truncated = false;
   for (const [index, row] of rows.entries()) {
+    if (bytesLeft <= NO_MESSAGES_BYTES) {
+      // Nothing would fit: what is not shown is not read either.
+      Object.assign(shown[index] ?? {}, { messages: [] });
+      truncated = true;
+      continue;
+    }
     const found = await lastMessages(ctx.db, row.session.sessionId, limit, { includeTools: false });
     const cut = cutHistory(found.map(redactMessage), { maxTextChars, maxBytes: bytesLeft });
     const messages: readonly Message[] = cut.messages;

@@ -156,6 +156,44 @@ test.each([
 });
 
 test.each(PROVIDER_APIS)(
+  "%s: a model that does not think is asked for no thinking at any level",
+  async (api) => {
+    const served = await serve(() => "ok");
+    const provider = served.provider(api, { reasoning: false });
+    const model = resolveModel([provider], `${provider.id}/test-model`);
+    if (!model.ok) throw new Error(model.error);
+    const bodies = [];
+    for (const thinking of ["off", "minimal", "high", "max"] as const) {
+      await messageOf(ask(requestTo(api, served, { model: model.value, thinking })).outcome);
+      bodies.push(served.requests.at(-1)?.body);
+    }
+    expect(JSON.stringify(bodies[0])).not.toMatch(/thinking|reasoning|effort/);
+    for (const body of bodies) expect(body).toEqual(bodies[0]);
+  },
+);
+
+test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
+  "%s: a key that stands in a header needs no apiKey",
+  async (api) => {
+    const served = await serve(() => "ok");
+    const { apiKey: _, ...keyless } = served.provider(api);
+    const provider = { ...keyless, headers: { Authorization: "Bearer of-its-own", "X-Extra": "1" } };
+    const model = resolveModel([provider], `${provider.id}/test-model`);
+    if (!model.ok) throw new Error(model.error);
+    expect((await ask(requestTo(api, served, { model: model.value })).outcome).kind).toBe("message");
+    expect(served.requests[0]?.headers).toMatchObject({ authorization: "Bearer of-its-own", "x-extra": "1" });
+  },
+);
+
+test.each(PROVIDER_APIS)("%s: an abort before the provider's code is there settles at once", async (api) => {
+  const served = await serve(() => "never asked");
+  const asked = ask(requestTo(api, served));
+  asked.abort.abort();
+  expect(await asked.outcome).toEqual({ kind: "aborted" });
+  expect(served.requests).toEqual([]);
+});
+
+test.each(PROVIDER_APIS)(
   "%s: 429, 500, 529 and a refused stream are tried again, five times at most",
   async (api) => {
     const answers = [rateLimited(), serverError(), overloaded(), httpError(503, "unavailable")];

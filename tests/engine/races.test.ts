@@ -75,7 +75,7 @@ test("a lane that waited for a slot and has nothing to do any more passes its tu
 });
 
 test("I2: a stop at any moment of an acceptance leaves nothing running, and counts no crash", async () => {
-  for (let steps = 0; steps < 400; steps += 2) {
+  for (let steps = 60; steps < 260; steps += 4) {
     let executing = 0;
     const opened = await openTestEngine({
       async execute(handle) {

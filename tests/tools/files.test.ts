@@ -117,6 +117,13 @@ test("a long file and a long line are cut at a limit that the result names", asy
   expect(one.note).toContain("Line 1 is longer than 65536 bytes");
 });
 
+test("an offset behind the end of a file too large to count is told without a count", async () => {
+  put("large.txt", Buffer.alloc(64 * 1024 * 1024 + 2, "x"));
+  const result = await call("read", { path: "large.txt", offset: 5 });
+  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+  expect(result.error).toBe("offset 5 is behind the end: large.txt has fewer lines");
+});
+
 test("binary and non-UTF-8 files are refused with a way out, small pictures are shown", async () => {
   put("b.bin", Buffer.from([1, 2, 0, 3]));
   put("l.txt", Buffer.from("caf\xe9", "latin1"));

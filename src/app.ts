@@ -24,7 +24,7 @@ import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
-import type { World } from "./world.ts";
+import type { Log, World } from "./world.ts";
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -44,10 +44,15 @@ export interface App {
 }
 
 /** Keeps the readable copies of transcripts in step with what is committed. */
-function followTranscripts(engine: Engine, store: Store, mirror: Mirror): void {
+function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Log): void {
   const noteSession = async (key: string): Promise<void> => {
-    const session = await getSession(store.db, key);
-    if (session !== undefined) mirror.note(session.sessionId);
+    try {
+      const session = await getSession(store.db, key);
+      if (session !== undefined) mirror.note(session.sessionId);
+    } catch (error) {
+      // The copy is repaired at the next start: at a stop the store may be closed first.
+      log.warn({ err: error, sessionKey: key }, "a transcript's readable copy was not begun");
+    }
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") mirror.note(event.sessionId);
@@ -99,7 +104,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
   undo.push(() => mirror.close());
   const { engine, outbox } = buildEngine(options, store);
-  followTranscripts(engine, store, mirror);
+  followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   undo.push(() => outbox.stop());

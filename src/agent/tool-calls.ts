@@ -21,7 +21,7 @@ const RAW_CHARS_SHOWN = 300;
 const NAME_CHARS_SHOWN = 80;
 const OUTCOME_UNKNOWN = fail(
   "outcome_unknown",
-  "outcome unknown: the gateway stopped while this call was under way, so it may or may not have taken effect",
+  "outcome unknown: the gateway stopped while this call was under way, so it may have taken effect or not",
   { hint: "It was not run again; check before you repeat it." },
 );
 

@@ -61,6 +61,7 @@ const provider = z.strictObject({
   api: z.enum(PROVIDER_APIS).optional().describe("Not needed for anthropic, openai and google."),
   baseUrl: z
     .url({ protocol: /^https?$/ })
+    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use apiKey or headers")
     .optional()
     .describe("Not needed for anthropic, openai and google."),
   apiKey: optionalText,

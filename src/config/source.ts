@@ -205,7 +205,7 @@ function fillIn(
       return whole;
     }
     const [, name = "", fallback] = parts;
-    if (fallback?.includes("${")) report(`has a variable in the fallback of ${name}, which is not read`);
+    if (/\$\{\w/.test(fallback ?? "")) report(`has a variable in the fallback of ${name}, which is not read`);
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (fallback !== undefined) return value || fallback;
     if (value === undefined) report(`needs the environment variable ${name}, which is not set`);

@@ -82,7 +82,7 @@ export interface AgentSettings {
   readonly instructions?: string;
   readonly tools: ToolFilter;
   readonly subagents: {
-    /** Agents that it may name besides itself, `*` for any: its own `subagents.allowAgents`, else the defaults'. */
+    /** Agents it may name besides itself, `*`: any. Its own `subagents.allowAgents`, else the defaults'. */
     readonly allowAgents: readonly string[];
   };
 }

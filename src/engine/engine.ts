@@ -1,6 +1,8 @@
-// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not what they mean.
+// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not what
+// they mean.
 // EN1: nothing outside this folder changes a run's row.
-// EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it cannot finish.
+// EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it
+//      cannot finish.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";

@@ -18,7 +18,10 @@ import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 /** Live text is passed on at most this often for one run; the end always carries the whole. */
 const TEXT_INTERVAL_MS = 25;
 
-/** Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on later. */
+/**
+ * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on
+ * later.
+ */
 export type StopReason = "ended" | "parked";
 
 /** Thrown into an execution whose lane somebody else took, or whose row has ended. */
@@ -30,8 +33,8 @@ export interface LaneHandle {
   /** Fires when the run has to stop, whatever it is doing. */
   readonly signal: AbortSignal;
   /**
-   * On disk before it returns, but for a final text, which nothing but the run's end follows: that is written by
-   * the transaction that ends the run, or by the next append. Throws `LostLane`.
+   * On disk before it returns, but for a final text, which nothing but the run's end follows: that is
+   * written by the transaction that ends the run, or by the next append. Throws `LostLane`.
    */
   append(entry: Entry): Promise<void>;
   /** The whole text so far of the message being written. */
@@ -45,7 +48,10 @@ export interface LaneHandle {
 export interface Execution {
   readonly handle: LaneHandle;
   readonly fence: Fence;
-  /** Writes the final text that is still to be written, in the unit that ends or parks the run. False: lane lost. */
+  /**
+   * Writes the final text that is still to be written, in the unit that ends or parks the run. False: lane
+   * lost.
+   */
   writeFinal(unit: Unit): Promise<boolean>;
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;

@@ -82,7 +82,10 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newId(), text, unit.now, "injected");
 }
 
-/** Calls without a result. A provider may use an id again, so each result answers the latest open call of its id. */
+/**
+ * Calls without a result. A provider may use an id again, so each result answers the latest open call of
+ * its id.
+ */
 function unansweredCalls(messages: readonly Message[]): ToolCallBlock[] {
   const open: ToolCallBlock[] = [];
   for (const message of messages) {
@@ -191,8 +194,8 @@ function announceEnd(unit: Unit, run: Run, facts: EndFacts, usage: Usage, parts:
 }
 
 /**
- * Ends a run inside a unit. With a fence: only if the lane is still held. False: it had ended or was lost, and
- * nothing was written.
+ * Ends a run inside a unit. With a fence: only if the lane is still held. False: it had ended or was
+ * lost, and nothing was written.
  */
 export async function endInUnit(
   unit: Unit,

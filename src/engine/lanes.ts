@@ -101,8 +101,9 @@ export class Lanes {
   }
 
   /**
-   * A slot came free: lanes that waited for one go on, as many as there are free slots. One that no longer needs
-   * its slot passes the turn on (`#follow`), so that none is left behind while a slot is free.
+   * A slot came free: lanes that waited for one go on, as many as there are free slots. One that no
+   * longer needs its slot passes the turn on (`#follow`), so that none is left behind while a slot is
+   * free.
    */
   slotFree(): void {
     const { slots } = this.#parts;
@@ -146,7 +147,10 @@ export class Lanes {
     if (this.#closed && this.#busy.size === 0) this.#idle.resolve();
   }
 
-  /** Claims an idle lane in the unit that accepted something for it; a busy one is looked at after the commit. */
+  /**
+   * Claims an idle lane in the unit that accepted something for it; a busy one is looked at after the
+   * commit.
+   */
   async claimWith(unit: Unit, sessionKey: string): Promise<void> {
     if (this.#closed) return;
     if (this.#busy.has(sessionKey)) {
@@ -193,7 +197,8 @@ export class Lanes {
     this.#busy.delete(sessionKey);
     if (outcome.kind === "full") this.#starved.add(sessionKey);
     else if (this.#again.delete(sessionKey)) this.wake(sessionKey);
-    // A slot may have come free between the claim and now, or this lane was woken for one that it did not take.
+    // A slot may have come free between the claim and now, or this lane was woken for one that it did not
+    // take.
     if (slots.taken() < slots.max) this.slotFree();
     this.#noteIdle();
   }

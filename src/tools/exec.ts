@@ -237,7 +237,9 @@ export const execTool: Tool = {
         command: { type: "string", description: "What bash -c runs, in the workspace." },
         timeoutSeconds: {
           type: "number",
-          description: `Kill it after so many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; the gateway has a maximum.`,
+          description:
+            `Kill it after so many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; ` +
+            "the gateway has a maximum.",
         },
       },
       required: ["command"],

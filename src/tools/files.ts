@@ -312,7 +312,7 @@ export const fileTools: readonly Tool[] = [
       name: "read",
       description:
         "Read a text file of your workspace, by lines, or look at a small picture (PNG, JPEG, GIF, WebP). " +
-        `Gives at most ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB and says what it cut.`,
+        `Gives at most ${READ_LINES_DEFAULT} lines, ${READ_TEXT_MAX_BYTES / 1024} KiB, and says what it cut.`,
       parameters: {
         type: "object",
         properties: {

@@ -9,7 +9,7 @@ import { SESSION_KINDS, type Session, type SessionKind } from "../core/session.t
 import { channelOf, isAgentId } from "../core/session-key.ts";
 import { modelOf } from "../core/settings.ts";
 import { shownKey, visibilityOf } from "../flows/access.ts";
-import { type ListedSession, type ListFilter, listVisible } from "../flows/list.ts";
+import { type ListedSession, type ListFilter, listVisible, visibleSpawners } from "../flows/list.ts";
 import { isSessionCursor } from "../store/session-lists.ts";
 import { lastMessages } from "../store/transcripts.ts";
 import { countArgument, textArgument } from "./arguments.ts";
@@ -57,7 +57,9 @@ export const sessionsList: Tool = {
     if (!request.ok) return toolFailure(request);
     const { filter, messageLimit } = request.value;
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);
-    const sessions = rows.map((row) => sessionRow(ctx, row));
+    const listed = rows.map((row) => row.session);
+    const spawners = await visibleSpawners(ctx, ctx.viewer, listed);
+    const sessions = rows.map((row) => sessionRow(ctx, row, spawners));
     const cut = messageLimit > 0 ? await addMessages(ctx, rows, sessions, messageLimit) : false;
     return {
       count: sessions.length,
@@ -169,9 +171,10 @@ function transcriptPathOf(ctx: ToolContext, session: Session): string | undefine
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-function sessionRow(ctx: ToolContext, row: ListedSession): ToolResult {
+function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<string>): ToolResult {
   const { session, state, queuedRuns } = row;
-  const { label, displayName, spawnedBy } = session;
+  const { label, displayName } = session;
+  const spawnedBy = spawners.has(session.spawnedBy ?? "") ? session.spawnedBy : undefined;
   return {
     key: shownKey(ctx, ctx.viewer, session.key),
     kind: session.kind,

@@ -175,6 +175,33 @@ test("L4: an abort in the model call or a tool settles the turn, and nothing mor
   expect(rolesOf(working.entries)).toEqual(["user", "assistant"]);
 });
 
+test("L4: nothing is appended after an abort, at whatever moment between call and result it comes", async () => {
+  for (let ticks = 0; ticks < 20; ticks += 1) {
+    const abort = new AbortController();
+    const late: Entry[] = [];
+    const after = (left: number): void => {
+      if (left === 0) abort.abort();
+      else queueMicrotask(() => after(left - 1));
+    };
+    const turn = startTurn({
+      port: once([{ name: "t" }]),
+      tools: [toolSpec("t")],
+      callTool: async () => {
+        after(ticks);
+        return { text: "ran", isError: false };
+      },
+      more: {
+        signal: abort.signal,
+        append: async (entry) => {
+          if (abort.signal.aborted) late.push(entry);
+        },
+      },
+    });
+    await turn.end;
+    expect(late).toEqual([]);
+  }
+});
+
 test("a throw of append leaves the turn, and stops the tools that run beside it", async () => {
   const signals: AbortSignal[] = [];
   const turn = startTurn({

@@ -11,7 +11,9 @@ import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "./
 async function tcp(house: House): Promise<Socket> {
   const socket = connect({ port: house.port, host: "127.0.0.1", allowHalfOpen: true });
   socket.on("error", () => {});
-  cleanup(() => socket.destroy());
+  cleanup(() => {
+    socket.destroy();
+  });
   await once(socket, "connect");
   return socket;
 }
@@ -103,8 +105,8 @@ test.each(HEADS)("a request with %s is refused in JSON", async (_, head) => {
   const socket = await tcp(house);
   socket.write(`GET /readyz HTTP/1.1\r\n${head}\r\nConnection: close\r\n\r\n`);
   const text = await heard(socket);
-  console.log(text);
   expect(text).toMatch(/^HTTP\/1.1 40[03] /);
+  expect(text).toMatch(/\r\n\r\n\{"ok":false,"error":\{"code":/);
 });
 
 test("a token in the address, a cookie or a query opens nothing", async () => {
@@ -113,7 +115,9 @@ test("a token in the address, a cookie or a query opens nothing", async () => {
   const body = JSON.stringify({ tool: "sessions_list", token: TOKEN });
   const answer = await fetch(`${house.http}/tools/invoke?token=${TOKEN}`, { method: "POST", headers, body });
   expect(answer.status).toBe(401);
-  const raw = await openRaw(`${house.url}/?token=${TOKEN}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const raw = await openRaw(`${house.url}/?token=${TOKEN}`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
   raw.send({ type: "req", id: "c", method: "connect", params: connectParams({ auth: undefined }) });
   expect((await raw.res("c")).error?.code).toBe("UNAUTHORIZED");
 });

@@ -158,8 +158,10 @@ test.each([
   ["link.txt", "path_outside"],
   ["folder-link/secret.txt", "path_outside"],
   ["link-to-link", "path_outside"],
-  ["dangling", "file_problem"],
-  ["circle", "file_problem"],
+  ["sibling/secret.txt", "path_outside"],
+  ["sibling", "path_outside"],
+  ["dangling", "path_outside"],
+  ["circle", "path_outside"],
   ["a\0b", "invalid_argument"],
   ["", "invalid_argument"],
   [" ", "invalid_argument"],
@@ -177,6 +179,10 @@ test.each([
   symlinkSync("link.txt", join(workspace, "link-to-link"));
   symlinkSync(join(base, "not-there"), join(workspace, "dangling"));
   symlinkSync("circle", join(workspace, "circle"));
+  // Its name begins like the workspace's.
+  mkdirSync(`${workspace}-not`);
+  writeFileSync(`${workspace}-not/secret.txt`, "outside");
+  symlinkSync(`${workspace}-not`, join(workspace, "sibling"));
   mkdirSync(join(workspace, "folder"));
   put("file.txt", "inside");
   execFileSync("mkfifo", [join(workspace, "fifo")]);
@@ -192,6 +198,24 @@ test.each([
   }
   expect(readFileSync(join(base, "secret.txt"), "utf8")).toBe("outside");
   expect(readdirSync(base).join()).toBe(before);
+});
+
+test("a link out of the workspace does not tell whether there is something at its end", async () => {
+  symlinkSync(join(base, "secret.txt"), join(workspace, "there"));
+  symlinkSync(join(base, "absent.txt"), join(workspace, "gone"));
+  symlinkSync(join(base, "secret.txt/x"), join(workspace, "odd"));
+  for (const [name, more] of [
+    ["read", {}],
+    ["write", { content: "new" }],
+  ] as const) {
+    const answers = await Promise.all(
+      ["there", "gone", "odd"].map(async (path) =>
+        JSON.stringify(await call(name, { path, ...more })).replaceAll(path, "LINK"),
+      ),
+    );
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toContain("path_outside");
+  }
 });
 
 test("links and absolute paths that stay inside the workspace are followed", async () => {

@@ -140,14 +140,20 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     close: async (graceMs) => {
       gateway.announce({ reason: "stopping" });
       await engine.stop(graceMs);
-      await unwind(undo);
+      await unwind(undo, world);
     },
   };
 }
 
-/** Last opened, first closed. */
-async function unwind(undo: (() => Promise<void>)[]): Promise<void> {
-  for (const step of undo.splice(0).reverse()) await step();
+/** Last opened, first closed. A step that fails keeps no other from being taken. */
+async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void> {
+  for (const step of undo.splice(0).reverse()) {
+    try {
+      await step();
+    } catch (error) {
+      world.log.error({ err: error }, "a part of the gateway did not stop in order");
+    }
+  }
 }
 
 function describe(error: unknown, settings: Settings): Result<App> {
@@ -173,7 +179,7 @@ export async function openApp(options: AppOptions): Promise<Result<App>> {
   try {
     return ok(await openParts(options, undo));
   } catch (error) {
-    await unwind(undo);
+    await unwind(undo, options.world);
     return describe(error, options.settings);
   }
 }

@@ -307,7 +307,7 @@ test("a proof that was made for one connection is good for no other", async () =
   expect((await say(second, connectParams({ device: proof }))).error?.code).toBe("UNAUTHORIZED");
 });
 
-test("a device token has the rights that its connection had, and can't be rewritten to have more", async () => {
+test("a device token has the rights that its connection had, and can't be rewritten", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   const proof = proofOf(device(), await challengeOf(raw));

@@ -1,6 +1,7 @@
 // I9 from every side: what a token with key patterns may learn, and what it may not.
 
 import { expect, test } from "vitest";
+import { fakeWorld } from "../kit/world.ts";
 import { joined, openHouse } from "./kit.ts";
 
 const scoped = {
@@ -91,4 +92,56 @@ test("a message for one agent is not given to a session of another", async () =>
   await expect(client.call("agent", params)).rejects.toMatchObject({ code: "INVALID_REQUEST" });
   const fits = { ...params, sessionKey: "agent:research:main" };
   expect(await client.call("agent", fits)).toMatchObject({ sessionKey: "agent:research:main" });
+});
+
+test("I9: a scoped token learns neither how much goes on nor who else is there", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world, gateway: { tokens: [scoped] } });
+  const all = await joined(house);
+  const raw = await joined(house, { auth: { token: "scoped" } });
+  const { snapshot } = (await raw.res("hello")).payload;
+  expect(snapshot.presence).toHaveLength(1);
+  expect(snapshot).not.toHaveProperty("stateDir");
+  expect(snapshot.health).not.toHaveProperty("lanes");
+  expect(snapshot.health).not.toHaveProperty("deliveries");
+  raw.send({ type: "req", id: "s", method: "status" });
+  const status = (await raw.res("s")).payload;
+  for (const field of ["connections", "lanes", "deliveries"]) expect(status).not.toHaveProperty(field);
+  for (let index = 0; index < 4; index++) await world.advance(15_000);
+  await all.next((frame) => frame.event === "health");
+  await all.next((frame) => frame.event === "presence");
+  await raw.next((frame) => frame.event === "tick");
+  const told = raw.frames.filter((frame) => frame.seq !== undefined).map((frame) => frame.event);
+  expect(new Set(told)).toEqual(new Set(["tick"]));
+});
+
+test("whoever leaves is no longer counted and no longer told anything", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const [stays, leaves] = [await joined(house), await joined(house)];
+  leaves.socket.close();
+  await leaves.closed();
+  await world.advance(1_000);
+  await stays.next((frame) => frame.event === "presence" && frame.payload.presence.length === 1);
+  stays.send({ type: "req", id: "s", method: "status" });
+  expect((await stays.res("s")).payload.connections).toBe(1);
+});
+
+test("E1: of a reply turn no text is told, whatever the engine publishes", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  const run = { runId: "r", sessionKey: "agent:main:main" };
+  const { bus } = house.engine;
+  bus.publish({
+    ...run,
+    kind: "run_started",
+    chainId: "c",
+    startedAt: house.engine.now(),
+    flowStep: "reply",
+  });
+  bus.publish({ ...run, kind: "text", text: "a draft" });
+  bus.publish({ kind: "session", sessionKey: "agent:main:main", change: "updated" });
+  await raw.next((frame) => frame.event === "sessions");
+  const told = raw.frames.filter((frame) => frame.seq !== undefined).map((frame) => frame.event);
+  expect(told.filter((event) => event !== "presence")).toEqual(["agent", "sessions"]);
 });

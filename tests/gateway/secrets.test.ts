@@ -3,12 +3,23 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
+import type { LiveEvent } from "../../src/core/event.ts";
 import { cleanup } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";
-import { openHouse, openRaw, type Raw } from "./kit.ts";
+import { joined, openHouse, openRaw, type Play, type Raw } from "./kit.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const PASSWORD = "correct-horse-7-battery";
+
+/** What a provider's model of this name is configured as. */
+function provider(baseUrl: string, id: string): Record<string, unknown> {
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  const models = [{ id, contextWindow: 10_000, cost }];
+  return {
+    models: { providers: { local: { api: "openai-completions", baseUrl, apiKey: KEY, models } } },
+    agents: { defaults: { model: `local/${id}` } },
+  };
+}
 
 /** A model server that is down at first and then refuses, and quotes the key each time. */
 async function refusingModel(): Promise<string> {
@@ -51,17 +62,7 @@ async function askEverything(raw: Raw, key: string): Promise<void> {
 
 test("I14: a key that a provider quotes and what a person told are in no payload or log line", async () => {
   const baseUrl = await refusingModel();
-  const model = {
-    id: "refuser",
-    contextWindow: 10_000,
-    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-  };
-  const gateway = await startProcess({
-    config: {
-      models: { providers: { local: { api: "openai-completions", baseUrl, apiKey: KEY, models: [model] } } },
-      agents: { defaults: { model: "local/refuser" } },
-    },
-  });
+  const gateway = await startProcess({ config: provider(baseUrl, "refuser") });
   const raw = await openRaw(gateway.url);
   await say(raw, "hello", "connect", {
     minProtocol: 3,
@@ -86,19 +87,54 @@ test("I14: a key that a provider quotes and what a person told are in no payload
   }
 });
 
-test("I14: a secret at the place where a tool's result is cut is masked, not cut in two", async () => {
+test("I14: whatever is logged, secrets in it are masked", async () => {
+  const gateway = await startProcess({ config: provider(await refusingModel(), KEY) });
+  const client = await gateway.connect();
+  await client.agent({ message: "x", idempotencyKey: "run" }).done;
+  await gateway.end("SIGTERM");
+  expect(gateway.stderr()).toContain('"model":"local/[redacted]"');
+  expect(gateway.stderr()).not.toContain(KEY);
+});
+
+const RUN = { runId: "r", sessionKey: "agent:main:main" };
+const CALL = { ...RUN, kind: "tool", callId: "c", name: "exec", atMs: 1 } as const;
+const FLOW = { ...RUN, kind: "flow", flowId: "f", step: "reply", turn: 1, turnsMax: 5, atMs: 1 } as const;
+const TOLD: [string, LiveEvent][] = [
+  ["the arguments of a tool", { ...CALL, phase: "start", arguments: { deep: [{ env: `KEY=${KEY}` }] } }],
+  ["a field of that name", { ...CALL, phase: "start", arguments: { password: KEY } }],
+  ["the result of a tool", { ...CALL, phase: "end", result: `it is ${KEY}` }],
+  ["the cut of a result", { ...CALL, phase: "end", result: `${"x ".repeat(7_992)}${KEY}` }],
+  ["a step of a flow", { ...FLOW, from: "agent:main:main", to: "agent:research:main", text: KEY }],
+  ["the text so far", { ...RUN, kind: "text", text: `so it is ${KEY}` }],
+  ["a delivered text", { ...RUN, kind: "delivered", deliveryId: "d", text: `for you: ${KEY}`, atMs: 1 }],
+];
+test.each(TOLD)("I14: a secret in %s is masked in its event", async (_, event) => {
   const house = await openHouse();
-  const raw = await openRaw(house.url);
-  await say(raw, "hello", "connect", {
-    minProtocol: 3,
-    maxProtocol: 3,
-    client: { id: "x", version: "1", platform: "p", mode: "m" },
-    auth: { token: "main-token-of-the-tests" },
-  });
-  const run = { runId: "r", sessionKey: "agent:main:main" };
-  const tool = { callId: "c", name: "read", isError: false, atMs: 1 };
-  const result = `${"x ".repeat(7_992)}${KEY}`;
-  house.engine.bus.publish({ kind: "tool", phase: "end", ...run, ...tool, result });
-  const told = await raw.next((frame) => frame.event === "agent" && frame.payload.stream === "tool");
-  expect(told.payload.data.result).toMatch(/ \[redacted\]$/);
+  const raw = await joined(house);
+  house.engine.bus.publish(event);
+  const told = await raw.next((frame) => frame.event === "agent" || frame.event === "chat");
+  expect(JSON.stringify(told)).toContain("[redacted]");
+  expect(JSON.stringify(raw.frames)).not.toContain(KEY.slice(0, 10));
+});
+
+test("I14: a secret in a reply, an error or a label is masked in every answer", async () => {
+  const play: Play = ({ run }) => {
+    if (run.input.text === "fail") throw new Error(`no: ${KEY}`);
+    return `yes: ${KEY}`;
+  };
+  const house = await openHouse({ play });
+  const client = await house.client();
+  const good = await client.agent({ message: "x", idempotencyKey: "good" }).done;
+  const bad = await client.agent({ message: "fail", idempotencyKey: "bad" }).done;
+  const answers = [
+    good,
+    bad,
+    await client.request("agent.wait", { runId: "bad" }),
+    await client.request("sessions.patch", { key: "main", label: KEY }),
+    await client.request("sessions.list", {}),
+  ];
+  for (const answer of answers) {
+    expect(JSON.stringify(answer)).toContain("[redacted]");
+    expect(JSON.stringify(answer)).not.toContain(KEY);
+  }
 });

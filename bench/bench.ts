@@ -1,4 +1,5 @@
-// The figures of the spine: `npm run bench`. Prints machine, sizes and percentiles; `--json FILE` writes the samples too.
+// The figures of the spine: `npm run bench`. Prints machine, sizes and percentiles; `--json FILE` writes the
+// samples too.
 // BN1: nothing is asserted here, and no figure is rounded in our favour: the table is what was measured.
 
 import { spawn } from "node:child_process";

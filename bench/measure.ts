@@ -46,7 +46,8 @@ export function residentMb(pid: number): number | undefined {
 export function machine(): string {
   const all = cpus();
   const memory = Math.round(totalmem() / 2 ** 30);
-  return `${all.length} x ${all[0]?.model ?? "unknown cpu"}, ${memory} GB, ${process.platform}, Node ${process.versions.node}`;
+  const cpu = all[0]?.model ?? "unknown cpu";
+  return `${all.length} x ${cpu}, ${memory} GB, ${process.platform}, Node ${process.versions.node}`;
 }
 
 const shown = (value: number): string => value.toFixed(value < 10 ? 2 : 0);

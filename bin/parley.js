@@ -1,8 +1,11 @@
 #!/usr/bin/env -S node --max-semi-space-size=4
-// The flag keeps the young generation small: 20 MB less of idle memory, and no measurable cost (npm run bench).
-// Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on can read,
+// The flag keeps the young generation small: 20 MB less of idle memory, and no measurable cost (npm run
+// bench).
+// Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on
+// can read,
 // because its first task is to find out whether this one is new enough.
-// L1: on an older Node it starts the one that `npm ci` put into node_modules, and is then invisible: same streams,
+// L1: on an older Node it starts the one that `npm ci` put into node_modules, and is then invisible: same
+//     streams,
 //     same signals, same exit code; and when it is killed, so is what it started.
 
 import { spawn } from "node:child_process";

@@ -1,5 +1,7 @@
-// Owns how the parts of a gateway are put together: builds each once, starts them in order, stops them in reverse.
-// APP1: nothing listens before the store is open and the recovery is done; a wrong configuration starts nothing.
+// Owns how the parts of a gateway are put together: builds each once, starts them in order, stops them in
+// reverse.
+// APP1: nothing listens before the store is open and the recovery is done; a wrong configuration starts
+//       nothing.
 // APP2: what was opened before a failure is closed again.
 
 import { hostname } from "node:os";
@@ -27,7 +29,7 @@ import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
-import type { World } from "./world.ts";
+import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
 const SUBAGENT_POOL = "subagents";
@@ -50,10 +52,15 @@ export interface App {
 }
 
 /** Keeps the readable copies of transcripts in step with what is committed. */
-function followTranscripts(engine: Engine, store: Store, mirror: Mirror): void {
+function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Log): void {
   const noteSession = async (key: string): Promise<void> => {
-    const session = await getSession(store.db, key);
-    if (session !== undefined) mirror.note(session.sessionId);
+    try {
+      const session = await getSession(store.db, key);
+      if (session !== undefined) mirror.note(session.sessionId);
+    } catch (error) {
+      // The copy is repaired at the next start: at a stop the store may be closed first.
+      log.warn({ err: error, sessionKey: key }, "a transcript's readable copy was not begun");
+    }
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") mirror.note(event.sessionId);
@@ -130,7 +137,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
   undo.push(() => mirror.close());
   const { engine, outbox } = buildEngine(options, store, mirror);
-  followTranscripts(engine, store, mirror);
+  followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings)) {
     const removed = await removeAttachments(workspace, dir);
@@ -170,14 +177,20 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     close: async (graceMs) => {
       gateway.announce({ reason: "stopping" });
       await engine.stop(graceMs);
-      await unwind(undo);
+      await unwind(undo, world);
     },
   };
 }
 
-/** Last opened, first closed. */
-async function unwind(undo: (() => Promise<void>)[]): Promise<void> {
-  for (const step of undo.splice(0).reverse()) await step();
+/** Last opened, first closed. A step that fails keeps no other from being taken. */
+async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void> {
+  for (const step of undo.splice(0).reverse()) {
+    try {
+      await step();
+    } catch (error) {
+      world.log.error({ err: error }, "a part of the gateway did not stop in order");
+    }
+  }
 }
 
 function describe(error: unknown, settings: Settings): Result<App> {
@@ -203,7 +216,7 @@ export async function openApp(options: AppOptions): Promise<Result<App>> {
   try {
     return ok(await openParts(options, undo));
   } catch (error) {
-    await unwind(undo);
+    await unwind(undo, options.world);
     return describe(error, options.settings);
   }
 }

@@ -272,10 +272,10 @@ function modeWarnings(path: string, literals: Tree): string[] {
   return [`${path} holds secrets, and others can read it (mode ${mode.toString(8)}): chmod 600 it`];
 }
 
-/** Whether a secret stands in the file itself, not only the name of a variable. */
+/** Whether a secret stands in the file itself, be it as a fallback, and not only the name of a variable. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
-    return isSecretPath(path) && value.replaceAll(/\$\{[^}]*\}/g, "") !== "";
+    return isSecretPath(path) && value.replaceAll(/\$\{\w+(:-)?\}/g, "") !== "";
   }
   if (typeof value !== "object" || value === null) return false;
   return Object.entries(value).some(([key, inner]) => holdsSecret(inner, [...path, key]));

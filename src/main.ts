@@ -1,4 +1,5 @@
-// Owns the start of the process: hands the command line what it needs, and loads the gateway only where it is wanted.
+// Owns the start of the process: hands the command line what it needs, and loads the gateway only where it is
+// wanted.
 // MN1: a command that only talks to a gateway loads neither the store nor the engine.
 
 import { readFileSync } from "node:fs";
@@ -8,6 +9,7 @@ import type { CliParts, GatewayOptions, RunningGateway, StoreReport } from "./cl
 import { runCli } from "./cli/run.ts";
 import { processEnvironment } from "./config.ts";
 import { ok, type Result } from "./core/errors.ts";
+import { redactSecrets } from "./core/redact.ts";
 import { realWorld, type World } from "./world.ts";
 
 function versionOf(): string {
@@ -37,7 +39,8 @@ async function openGateway(
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
   const { openApp } = await import("./app.ts");
-  const world = options.quiet === true ? realWorld({ level: "error", sync: true }) : parts.world;
+  const world =
+    options.quiet === true ? realWorld({ level: "error", sync: true, mask: redactSecrets }) : parts.world;
   const app = await openApp({ settings, world, version: versionOf(), configPath: path });
   if (!app.ok) return app;
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
@@ -61,7 +64,7 @@ async function inspectStore(dir: string): Promise<StoreReport> {
 /** Runs the command line. Resolves with the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
-  const world = realWorld({ level: env.PARLEY_LOG ?? "info", sync: true });
+  const world = realWorld({ level: env.PARLEY_LOG ?? "info", sync: true, mask: redactSecrets });
   const parts: CliParts = {
     world,
     env,

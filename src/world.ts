@@ -15,8 +15,8 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds, for durations only. */
   monotonic(): number;
-  /** Calls `fire` once, no earlier than `atMs` (wall clock). Never keeps the process alive. */
-  at(atMs: number, fire: () => void): Timer;
+  /** Calls `fire` once, no earlier than `atMs` (wall clock). Keeps the process alive only if told to. */
+  at(atMs: number, fire: () => void, keep?: "alive"): Timer;
 }
 
 export interface Ids {
@@ -42,13 +42,13 @@ export interface World {
 /** Timers above this are re-armed in steps: the platform's own limit is 2^31-1 ms. */
 const TIMER_STEP_MAX_MS = 2_000_000_000;
 
-function timerAt(atMs: number, fire: () => void): Timer {
+function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
   let handle: NodeJS.Timeout;
   const arm = (): void => {
     const leftMs = Math.max(0, atMs - Date.now());
     const stepMs = Math.min(leftMs, TIMER_STEP_MAX_MS);
     handle = setTimeout(() => (stepMs < leftMs ? arm() : fire()), stepMs);
-    handle.unref();
+    if (keep === undefined) handle.unref();
   };
   arm();
   return { cancel: () => clearTimeout(handle) };
@@ -59,12 +59,18 @@ export interface LogOptions {
   readonly level?: string;
   /** Write before returning: short-lived commands lose nothing at exit. */
   readonly sync?: boolean;
+  /** What every line passes before it is written: secrets are masked there (I14). Default: nothing. */
+  readonly mask?: (line: string) => string;
 }
 
 /** The world of a real process: system clock, random UUIDs, log lines on stderr. */
 export function realWorld(options: LogOptions = {}): World {
   const log = pino(
-    { level: options.level ?? "info", base: null },
+    {
+      level: options.level ?? "info",
+      base: null,
+      ...(options.mask === undefined ? {} : { hooks: { streamWrite: options.mask } }),
+    },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   return {

@@ -18,6 +18,13 @@ test.each([
   expect(config().problems(text)).toEqual([error]);
 });
 
+test("a file of more than a megabyte is not read", () => {
+  const [problem] = config().problems(`{} // ${"x".repeat(1024 * 1024)}`);
+  expect(problem).toBe(
+    "HOME/.parley/parley.json5 is 1048582 bytes; a configuration file has at most 1048576",
+  );
+});
+
 test("all problems are told at once, each with its path and what would be right", () => {
   const text = `{ gatway: {}, gateway: { port: 70000, host: "", auth: { tokens: [{ token: "12345678" }] } },
     agents: { defaults: { thinking: "hihg", maxConcurent: 3 }, list: [{ id: "a b" }, { default: "yes" }] },
@@ -76,11 +83,15 @@ test.each([
   ],
   ['{ agents: { defaults: { model: "anthropic/claude-sonnet-5" } } }', ["none of ANTHROPIC_API_KEY"]],
   ['{ session: { mainKey: "global" } }', ["not global or unknown"]],
+  [
+    '{ models: { providers: { openai: { baseUrl: "https://me:geheim@h/v1" } } } }',
+    ['openai.baseUrl: must hold no password: use apiKey or headers, got "https://me:[redacted]@h/v1"'],
+  ],
+  ['{ session: { mainKey: "node-1" } }', ["not beginning with node-"]],
   ['{ session: { mainKey: "a:b" } }', ["session.mainKey: must be 1 to 64"]],
   ['{ "__proto__": { x: 1 } }', ["__proto__: unknown key"]],
   ['{ models: { providers: { "__proto__": {} } } }', ["models.providers.__proto__: unknown key"]],
   ["{ channels: { telgram: {} } }", ["channels.telegram"]],
-  ["{ gateway: { port: Infinity } }", ["gateway.port: must be a"]],
   [
     "{ agents: { defaults: { subagents: { maxSpawnDepth: 6 } } } }",
     ["maxSpawnDepth: must be at most 5, got 6"],
@@ -94,6 +105,14 @@ test.each([
   ["{ session: { agentToAgent: { maxChainCost: 0 } } }", ["maxChainCost: must be more than 0"]],
   ["{ session: { agentToAgent: { maxChainTokens: 0.5 } } }", ["maxChainTokens: must be a whole number"]],
   ["{ tools: { subagents: { deny: [] } } }", ["tools.subagents.deny: unknown key here"]],
+  [
+    '{ agent: { "__proto__": { thinking: "high" } }, agents: { defaults: { thinking: "low" } } }',
+    ["agents.defaults.__proto__: unknown key"],
+  ],
+  ['{ store: { dir: "${constructor}" } }', ["store.dir: needs the environment variable constructor"]],
+  ['{ store: { dir: "${A:-${B}}" } }', ["store.dir: has a variable in the fallback of A"]],
+  ["{ gateway: { port: Infinity } }", ["gateway.port: must be a number, got Infinity"]],
+  [`{ gateway: ${"[".repeat(100_000)}${"]".repeat(100_000)} }`, ["is nested more than 64 deep"]],
   ["{ gateway: null }", ["gateway: must be an object, { … }, got null"]],
 ])("%s is refused with a reason", (text, reasons) => {
   const found = config().problems(text).join("\n");

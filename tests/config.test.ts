@@ -328,6 +328,8 @@ test("a file with secrets in it that others can read is warned about; names of v
   expect(warned(secret, 0o644)).toEqual([
     `${config().defaultPath} holds secrets, and others can read it (mode 644): chmod 600 it`,
   ]);
+  expect(warned('{ gateway: { auth: { token: "${NONE:-abc}" } } }', 0o644)).toHaveLength(1);
+  expect(warned('{ gateway: { auth: { token: "${T:-}" } } }', 0o644)).toEqual([]);
   expect(warned(secret, 0o600)).toEqual([]);
   expect(warned('{ gateway: { auth: { token: "${T}" } } }', 0o644)).toEqual([]);
   expect(warned("{ gateway: { port: 1 } }", 0o644)).toEqual([]);

@@ -57,9 +57,10 @@ export async function requestOnce(
   const silence = watchSilence(world, () => stop.abort());
   const progress = new Progress(onText);
   try {
-    const piStream = await open(model, request, seen, watch);
-    const events = piStream[Symbol.asyncIterator]();
-    for (;;) {
+    // Loading a provider's code takes its time, too: the abort doesn't wait for it.
+    const piStream = await untilAborted(open(model, request, seen, watch), watch);
+    const events = piStream === ABORTED ? undefined : piStream[Symbol.asyncIterator]();
+    while (events !== undefined) {
       const next = await untilAborted(events.next(), watch);
       if (next === ABORTED || next.done === true) break;
       silence.heard();
@@ -99,11 +100,13 @@ async function open(model: ProviderModel, request: ModelRequest, seen: Seen, sig
   };
   return STREAMS[provider.api]().streamSimple(known, messages, {
     ...apiKeyFor(model),
+    // Where these carry the key, the clients ask for them here and not in the model.
+    headers: { ...provider.headers },
     signal,
     maxRetries: 0,
     cacheRetention: "short",
     sessionId: request.sessionId,
-    ...(request.thinking === "off" ? {} : { reasoning: request.thinking }),
+    ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
     // Google's client takes no fetch of ours; what it reports is read from its error text instead.
     ...(provider.api === "google-generative-ai" ? {} : { fetch: observed }),
   });
@@ -223,21 +226,29 @@ function readArguments(raw: string | undefined): Record<string, unknown> | undef
   return { [UNREADABLE_ARGUMENTS]: raw };
 }
 
+/** Local servers report what they like: whatever is no amount counts as none. */
+function amount(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+}
+
 function plainUsage(usage: Usage): Usage {
-  const { input, output, cacheRead, cacheWrite, totalTokens, cost } = usage;
-  const sum = input + output + cacheRead + cacheWrite;
+  const input = amount(usage.input);
+  const output = amount(usage.output);
+  const cacheRead = amount(usage.cacheRead);
+  const cacheWrite = amount(usage.cacheWrite);
+  const { cost } = usage;
   return {
     input,
     output,
     cacheRead,
     cacheWrite,
-    totalTokens: totalTokens > 0 ? totalTokens : sum,
+    totalTokens: amount(usage.totalTokens) || input + output + cacheRead + cacheWrite,
     cost: {
-      input: cost.input,
-      output: cost.output,
-      cacheRead: cost.cacheRead,
-      cacheWrite: cost.cacheWrite,
-      total: cost.total,
+      input: amount(cost.input),
+      output: amount(cost.output),
+      cacheRead: amount(cost.cacheRead),
+      cacheWrite: amount(cost.cacheWrite),
+      total: amount(cost.total),
     },
   };
 }
@@ -268,7 +279,7 @@ function failed(
   const { provider } = model;
   const status = seen.status ?? statusInText(text);
   const where = status === undefined ? `no answer from ${provider.baseUrl}: ` : "";
-  const error = `${model.ref}: ${where}${withoutKey(text, provider.apiKey)}`.slice(0, ERROR_CHARS_MAX);
+  const error = `${model.ref}: ${where}${withoutKeys(text, provider)}`.slice(0, ERROR_CHARS_MAX);
   const judged = { role: "assistant", stopReason: "error", ...end, errorMessage: text } as PiMessage;
   const failure: RequestFailure = {
     error,
@@ -288,6 +299,15 @@ function statusInText(text: string): number | undefined {
   return found?.[1] === undefined ? undefined : Number(found[1]);
 }
 
-function withoutKey(text: string, apiKey: string | undefined): string {
-  return apiKey === undefined || apiKey.length < 8 ? text : text.replaceAll(apiKey, "***");
+const KEY_CHARS_MIN = 8;
+const KEY_HEADER = /auth|key|token|secret|cookie/i;
+
+/** A provider may quote the key that it refuses. */
+function withoutKeys(text: string, { apiKey = "", headers }: ProviderModel["provider"]): string {
+  const inHeaders = Object.entries(headers)
+    .filter(([name]) => KEY_HEADER.test(name))
+    .map(([, value]) => value.trim().replace(/^\w+\s+/, ""));
+  return [apiKey, ...inHeaders]
+    .filter((key) => key.length >= KEY_CHARS_MIN)
+    .reduce((masked, key) => masked.replaceAll(key, "***"), text);
 }

@@ -1,5 +1,6 @@
 // Owns the plain sentences that the offline model understands, and what each one asks for.
 // H1: the same sentence always reads the same; what isn't understood is undefined, never a guess.
+// H2: reading takes time linear in the text, whoever wrote it.
 
 /** A session as a sentence names it. `guessed`: a bare word, read as an agent until that turns out wrong. */
 export interface NamedSession {
@@ -32,6 +33,8 @@ const ASK_SECONDS_DEFAULT = 30;
 const HISTORY_LIMIT = 10;
 /** Sub-agents that one sentence may start. */
 const JOBS_MAX = 50;
+/** A longer list of names is no list of names. */
+const NAMES_CHARS_MAX = 2_000;
 
 const NAME = `"[^"]+"|[^\\s",]+`;
 const NAMES = new RegExp(`^(?:${NAME})(?:(?:\\s*,\\s*|\\s+and\\s+)(?:${NAME}))*$`, "i");
@@ -75,7 +78,11 @@ const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
     (found, own) => about("sessions_history", part(found, 1), { limit: HISTORY_LIMIT }, own),
   ],
   [
-    /^(ask|tell|relay\s+to|send\s+to)\s+(.+?)(?:\s+within\s+([\d.]+)\s*s(?:ec|econds?)?)?\s*:\s+([\s\S]+)$/i,
+    new RegExp(
+      "^(ask|tell|relay\\s+to|send\\s+to)\\s+(\\S.{0,999}?)" +
+        "(?:\\s{1,20}within\\s{1,20}([\\d.]{1,20})\\s{0,20}s(?:ec|econds?)?)?\\s{0,20}:\\s+([\\s\\S]+)$",
+      "i",
+    ),
     (found, own) => readSend(part(found, 1), part(found, 2), part(found, 4), own, found[3]),
   ],
   [
@@ -157,6 +164,7 @@ function about(
 }
 
 function readNames(text: string, ownAgentId: string): NamedSession[] | undefined {
+  if (text.length > NAMES_CHARS_MAX) return undefined;
   const names = text.replace(/[?!.:]+$/, "");
   if (!NAMES.test(names)) return undefined;
   const found = (names.match(ONE_NAME) ?? []).filter((name) => !/^and$/i.test(name));

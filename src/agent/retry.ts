@@ -1,6 +1,7 @@
 // Owns the verdict on a failed model request: too large, worth another try (and when), or final.
 // R1: a request whose text was shown, or whose tool call had begun, is never tried again.
 // R2: a wait that the provider asks for is honoured; one above RETRY_AFTER_MAX_MS makes the failure final.
+//     No wait at all ("0", a date in the past) is no answer to when: the backoff stands.
 
 const TRIES_MAX = 5;
 const BACKOFF_MIN_MS = 500;
@@ -49,7 +50,7 @@ export function judge(failure: RequestFailure, tries: number, random: number, no
   }
   const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (tries - 1));
   const backoffMs = Math.round(ceilingMs * (0.5 + random / 2));
-  return { kind: "retry", afterMs: askedMs ?? backoffMs };
+  return { kind: "retry", afterMs: askedMs || backoffMs };
 }
 
 function isPassing(failure: RequestFailure, hasAskedDelay: boolean): boolean {
@@ -69,10 +70,10 @@ function askedDelayMs(failure: RequestFailure, nowMs: number): number | undefine
   const millis = Number.parseFloat(failure.headers?.get("retry-after-ms") ?? "");
   if (millis >= 0) return millis;
   const text = failure.headers?.get("retry-after") ?? "";
-  const seconds = Number.parseFloat(text);
-  if (/^\s*[\d.]+\s*$/.test(text) && seconds >= 0) return seconds * 1000;
-  const dateMs = Date.parse(text);
-  if (text !== "" && !Number.isNaN(dateMs)) return Math.max(0, dateMs - nowMs);
+  if (/^\s*\d+(\.\d*)?\s*$/.test(text)) return Number.parseFloat(text) * 1000;
+  // A date has a name of a month in it; without, almost any number would read as a year.
+  const dateMs = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(dateMs)) return Math.max(0, dateMs - nowMs);
   const inBody = /"retryDelay"\s*:\s*"([\d.]+)s"/.exec(failure.error.replaceAll('\\"', '"'));
   return inBody?.[1] === undefined ? undefined : Number.parseFloat(inBody[1]) * 1000;
 }

@@ -4,8 +4,10 @@
 //     holds up all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
 //     result says that the outcome is unknown. By K2 a call behind an unanswered group hasn't begun: it runs.
-// K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered, not run.
+// K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered, not run; the
+//     answer has the form of a tool's own failure.
 
+import { type Failure, fail, toolFailure } from "../core/errors.ts";
 import type { AssistantMessage, Entry, ToolCallBlock, ToolResultMessage } from "../core/message.ts";
 import { toolCallsOf } from "../core/message.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
@@ -16,9 +18,12 @@ import { UNREADABLE_ARGUMENTS } from "./model.ts";
 /** Calls of one message beyond this number are answered with an error. */
 const CALLS_MAX = 128;
 const RAW_CHARS_SHOWN = 300;
-const OUTCOME_UNKNOWN =
-  "Outcome unknown: the gateway stopped while this call was under way, so it may or may not have taken " +
-  "effect. It was not run again; check before you repeat it.";
+const NAME_CHARS_SHOWN = 80;
+const OUTCOME_UNKNOWN = fail(
+  "outcome_unknown",
+  "outcome unknown: the gateway stopped while this call was under way, so it may have taken effect or not",
+  { hint: "It was not run again; check before you repeat it." },
+);
 
 /** What the loop tells live listeners about a tool call. */
 export interface ToolEvent {
@@ -109,7 +114,7 @@ async function answer(
   };
   const outcome =
     refusal !== undefined || spec === undefined
-      ? { text: refusal ?? "", isError: true }
+      ? { text: JSON.stringify(refusal === undefined ? {} : toolFailure(refusal)), isError: true }
       : await untilAborted(port.callTool(request, signal), signal);
   if (outcome === ABORTED || signal.aborted) return;
   await port.append(resultMessage(port.world, call, outcome));
@@ -123,25 +128,27 @@ function refusalOf(
   planned: PlannedCall,
   tools: readonly ToolSpec[],
   mayHaveBegun: boolean,
-): string | undefined {
+): Failure | undefined {
   const { call, spec, index } = planned;
   const unreadable = call.arguments[UNREADABLE_ARGUMENTS];
   if (message.stopReason === "length") {
-    return "Not run: your message reached the output limit, so this call may be cut off. Try again, shorter.";
+    const error = "not run: your message reached the output limit, so this call may be cut off";
+    return fail("invalid_argument", error, { hint: "Try again, shorter." });
   }
-  if (index >= CALLS_MAX) return `Not run: one message may make at most ${CALLS_MAX} calls.`;
+  if (index >= CALLS_MAX) {
+    return fail("invalid_argument", `not run: one message may make at most ${CALLS_MAX} calls`);
+  }
   if (spec === undefined) {
     const names = tools.map((tool) => tool.name).join(", ");
-    return `Not run: there is no tool "${call.name}". Your tools: ${names === "" ? "none" : names}.`;
+    const error = `not run: there is no tool ${JSON.stringify(call.name.slice(0, NAME_CHARS_SHOWN))}`;
+    return fail("unknown_tool", error, { hint: names === "" ? "You have no tools." : `You have: ${names}.` });
   }
   if (unreadable !== undefined) {
     const raw = String(unreadable).slice(0, RAW_CHARS_SHOWN);
-    return `Not run: the arguments must be one JSON object, and these can't be read as one: ${raw}`;
+    const error = `not run: the arguments must be one JSON object, and these can't be read as one: ${raw}`;
+    return fail("invalid_argument", error);
   }
-  if (mayHaveBegun && !spec.idempotent) {
-    return OUTCOME_UNKNOWN;
-  }
-  return undefined;
+  return mayHaveBegun && !spec.idempotent ? OUTCOME_UNKNOWN : undefined;
 }
 
 function resultMessage(world: World, call: ToolCallBlock, outcome: ToolOutcome): ToolResultMessage {

@@ -85,7 +85,7 @@ function labelled(message: UserMessage): UserMessage {
 function labelOf(message: UserMessage): string | undefined {
   const from = message.provenance;
   if (from === undefined)
-    return message.senderName === undefined ? undefined : `[from ${message.senderName}]`;
+    return message.senderName === undefined ? undefined : `[from ${plainName(message.senderName)}]`;
   switch (from.kind) {
     case "inter_session":
       return `[from session ${from.sourceSessionKey}, not from a person]`;
@@ -96,6 +96,11 @@ function labelOf(message: UserMessage): string | undefined {
     case "node":
       return `[from ${from.kind}${from.source === undefined ? "" : ` ${from.source}`}, not from a person]`;
   }
+}
+
+/** People choose their names: none may end the label and go on as the runtime. */
+function plainName(name: string): string {
+  return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
 
 /** For every assistant message, its results by the place of the call among its calls. */

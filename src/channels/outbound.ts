@@ -111,7 +111,7 @@ export class OutboxWorker implements Outbox {
   }
 
   #begin(delivery: Delivery): void {
-    if (this.#underWay.has(delivery.id)) return;
+    if (this.#underWay.has(delivery.id) || this.#state !== "open") return;
     const work = this.#attempt(delivery).finally(() => {
       this.#underWay.delete(delivery.id);
       this.deliveryQueued();

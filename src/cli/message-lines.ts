@@ -3,7 +3,8 @@
 
 import type { Message, Provenance, ToolCallBlock } from "../core/message.ts";
 import { textOf, toolCallsOf } from "../core/message.ts";
-import { isSilent } from "../core/turn-rules.ts";
+import { HEADING, isSilent } from "../core/turn-rules.ts";
+import { announcementLines, readAnnouncement } from "./announcement-lines.ts";
 import type { Cli } from "./cli.ts";
 import { excerpt } from "./layout.ts";
 import { safeLine, safeText } from "./safe-text.ts";
@@ -47,11 +48,24 @@ export function incomingLine(paint: Painter, from: string, text: string): string
   return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${safeText(text)}`;
 }
 
+/** A message of a user's turn that no person wrote. */
+export function arrivedLines(paint: Painter, provenance: Provenance, text: string): string[] {
+  if (provenance.kind === "inter_session" && provenance.sourceTool === "sessions_spawn") {
+    const announcement = readAnnouncement(text, provenance.sourceSessionKey);
+    if (announcement !== undefined) return announcementLines(paint, announcement);
+    if (text === `${HEADING.subagentAnnounce}.`) {
+      const requester = safeLine(provenance.sourceSessionKey);
+      return [paint.style("dim", `  ↔ the job is done; what follows is announced to ${requester}`)];
+    }
+  }
+  return [incomingLine(paint, sourceOf(provenance), text)];
+}
+
 export function messageLines(paint: Painter, message: Message): string[] {
   switch (message.role) {
     case "user": {
       const text = textOf(message);
-      if (message.provenance !== undefined) return [incomingLine(paint, sourceOf(message.provenance), text)];
+      if (message.provenance !== undefined) return arrivedLines(paint, message.provenance, text);
       const name = message.senderName === undefined ? "you" : message.senderName;
       return [`${paint.style("cyan", `${safeLine(name)}:`)} ${safeText(text)}`];
     }

@@ -2,6 +2,7 @@
 // No secret and nothing that came from the environment is ever shown (I14).
 
 import type { z } from "zod";
+import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
 import { configJsonSchema } from "./schema.ts";
 import { isTree, type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
@@ -69,9 +70,10 @@ function showValue(value: unknown, hidden: boolean): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
-  const shown = JSON.stringify(value) ?? String(value);
+  // JSON has no word for Infinity and NaN.
+  const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   if (hidden || shown.length > 60) return typeof value === "string" ? "a text" : `a ${typeof value}`;
-  return Number.isNaN(value) ? "NaN" : shown;
+  return redactSecrets(shown);
 }
 
 const list = (values: readonly unknown[]): string => values.map(String).join(", ");

@@ -52,6 +52,7 @@ const provider = z.strictObject({
   api: z.enum(PROVIDER_APIS).optional().describe("Not needed for anthropic, openai and google."),
   baseUrl: z
     .url({ protocol: /^https?$/ })
+    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use apiKey or headers")
     .optional()
     .describe("Not needed for anthropic, openai and google."),
   apiKey: optionalText,
@@ -146,8 +147,8 @@ const session = z
     mainKey: z
       .string()
       .regex(
-        /^(?!global$|unknown$)[a-z0-9_-]{1,64}$/,
-        "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown",
+        /^(?!global$|unknown$|node-)[a-z0-9_-]{1,64}$/,
+        "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown, and not beginning with node-",
       )
       .default("main"),
     dmScope: z

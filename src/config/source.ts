@@ -13,6 +13,9 @@ export interface Problem {
   readonly text: string;
 }
 
+/** Far deeper than any key; what follows may then walk the tree without a thought for the stack. */
+const DEPTH_MAX = 64;
+
 export function showPath(path: Path): string {
   const shown = path.map((part, index) => {
     if (typeof part === "number") return `[${part}]`;
@@ -36,8 +39,14 @@ export function parseText(text: string, file: string): Result<Tree> {
     tree = emptyTree(body);
     if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reasonOf(error)}`);
   }
-  if (isTree(tree)) return ok(tree);
-  return fail("invalid_config", `${file} must hold one object, { … }`);
+  if (!isTree(tree)) return fail("invalid_config", `${file} must hold one object, { … }`);
+  if (isWithin(tree, DEPTH_MAX)) return ok(tree);
+  return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} deep, and no key is`);
+}
+
+function isWithin(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return depth > 0 && Object.values(value).every((inner) => isWithin(inner, depth - 1));
 }
 
 function emptyTree(body: string): Tree | undefined {
@@ -98,7 +107,8 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   const name = String(path.at(-1));
   const there = Object.hasOwn(parent, name) ? parent[name] : undefined;
   if (there === undefined) {
-    parent[name] = value;
+    // Not by assignment: `__proto__` must become a key, which is then reported like any unknown one.
+    Object.defineProperty(parent, name, { value, configurable: true, enumerable: true, writable: true });
   } else if (isTree(there) && isTree(value)) {
     for (const [key, inner] of Object.entries(value)) {
       putIn(tree, [...path, key], inner, [...from, key], problems);
@@ -195,7 +205,8 @@ function fillIn(
       return whole;
     }
     const [, name = "", fallback] = parts;
-    const value = env[name];
+    if (/\$\{\w/.test(fallback ?? "")) report(`has a variable in the fallback of ${name}, which is not read`);
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (fallback !== undefined) return value || fallback;
     if (value === undefined) report(`needs the environment variable ${name}, which is not set`);
     return value ?? "";

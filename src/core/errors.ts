@@ -61,6 +61,7 @@ export const CODES = {
   exec_timeout: form("error", "AGENT_TIMEOUT", 504),
   exec_failed: form("error", "UNAVAILABLE", 500),
   sandbox_unavailable: form("error", "UNAVAILABLE", 503),
+  outcome_unknown: form("error", "CONFLICT", 409),
   invalid_config: form("error", "INVALID_REQUEST", 400),
   channel_unknown: form("error", "NOT_LINKED", 400),
   queue_full: form("error", "UNAVAILABLE", 429),

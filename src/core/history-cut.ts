@@ -34,6 +34,8 @@ function cutText(text: string, max: number): string {
 }
 
 const DEPTH_MAX = 64;
+/** What a shrunk tool result keeps of the names that a model or its provider made up. */
+const NAME_CHARS_MAX = 200;
 
 /** Any JSON with each of its strings cut. The same object comes back if nothing was too long. */
 function cutStrings<T>(value: T, max: number, depth = 0): T {
@@ -60,14 +62,21 @@ function shrink(message: Message, maxBytes: number): Message | undefined {
   const note = `[message of ${whole} bytes cut to fit]`;
   const shell = (kept: string): Message => {
     const content = [{ type: "text" as const, text: kept === "" ? note : `${note} ${kept}` }];
-    if (message.role === "user")
-      return { id: message.id, role: "user", content, timestamp: message.timestamp };
+    if (message.role === "user") {
+      // Without its provenance the message would pass for a person's (I11).
+      const { id, timestamp, provenance } = message;
+      return { id, role: "user", content, timestamp, ...(provenance === undefined ? {} : { provenance }) };
+    }
     if (message.role === "assistant") {
       const { errorMessage: _, ...rest } = message;
       return { ...rest, content };
     }
-    const { details: _, ...rest } = message;
-    return { ...rest, content };
+    const { details: _, toolCallId, toolName, ...rest } = message;
+    const names = {
+      toolCallId: cutText(toolCallId, NAME_CHARS_MAX),
+      toolName: cutText(toolName, NAME_CHARS_MAX),
+    };
+    return { ...rest, ...names, content };
   };
   const room = maxBytes - bytesOf(shell("")) - 1;
   if (room < 0) return undefined;

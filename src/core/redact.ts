@@ -10,9 +10,10 @@ const MASK = "[redacted]";
 /** Names whose value is a credential, wherever they stand at the end of a longer name (`DB_PASSWORD`). */
 const SECRET_NAME =
   "(?:password|passwd|passphrase|pwd|secret|token|credentials?|access[_-]?key[_-]?id" +
-  "|(?:api|access|private|secret|signing|encryption)[_-]?key)";
+  "|(?:api|access|account|private|secret|signing|encryption)[_-]?key)";
 
-const SECRET_FIELD = new RegExp(`${SECRET_NAME}$`, "i");
+/** Fields of JSON that are credentials as a whole; in a text the same words begin sentences. */
+const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
 
 interface Mask {
   readonly find: RegExp;
@@ -31,6 +32,9 @@ const named = (shape: string, put = `$1${MASK}`): Mask => ({
 const PLAIN = "(?![$<{(%])";
 /** One character of a value without quotation marks. */
 const VALUE = "[^\\s\"'`,;&|<>()[\\]{}]";
+
+/** Prose has words; a credential has a digit, or is longer than a word. */
+const UNLIKE_PROSE = `(?=[^\\s0-9]{0,100}[0-9]|${VALUE}{24})`;
 
 /** A token starts behind no letter or digit (`task-…` is not `sk-…`) and goes on to its word's end. */
 const token = (shape: string): Mask => whole(new RegExp(`(?<![A-Za-z0-9])${shape}[A-Za-z0-9_-]*`, "g"));
@@ -62,6 +66,14 @@ const MASKS: readonly Mask[] = [
   token("xox[a-z]-[A-Za-z0-9-]{10,}"),
   token("xapp-[A-Za-z0-9-]{10,}"),
   token("SG\\.[A-Za-z0-9_-]{16,64}\\.[A-Za-z0-9_-]{16,}"),
+  token("(?:gsk_|xai-|whsec_|shp(?:at|ca|pa|ss)_|do[opr]_v1_)[A-Za-z0-9]{20,}"),
+  token("pypi-[A-Za-z0-9_-]{20,}"),
+  token("AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
+  // Web hooks whose address alone is the right to post.
+  {
+    find: /(\bhooks\.slack\.com\/[a-z]{1,20}\/|\bdiscord(?:app)?\.com\/api\/webhooks\/)[A-Za-z0-9/_-]{20,}/g,
+    put: `$1${MASK}`,
+  },
   // Telegram and Discord bots. The first is met inside URLs, right behind the word "bot".
   whole(/(?<![0-9])[0-9]{8,10}:(?![0-9a-f]{8}-)[A-Za-z0-9_-]{30,}/g),
   token("[MNO][A-Za-z0-9_-]{22,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,}"),
@@ -76,17 +88,24 @@ const MASKS: readonly Mask[] = [
     put: `$1${MASK}`,
   },
   { find: /(\bbearer[ \t]{1,3})(?=[A-Za-z._~+/=-]{0,100}[0-9])[A-Za-z0-9._~+/=-]{12,}/gi, put: `$1${MASK}` },
+  // What a browser brings along: everything behind the first name.
+  { find: /(\bcookie["']?:[ \t]{0,3}["']?[\w.-]{1,100}=)[^\s"'\\][^\r\n"'\\]{5,8192}/gi, put: `$1${MASK}` },
   // name = "value" and "name": "value".
   named(`["']?[ \\t]{0,3}[:=][ \\t]{0,3})(["'])(?:(?!\\2)[^\\\\\\n]|\\\\.){1,8192}\\2`, `$1$2${MASK}$2`),
   // The same inside a JSON string, where the quotation marks are escaped.
   named(`\\\\{1,3}["'][ \\t]{0,3}:[ \\t]{0,3}\\\\{1,3}["'])[^"'\\\\\\n]{1,4096}`),
   // name=value.
   named(`[ \\t]{0,3}=)${PLAIN}(?=(${VALUE}{6,4096}))\\2(?!\\()`),
-  // name: value and name = value. Prose has words there; a credential has a digit, or is longer than a word.
-  named(
-    "[ \\t]{0,3}[:=][ \\t]{1,3})" +
-      `(?=[^\\s0-9]{0,100}[0-9]|${VALUE}{24})${PLAIN}(?=(${VALUE}{8,4096}))\\2(?!\\()`,
-  ),
+  // name: value, name:value and name = value.
+  named(`(?:[ \\t]{0,3}[:=][ \\t]{1,3}|:))${UNLIKE_PROSE}${PLAIN}(?=(${VALUE}{8,4096}))\\2(?!\\()`),
+  // --name value.
+  {
+    find: new RegExp(
+      `(--[a-z-]{0,40}?${SECRET_NAME}[ \\t]{1,3})${UNLIKE_PROSE}${PLAIN}(?=(${VALUE}{8,4096}))\\2(?!\\()`,
+      "gi",
+    ),
+    put: `$1${MASK}`,
+  },
 ];
 
 /** The text with everything that looks like a credential masked. */

@@ -63,7 +63,9 @@ const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "su
 // White space, control characters, characters that nobody sees (they would make two keys look the same), and
 // lone surrogates, which no store keeps. Spelled out, because a key must not change with the Unicode version.
 const UNSEEN =
-  "\\u00AD\\u061C\\u180E\\u200B-\\u200F\\u202A-\\u202E\\u2060-\\u206F\\uFFF9-\\uFFFB\\u{E0000}-\\u{E007F}";
+  "\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\\u202A-\\u202E" +
+  "\\u2060-\\u206F\\u3164\\uFE00-\\uFE0F\\uFFA0\\uFFF0-\\uFFFB" +
+  "\\u{1BCA0}-\\u{1BCA3}\\u{1D173}-\\u{1D17A}\\u{E0000}-\\u{E0FFF}";
 const ENCODED_CHARS = new RegExp(`[%:\\s\\p{Cc}\\p{Cs}${UNSEEN}]`, "gu");
 const BAD_ESCAPE = /%(?![0-9a-f]{2}|ud[89a-f][0-9a-f]{2})/i;
 const ESCAPES = /%u([0-9a-f]{4})|(?:%[0-9a-f]{2})+/gi;

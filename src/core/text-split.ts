@@ -59,13 +59,14 @@ function reopeningOf(fence: Fence | undefined, maxChars: number): string {
   return `${line}\n`;
 }
 
-/** Behind the white space at `at` that ends a line, and the blank lines after it. Indentation stays. */
-function skipBlankLines(text: string, at: number): number {
+/** Behind the blanks at `at` that end a line, and the blank lines after it. Indentation stays if it fits. */
+function skipBlankLines(text: string, at: number, maxChars: number): number {
   let start = at;
-  for (let next = at; next < text.length && /\s/.test(text.charAt(next)); next += 1) {
+  let next = at;
+  for (; next < text.length && /\s/.test(text.charAt(next)); next += 1) {
     if (text.charAt(next) === "\n") start = next + 1;
   }
-  return start;
+  return next - start < maxChars ? start : next;
 }
 
 function isBlankAt(text: string, at: number): boolean {
@@ -188,9 +189,10 @@ export function splitText(text: string, maxChars: number): string[] {
   if (text.trim() === "") return [];
   if (text.length <= maxChars) return [text];
   const parts: string[] = [];
-  let start = skipBlankLines(text, 0);
+  let start = skipBlankLines(text, 0, maxChars);
   let fence: Fence | undefined;
-  while (text.slice(start, start + maxChars).trim() !== "" || text.slice(start).trim() !== "") {
+  const end = text.trimEnd().length;
+  while (start < end) {
     const reopening = reopeningOf(fence, maxChars);
     if (reopening.length + text.length - start <= maxChars) {
       parts.push(reopening + text.slice(start));
@@ -198,8 +200,10 @@ export function splitText(text: string, maxChars: number): string[] {
     }
     const cut = new Part(text, maxChars, start, fence).cut();
     const body = text.slice(start, cut.end);
-    parts.push(reopening + (cut.fence === undefined ? body.trimEnd() : body) + closingOf(cut.fence));
-    start = cut.fence === undefined ? skipBlankLines(text, cut.resume) : cut.resume;
+    const part = reopening + (cut.fence === undefined ? body.trimEnd() : body) + closingOf(cut.fence);
+    // Blanks alone are no message.
+    if (part !== "") parts.push(part);
+    start = cut.fence === undefined ? skipBlankLines(text, cut.resume, maxChars) : cut.resume;
     fence = cut.fence;
   }
   return parts;

@@ -1,4 +1,5 @@
-// Owns acceptance: the moment from which a run is kept (I2), has its place in the lane (I3) and counts in its chain (I8).
+// Owns acceptance: the moment from which a run is kept (I2), has its place in the lane (I3) and counts in
+// its chain (I8).
 // A1: the run row, its lane number and its chain count are written by one transaction.
 // A2: the same run id or tool call id never makes a second run.
 

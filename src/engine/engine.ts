@@ -1,8 +1,10 @@
-// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not what they mean.
+// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not what
+// they mean.
 // EN1: nothing outside this folder changes a run's row.
-// EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it cannot finish.
+// EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it
+//      cannot finish.
 
-import { type Code, fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import {
@@ -19,7 +21,7 @@ import type { World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn } from "./accept.ts";
 import { type Bus, createBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
-import { type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
+import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit } from "./unit.ts";
@@ -47,7 +49,7 @@ export interface AbortRequest {
   /** Absent: every unfinished run of the session. */
   readonly runId?: string;
   /** Default `run_aborted`. */
-  readonly reason?: Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+  readonly reason?: AbortReason;
   /** Work that these runs gave to sub-agents goes on. Default false: it is cancelled too. */
   readonly keepChildren?: boolean;
 }
@@ -77,7 +79,7 @@ export interface EngineParts {
   readonly poolOf?: (run: Run) => Pool;
 }
 
-const ABORT_TEXT: Record<NonNullable<AbortRequest["reason"]>, string> = {
+const ABORT_TEXT: Record<AbortReason, string> = {
   run_aborted: "the run was aborted",
   session_reset: "the session was reset before the run ended",
   session_deleted: "the session was deleted before the run ended",
@@ -229,7 +231,8 @@ export class Engine {
         error: ABORT_TEXT[code],
         unfinishedText: mine?.textSoFar() ?? "",
       };
-      if (!(await endInUnit(unit, run, facts, this.#finish))) continue;
+      // False: it followed from one before it in this list, and ended with that one.
+      await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));
     }
@@ -265,12 +268,11 @@ export class Engine {
     this.#state = "stopping";
     this.#lanes.close();
     await this.#deadlines.stop();
-    const executions = this.#lanes.executions();
-    for (const execution of executions) if (execution.waiting()) execution.stop("parked");
-    const settled = Promise.all(executions.map((execution) => execution.settled));
-    await this.#atMost(graceMs, settled);
-    for (const execution of executions) execution.stop("parked");
-    await this.#atMost(PARK_MS, settled);
+    for (const execution of this.#lanes.executions()) if (execution.waiting()) execution.stop("parked");
+    const idle = this.#lanes.idle();
+    await this.#atMost(graceMs, idle);
+    for (const execution of this.#lanes.executions()) execution.stop("parked");
+    await this.#atMost(PARK_MS, idle);
   }
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {

@@ -18,7 +18,10 @@ import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 /** Live text is passed on at most this often for one run; the end always carries the whole. */
 const TEXT_INTERVAL_MS = 25;
 
-/** Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on later. */
+/**
+ * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on
+ * later.
+ */
 export type StopReason = "ended" | "parked";
 
 /** Thrown into an execution whose lane somebody else took, or whose row has ended. */
@@ -30,8 +33,8 @@ export interface LaneHandle {
   /** Fires when the run has to stop, whatever it is doing. */
   readonly signal: AbortSignal;
   /**
-   * On disk before it returns, but for a final text, which nothing but the run's end follows: that is written by
-   * the transaction that ends the run, or by the next append. Throws `LostLane`.
+   * On disk before it returns, but for a final text, which nothing but the run's end follows: that is
+   * written by the transaction that ends the run, or by the next append. Throws `LostLane`.
    */
   append(entry: Entry): Promise<void>;
   /** The whole text so far of the message being written. */
@@ -45,18 +48,18 @@ export interface LaneHandle {
 export interface Execution {
   readonly handle: LaneHandle;
   readonly fence: Fence;
-  /** Writes the final text that is still to be written, in the unit that ends or parks the run. False: lane lost. */
+  /**
+   * Writes the final text that is still to be written, in the unit that ends or parks the run. False: lane
+   * lost.
+   */
   writeFinal(unit: Unit): Promise<boolean>;
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;
   waiting(): boolean;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
-  /** Gives back the slot, if one is held. */
+  /** The run is over in this process: gives back the slot, and stops what its calls may still be doing. */
   leave(): void;
-  /** Resolves when the executor has returned and its end is dealt with. */
-  readonly settled: Promise<void>;
-  markSettled(): void;
 }
 
 export interface ExecutionParts {
@@ -96,19 +99,24 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
   let calls = 0;
   let waits = 0;
   let holdsSlot = true;
+  let left = false;
   let chain: Promise<void> = Promise.resolve();
 
+  const release = (): void => {
+    if (holdsSlot) parts.slots.release(pool);
+    holdsSlot = false;
+  };
   const adjust = async (): Promise<void> => {
     const wantsSlot = waits === 0 || waits < calls;
-    if (wantsSlot === holdsSlot || signal.aborted) return;
+    if (wantsSlot === holdsSlot || left || signal.aborted) return;
     if (holdsSlot) {
       if (!(await parts.commit((unit) => moveHeld(unit.tx, fence, "waiting")))) return;
-      holdsSlot = false;
-      parts.slots.release(pool);
+      release();
       return;
     }
     if (!(await parts.slots.takeAgain(pool, signal))) return;
     holdsSlot = true;
+    if (left) return release();
     await parts.commit((unit) => moveHeld(unit.tx, fence, "running"));
   };
   const inTurn = (): Promise<void> => {
@@ -138,8 +146,8 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
     },
     waiting: () => !holdsSlot,
     leave() {
-      if (holdsSlot) parts.slots.release(pool);
-      holdsSlot = false;
+      left = true;
+      release();
     },
   };
 }
@@ -159,7 +167,6 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
   const stopper = new AbortController();
   const keeper = createSlotKeeper(fence, parts, stopper.signal, pool);
   const stream = createTextStream(run, parts);
-  const settled = Promise.withResolvers<void>();
   let reason: StopReason | undefined;
 
   let final: Entry | undefined;
@@ -195,6 +202,7 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
     runId: run.runId,
     sessionKey: run.sessionKey,
     open: (unit, request) => openWait(unit, { runId: run.runId, sessionKey: run.sessionKey }, request),
+    holds: (unit) => isHeld(unit.tx, fence),
     settle: (callId) => keeper.duringWait(() => settleWait(parts, callId, stopper.signal)),
   };
   return {
@@ -216,8 +224,10 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
       stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));
     },
     stopReason: () => reason,
-    leave: keeper.leave,
-    settled: settled.promise,
-    markSettled: settled.resolve,
+    leave() {
+      keeper.leave();
+      // A call that its run no longer waits for must not go on and take a slot.
+      stopper.abort(new Error(`run ${run.runId} is over`));
+    },
   };
 }

@@ -8,6 +8,7 @@ import {
   type AssistantMessage,
   addUsage,
   type Message,
+  type ToolCallBlock,
   toolCallsOf,
   type Usage,
   ZERO_USAGE,
@@ -24,12 +25,15 @@ import type { Accepted, AcceptRequest } from "./accept.ts";
 import type { Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 
+/** Why a run was ended from outside. */
+export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+
 /** What successors need of the engine, in the unit that ends their predecessor. */
 export interface Acceptor {
   acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
   abortIn(
     unit: Unit,
-    request: { sessionKey: string; runId?: string },
+    request: { sessionKey: string; runId?: string; reason?: AbortReason },
   ): Promise<{ runIds: readonly string[] }>;
   /** Sets or moves a stored date; its handler is called once it is due. */
   setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
@@ -95,6 +99,21 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newId(), text, unit.now, "injected");
 }
 
+/**
+ * Calls without a result. A provider may use an id again, so each result answers the latest open call of
+ * its id.
+ */
+function unansweredCalls(messages: readonly Message[]): ToolCallBlock[] {
+  const open: ToolCallBlock[] = [];
+  for (const message of messages) {
+    open.push(...toolCallsOf(message));
+    if (message.role !== "toolResult") continue;
+    const at = open.findLastIndex((call) => call.id === message.toolCallId);
+    if (at >= 0) open.splice(at, 1);
+  }
+  return open;
+}
+
 /** Answers what was left open, so that the next model call finds a valid transcript (F2). */
 async function closeTranscript(
   unit: Unit,
@@ -102,10 +121,8 @@ async function closeTranscript(
   facts: EndFacts,
   messages: readonly Message[],
 ): Promise<void> {
-  const answered = new Set(messages.flatMap((m) => (m.role === "toolResult" ? [m.toolCallId] : [])));
   const { sessionKey, sessionId, runId } = run;
-  for (const call of messages.flatMap(toolCallsOf)) {
-    if (answered.has(call.id)) continue;
+  for (const call of unansweredCalls(messages)) {
     const entry = {
       id: unit.newId(),
       role: "toolResult" as const,
@@ -194,8 +211,8 @@ function announceEnd(unit: Unit, run: Run, facts: EndFacts, usage: Usage, parts:
 }
 
 /**
- * Ends a run inside a unit. With a fence: only if the lane is still held. False: it had ended or was lost, and
- * nothing was written.
+ * Ends a run inside a unit. With a fence: only if the lane is still held. False: it had ended or was
+ * lost, and nothing was written.
  */
 export async function endInUnit(
   unit: Unit,

@@ -87,6 +87,7 @@ export class Lanes {
   readonly #starved = new Map<string, Pool>();
   /** By lane: runs that ended while it was being claimed. */
   readonly #endedEarly = new Map<string, Set<string>>();
+  readonly #idle = Promise.withResolvers<void>();
   #closed = false;
 
   constructor(parts: LaneParts) {
@@ -104,7 +105,11 @@ export class Lanes {
     void this.#step(sessionKey);
   }
 
-  /** A slot came free: lanes that waited for one go on. */
+  /**
+   * A slot came free: lanes that waited for one go on, as many as there are free slots. One that no
+   * longer needs its slot passes the turn on (`#follow`), so that none is left behind while a slot is
+   * free.
+   */
   slotFree(): void {
     const { slots } = this.#parts;
     const woken = new Map<Pool, number>();
@@ -135,12 +140,25 @@ export class Lanes {
     return [...this.#busy.values()].filter((value) => value !== "claiming");
   }
 
-  /** No further claims. */
+  /** No further claims: what is being claimed at this moment is parked. */
   close(): void {
     this.#closed = true;
   }
 
-  /** Claims an idle lane in the unit that accepted something for it; a busy one is looked at after the commit. */
+  /** Resolves once no lane is being claimed or executed. To be asked after `close`. */
+  idle(): Promise<void> {
+    this.#noteIdle();
+    return this.#idle.promise;
+  }
+
+  #noteIdle(): void {
+    if (this.#closed && this.#busy.size === 0) this.#idle.resolve();
+  }
+
+  /**
+   * Claims an idle lane in the unit that accepted something for it; a busy one is looked at after the
+   * commit.
+   */
   async claimWith(unit: Unit, sessionKey: string): Promise<void> {
     if (this.#closed) return;
     if (this.#busy.has(sessionKey)) {
@@ -150,6 +168,7 @@ export class Lanes {
     this.#busy.set(sessionKey, "claiming");
     unit.undone(() => {
       this.#busy.delete(sessionKey);
+      this.#noteIdle();
       // Somebody else's wake-up may have met the lane while it was busy with this unit.
       if (this.#again.delete(sessionKey)) this.wake(sessionKey);
     });
@@ -164,6 +183,7 @@ export class Lanes {
     } catch (error) {
       this.#parts.world.log.error({ err: error, sessionKey }, "a lane could not be read");
       this.#busy.delete(sessionKey);
+      this.#noteIdle();
       this.#later(() => this.wake(sessionKey));
       return;
     }
@@ -177,19 +197,18 @@ export class Lanes {
     this.#endedEarly.delete(sessionKey);
     if (outcome.kind === "run") {
       this.#again.delete(sessionKey);
-      await this.#execute(outcome.run, ended);
-      return;
+      this.#starved.delete(sessionKey);
+      const executed = this.#execute(outcome.run, ended);
+      if (slots.taken() < slots.max) this.slotFree();
+      return executed;
     }
     this.#busy.delete(sessionKey);
-    if (outcome.kind === "full") {
-      this.#starved.set(sessionKey, outcome.pool);
-      // A slot may have come free between the claim and now.
-      if (slots.free(outcome.pool) > 0) this.slotFree();
-      return;
-    }
-    if (this.#again.delete(sessionKey)) this.wake(sessionKey);
-    // This lane did not use the slot for which it may have been woken: the next one may have it.
+    if (outcome.kind === "full") this.#starved.set(sessionKey, outcome.pool);
+    else if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    // A slot may have come free between the claim and now, or this lane was woken for one that it did not
+    // take.
     this.slotFree();
+    this.#noteIdle();
   }
 
   /** Works off appends and, with a slot, claims the next turn. */
@@ -238,31 +257,36 @@ export class Lanes {
   }
 
   async #execute(run: Run, ended: ReadonlySet<string> | undefined): Promise<void> {
-    const { world, executor, owner } = this.#parts;
-    const execution = createExecution(run, owner, this.#parts, this.#parts.poolOf(run));
+    const { world, owner, poolOf } = this.#parts;
+    const execution = createExecution(run, owner, this.#parts, poolOf(run));
     this.#busy.set(run.sessionKey, execution);
     if (ended?.has(run.runId) === true) execution.stop("ended");
+    else if (this.#closed) execution.stop("parked");
     const limitAt = (run.startedAt ?? 0) + run.timeoutMs;
     const timer =
       run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
-    let facts: EndFacts;
-    try {
-      facts = await executor.execute(execution.handle);
-    } catch (error) {
-      if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
-        world.log.error(
-          { err: error, runId: run.runId, sessionKey: run.sessionKey },
-          "a run failed unexpectedly",
-        );
-      }
-      facts = failed("run_failed", error instanceof Error ? error.message : String(error));
-    }
+    const facts = await this.#factsOf(execution);
     timer?.cancel();
     await this.#end(execution, facts);
     this.#busy.delete(run.sessionKey);
     execution.leave();
-    execution.markSettled();
     this.wake(run.sessionKey);
+    this.#noteIdle();
+  }
+
+  /** What the executor makes of a run; one that was stopped before it began is not executed at all. */
+  async #factsOf(execution: Execution): Promise<EndFacts> {
+    const { world, executor } = this.#parts;
+    const { runId, sessionKey } = execution.handle.run;
+    if (execution.stopReason() !== undefined) return { state: "aborted" };
+    try {
+      return await executor.execute(execution.handle);
+    } catch (error) {
+      if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
+        world.log.error({ err: error, runId, sessionKey }, "a run failed unexpectedly");
+      }
+      return failed("run_failed", error instanceof Error ? error.message : String(error));
+    }
   }
 
   /** Writes the end, again and again if the store refuses it (L4). */
@@ -290,10 +314,13 @@ export class Lanes {
     const { commit, finish, world } = this.#parts;
     const { run } = execution.handle;
     const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
-    const unfinishedText = execution.textSoFar();
-    const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
     try {
-      const done = await commit((unit) => endInUnit(unit, run, facts, finish, execution.fence));
+      const done = await commit((unit) => {
+        // Asked in the unit: until then a message may be appended, and its text must not be kept twice.
+        const unfinishedText = execution.textSoFar();
+        const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
+        return endInUnit(unit, run, facts, finish, execution.fence);
+      });
       if (done) execution.stop("ended");
     } catch (problem) {
       world.log.error({ err: problem, runId: run.runId }, "a time-out could not be stored");

@@ -1,6 +1,7 @@
 // Owns the unit of work: one transaction together with what must happen only once it is on disk.
 // U1: a unit whose work fails (a `Failure` value or a throw) leaves no row behind and tells nobody.
-// U2: what is noted for the end joins the same transaction, so that a run can be accepted and claimed at one cost.
+// U2: what is noted for the end joins the same transaction, so that a run can be accepted and claimed at
+//     one cost.
 // U3: events and wake-ups leave after the commit, in the order in which they were noted.
 
 import type { Failure } from "../core/errors.ts";

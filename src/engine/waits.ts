@@ -1,11 +1,12 @@
 // Owns waiting for a run: by a run (an edge of the wait graph, no slot), or by anybody else (no edge).
-// WT1: cycle check and insertion are one serialised step (I7): both happen in the unit that accepts the message.
+// WT1: cycle check and insertion are one serialised step (I7): both happen in the unit that accepts the
+//      message.
 // WT2: a wait is a row: after a crash the same call finds it again, with its first deadline.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { getRun } from "../store/runs.ts";
-import type { Db, Store, Tx } from "../store/sql.ts";
+import type { Db, Store } from "../store/sql.ts";
 import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../store/waits.ts";
 import type { Clock } from "../world.ts";
 import type { Commit, Unit } from "./unit.ts";
@@ -17,6 +18,8 @@ const CYCLE_SESSIONS_MAX = 10_000;
 export interface RunWait {
   readonly runId: string;
   readonly sessionKey: string;
+  /** Whether the run still holds its lane: asked in every unit in which a call of it writes (I1). */
+  holds(unit: Unit): Promise<boolean>;
   /** Records the wait in the unit that accepts the awaited run. Fails with `wait_cycle`. */
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
   /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
@@ -37,12 +40,16 @@ export interface WaitEnd {
 }
 
 /** The sessions on a path of open waits from `from` to `to`, both included; undefined: there is none. */
-async function waitPath(db: Db, from: string, to: string): Promise<string[] | "too_many" | undefined> {
+async function waitPath(
+  { tx, now }: Unit,
+  from: string,
+  to: string,
+): Promise<string[] | "too_many" | undefined> {
   const cameFrom = new Map<string, string | undefined>([[from, undefined]]);
   let frontier = [from];
   while (frontier.length > 0 && !cameFrom.has(to)) {
     if (cameFrom.size > CYCLE_SESSIONS_MAX) return "too_many";
-    const edges = await openEdges(db, frontier);
+    const edges = await openEdges(tx, frontier, now);
     frontier = [];
     for (const edge of edges) {
       if (cameFrom.has(edge.to)) continue;
@@ -57,12 +64,14 @@ async function waitPath(db: Db, from: string, to: string): Promise<string[] | "t
 }
 
 /** Refuses a wait of `waiterKey` for `targetKey` that would close a cycle. */
-async function refuseCycle(tx: Tx, waiterKey: string, targetKey: string): Promise<Result<void>> {
-  const path = await waitPath(tx, targetKey, waiterKey);
+async function refuseCycle(unit: Unit, waiterKey: string, targetKey: string): Promise<Result<void>> {
+  const path = await waitPath(unit, targetKey, waiterKey);
   if (path === undefined) return ok(undefined);
   const cycle = path === "too_many" ? [waiterKey, targetKey] : [waiterKey, ...path];
   return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, {
-    hint: "The message was not sent. Answer with what you know (your reply reaches whoever asked you), or send with timeoutSeconds: 0.",
+    hint:
+      "The message was not sent. Answer with what you know (your reply reaches whoever asked you), " +
+      "or send with timeoutSeconds: 0.",
     details: { cycle },
   });
 }
@@ -74,7 +83,7 @@ export async function openWait(
   request: WaitRequest,
 ): Promise<Result<Wait>> {
   if (waiter.runId !== "") {
-    const free = await refuseCycle(unit.tx, waiter.sessionKey, request.targetSessionKey);
+    const free = await refuseCycle(unit, waiter.sessionKey, request.targetSessionKey);
     if (!free.ok) return free;
   }
   const wait: Wait = {
@@ -143,8 +152,12 @@ export async function settleWait(
     wait = (await getWait(store.db, callId)) ?? wait;
   }
   if (wait.state === "open") {
-    const gaveUp = await commit((unit) => giveUpWait(unit.tx, callId));
-    wait = { ...wait, state: gaveUp ? "ended" : "answered" };
+    // The target may end in between: in time, and its outcome counts; or too late, and the sender learns
+    // it otherwise.
+    wait = await commit(async (unit) => {
+      await giveUpWait(unit.tx, callId);
+      return (await getWait(unit.tx, callId)) ?? found;
+    });
   }
   const run = await getRun(store.db, wait.targetRunId);
   if (run === undefined) throw new Error(`no run ${wait.targetRunId}`);

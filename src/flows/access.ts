@@ -184,8 +184,8 @@ async function byKey(asked: Asked): Promise<Result<Session>> {
   const fromKey = byName ? unseen(wanted) : verdictOfKey(asked, canonical.value);
   if (session === undefined) return missing(asked, fromKey);
   const verdict = await openGate(ctx, viewer).decide(access, session);
-  if (verdict.allowed) return ok(session);
-  return refusal(asked, fromKey.allowed ? verdict : fromKey);
+  // An archived session is answered like none at all.
+  return verdict.allowed ? ok(session) : missing(asked, fromKey);
 }
 
 async function bySessionId(asked: Asked, sessionId: string): Promise<Result<Session>> {

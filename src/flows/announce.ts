@@ -1,5 +1,6 @@
 // Owns the announce step of a send: asked for in the target's session, delivered to the target's channel.
-// AN1: silence stays silent; anything else becomes one outbox row in the unit that ends the announce turn (I4, I5).
+// AN1: silence stays silent; anything else becomes one outbox row in the unit that ends the announce turn
+//      (I4, I5).
 
 import { announceContext } from "../core/turn-rules.ts";
 import { publishFlow } from "./flow-events.ts";
@@ -10,7 +11,10 @@ import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 /** The input of an announce turn; what it is about stands in the context. */
 const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
 
-/** Accepts the announce turn. `limit`: the chain has no run left for it; any other word says why there is none. */
+/**
+ * Accepts the announce turn. `limit`: the chain has no run left for it; any other word says why there is
+ * none.
+ */
 export async function announceTurn(
   moment: FlowMoment,
 ): Promise<"accepted" | "limit" | "no_route" | "refused"> {

@@ -1,4 +1,5 @@
-// Owns the way in for what a person or a program says to a session of its own: `chat.send`, `agent`, the terminal.
+// Owns the way in for what a person or a program says to a session of its own: `chat.send`, `agent`, the
+// terminal.
 // D1: send policy, route and acceptance are decided here for every such door.
 // D2: only these messages move a session's route (I10).
 

@@ -1,4 +1,5 @@
-// Owns the live event of a flow's step: told to both parties, each under its own key, so that the gate decides for each.
+// Owns the live event of a flow's step: told to both parties, each under its own key, so that the gate
+// decides for each.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Unit } from "../engine/unit.ts";

@@ -12,8 +12,7 @@ import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core
 import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { endFlow, openFlowsOf } from "../store/flows.ts";
-import { activeRunsOfFlow } from "../store/runs.ts";
+import { openFlowsOf } from "../store/flows.ts";
 import {
   deleteSessionRows,
   descendantsOf,
@@ -24,6 +23,7 @@ import {
   updateSession,
 } from "../store/sessions.ts";
 import { keyRulesOf, openGate } from "./access.ts";
+import { cancelFlow } from "./cancel.ts";
 
 export interface LifecycleContext {
   readonly engine: Engine;
@@ -88,12 +88,14 @@ async function insertNew(unit: Unit, session: Session): Promise<void> {
   unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
 }
 
+/** Written in the same transaction as the work, such as the answer under an idempotency key. */
+type Also<T> = (unit: Unit, done: T) => Promise<void>;
+
 interface CreateRequest {
   /** Default: the default agent. */
   readonly agentId?: string;
   readonly label?: string;
-  /** Written in the same transaction, such as the answer under an idempotency key. */
-  also?(unit: Unit, session: Session): Promise<void>;
+  readonly also?: Also<Session>;
 }
 
 /** A new conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
@@ -132,6 +134,7 @@ export interface PatchRequest {
   readonly sendPolicy?: string | null;
   /** False restores an archived session. Only the runtime archives. */
   readonly archived?: boolean;
+  readonly also?: Also<Session>;
 }
 
 /** Changes settings, all or none. The viewer has passed the gate; `sendPolicy` needs operator.admin. */
@@ -157,9 +160,20 @@ export async function patchSession(
     }
     await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
     unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
-    const after = await getSession(unit.tx, session.key);
-    return after === undefined ? gone(session) : ok(after);
+    return changed(unit, session, request.also);
   });
+}
+
+/** The session as the unit leaves it. */
+async function changed(
+  unit: Unit,
+  session: Session,
+  also: Also<Session> | undefined,
+): Promise<Result<Session>> {
+  const after = await getSession(unit.tx, session.key);
+  if (after === undefined) return gone(session);
+  await also?.(unit, after);
+  return ok(after);
 }
 
 function gone(session: Session): Failure {
@@ -221,18 +235,16 @@ async function endFlows(
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
     // A sub-agent's job ends with its runs, and is announced then; a reset keeps it (SPEC 4).
-    if (flow.kind === "spawn") continue;
-    await endFlow(unit.tx, flow.flowId, reason, unit.now);
-    for (const run of await activeRunsOfFlow(unit.tx, flow.flowId)) {
-      // What another session accepted as a message goes on; only what would follow from it is cancelled.
-      if (run.state !== "queued" || run.flow?.step === "round1") continue;
-      await ctx.engine.abortIn(unit, { sessionKey: run.sessionKey, runId: run.runId, reason });
-    }
+    if (flow.kind === "send") await cancelFlow(ctx.engine, unit, flow, reason);
   }
 }
 
 /** A new transcript under a new session id, counters zero; settings, label, route and children stay. */
-export async function resetSession(ctx: Facts, session: Session): Promise<Result<Session>> {
+export async function resetSession(
+  ctx: Facts,
+  session: Session,
+  also?: Also<Session>,
+): Promise<Result<Session>> {
   const { key } = session;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
     const before = await getSession(unit.tx, key);
@@ -244,14 +256,14 @@ export async function resetSession(ctx: Facts, session: Session): Promise<Result
     await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
     await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
     unit.publish({ kind: "session", sessionKey: key, change: "reset" });
-    const after = await getSession(unit.tx, key);
-    return after === undefined ? gone(session) : ok(after);
+    return changed(unit, session, also);
   });
 }
 
 interface DeleteRequest {
   /** Also what was said in it. Default true. */
   readonly deleteTranscript?: boolean;
+  readonly also?: Also<string>;
 }
 
 /** Deletes a session, its work and that of the sessions below it ended. Runs, deliveries and usage stay. */
@@ -278,6 +290,7 @@ export async function deleteSession(
       transcripts: request.deleteTranscript ?? true,
     });
     unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
+    await request.also?.(unit, key);
     return ok(sessionIds);
   });
   if (!deleted.ok) return deleted;
@@ -291,6 +304,8 @@ interface InjectRequest {
   readonly label?: string;
   /** The same id never appends twice. */
   readonly runId?: string;
+  /** Not asked when the id was accepted before. */
+  readonly also?: Also<Run>;
 }
 
 /** Accepts an assistant message that no model wrote. It is appended between runs. */
@@ -307,10 +322,16 @@ export async function injectMessage(
   if (bytes > INJECTED_MAX_BYTES) {
     return fail("too_large", `message has ${bytes} bytes; the most is ${INJECTED_MAX_BYTES}`);
   }
-  return ctx.engine.accept({
-    sessionKey: session.key,
-    kind: "append",
-    input: { text, injected: true },
-    ...(request.runId === undefined ? {} : { runId: request.runId }),
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  return ctx.engine.commit(async (unit) => {
+    const accepted = await ctx.engine.acceptIn(unit, {
+      sessionKey: session.key,
+      kind: "append",
+      input: { text, injected: true },
+      ...(request.runId === undefined ? {} : { runId: request.runId }),
+    });
+    if (accepted.ok && accepted.value.fresh) await request.also?.(unit, accepted.value.run);
+    return accepted;
   });
 }

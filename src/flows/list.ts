@@ -5,7 +5,7 @@
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
 import { listSessions } from "../store/session-lists.ts";
-import { activityOf } from "../store/sessions.ts";
+import { activityOf, getSession } from "../store/sessions.ts";
 import { type AccessContext, openGate, viewerScope } from "./access.ts";
 
 export interface ListFilter {
@@ -70,4 +70,19 @@ export async function listVisible(
     ...(activity.get(session.key) ?? { state: "idle" as const, queuedRuns: 0 }),
   }));
   return { rows, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+}
+
+/** Those who spawned these sessions, as far as the viewer may see them: a row names nobody else. */
+export async function visibleSpawners(
+  ctx: AccessContext,
+  viewer: Viewer,
+  sessions: readonly Session[],
+): Promise<ReadonlySet<string>> {
+  const gate = openGate(ctx, viewer);
+  const seen = new Set<string>();
+  for (const key of new Set(sessions.flatMap(({ spawnedBy }) => spawnedBy ?? []))) {
+    const spawner = sessions.find((session) => session.key === key) ?? (await getSession(ctx.db, key));
+    if (spawner !== undefined && (await gate.admits("list", spawner))) seen.add(key);
+  }
+  return seen;
 }

@@ -1,7 +1,9 @@
 // Owns the notice to a sender who no longer waits: how a message that it sent came out, told once (SPEC 3).
-// N1: a failure wakes the sender; a success, and whatever comes after the sender was stopped, is only written down.
+// N1: a failure wakes the sender; a success, and whatever comes after the sender was stopped, is only
+//     written down.
 
 import type { Provenance } from "../core/message.ts";
+import { redactSecrets } from "../core/redact.ts";
 import type { AcceptRequest } from "../engine/accept.ts";
 import type { FlowMoment } from "./moment.ts";
 import { partyOf } from "./party.ts";
@@ -14,7 +16,8 @@ function noticeText(moment: FlowMoment, to: string): string {
       ? `${about}: it was worked off; there was no reply.`
       : `${about}: it was answered:\n\n${flow.round1Reply}`;
   }
-  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${run.error ?? "no reason given"}`;
+  const error = run.error ?? "no reason given";
+  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
 }
 
 /** Writes the outcome of round 1 into the sender's session. */
@@ -34,7 +37,8 @@ export async function tellSender(moment: FlowMoment): Promise<void> {
   const request: AcceptRequest = {
     sessionKey: requester.key,
     kind: run.state !== "ok" && flow.open ? "turn" : "append",
-    input: { text: noticeText(moment, to), provenance },
+    // A result about another session, like the one that a sender who waits is given (I14).
+    input: { text: redactSecrets(noticeText(moment, to)), provenance },
     chain,
     successor: true,
   };

@@ -1,4 +1,5 @@
-// Owns what is written when text has to leave through a channel: one outbox row, in the unit that ends the run (I5).
+// Owns what is written when text has to leave through a channel: one outbox row, in the unit that ends the
+// run (I5).
 // O1: queued is not delivered: nothing here talks to a channel.
 
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -22,7 +23,10 @@ export interface OutgoingText {
   readonly runId?: string;
 }
 
-/** Writes the outbox row: pending, or skipped where the send policy forbids that text leaves. Returns its id. */
+/**
+ * Writes the outbox row: pending, or skipped where the send policy forbids that text leaves. Returns its
+ * id.
+ */
 export async function queueDelivery(
   ports: { settings: Settings; outbound: Outbound },
   unit: Unit,

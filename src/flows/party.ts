@@ -1,4 +1,5 @@
-// Owns what a flow has to know of a session that takes part: how it is shown, whether it converses, where it announces.
+// Owns what a flow has to know of a session that takes part: how it is shown, whether it converses, where
+// it announces.
 // P1: one answer to each question; send, reply-back and announce ask here.
 
 import type { Provenance } from "../core/message.ts";
@@ -18,7 +19,7 @@ export function partyOf(settings: Settings, session: Session, reader: Session): 
   };
 }
 
-/** Whether a session takes reply turns: those that report to nobody in particular do not (SPEC 4). */
+/** Whether a requester takes reply turns: one that nobody attends, or that reports, does not (SPEC 4). */
 export function converses(session: Session): boolean {
   const unattended = session.kind === "cron" || session.kind === "hook";
   return !unattended && !session.external && session.spawnedBy === undefined;

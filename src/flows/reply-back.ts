@@ -14,7 +14,7 @@ import { publishFlow } from "./flow-events.ts";
 import type { FlowMoment } from "./moment.ts";
 import { tellSender } from "./notice.ts";
 import type { Outbound } from "./outbox.ts";
-import { partyOf, provenanceFrom } from "./party.ts";
+import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 
 function endOf(run: Run): RunEnd {
   const state =
@@ -48,6 +48,7 @@ async function acceptReplyTurn(moment: FlowMoment, turn: number, words: string):
   const { acceptor, unit, settings, flow, run, requester, target } = moment;
   if (requester === undefined || target === undefined) return false;
   const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
+  if (!sendVerdict(settings, speaker).allowed) return false;
   const chain = { chainId: run.chainId, hop: run.hop };
   const accepted = await acceptor.acceptIn(unit, {
     sessionKey: speaker.key,

@@ -1,5 +1,6 @@
 // Owns `sessions_send`: from the sender's call to the result that it gets (the table of SPEC 3).
-// SD1: flow, message, run and wait are one unit: either all of it is kept or the sender is told why not (I2, I7).
+// SD1: flow, message, run and wait are one unit: either all of it is kept or the sender is told why not
+//      (I2, I7).
 // SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
@@ -46,7 +47,7 @@ type SendResult = Record<string, unknown>;
 async function refuseInsideFlow(parts: SendParts, request: SendRequest): Promise<Result<void>> {
   const ref = request.requesterRun?.flow;
   const flow = ref === undefined ? undefined : await getFlow(parts.engine.store.db, ref.flowId);
-  if (flow === undefined) return ok(undefined);
+  if (flow === undefined || !flow.open) return ok(undefined);
   const other = flow.requesterKey === request.requester.key ? flow.targetKey : flow.requesterKey;
   if (other !== request.target.key) return ok(undefined);
   return fail(
@@ -71,9 +72,13 @@ function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
+  // An abort or a time-out may have come first: then the run says nothing more, to anybody (I1).
+  if (request.wait !== undefined && !(await request.wait.holds(unit))) {
+    return fail("run_aborted", "the run that sends has ended; the message was not sent");
+  }
   const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
   const flowId = unit.newId();
-  const loops = converses(requester) && converses(target) && requester.key !== target.key;
+  const loops = converses(requester) && !target.external && requester.key !== target.key;
   const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const accepted = await engine.acceptIn(unit, {
     sessionKey: target.key,
@@ -143,7 +148,8 @@ async function stillRunning(
     runId: run.runId,
     status: "timeout",
     error:
-      `waiting ended after ${request.timeoutSeconds} s; the message was accepted and its run goes on (${state}). ` +
+      `waiting ended after ${request.timeoutSeconds} s; the message was accepted and its run goes on ` +
+      `(${state}). ` +
       `Do not send it again; read sessions_history of "${shown}" later.`,
     state,
     queuedBehind: await countAhead(parts.engine.store.db, run),

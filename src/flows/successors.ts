@@ -4,9 +4,10 @@ import type { Provenance } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import type { Acceptor, Successors } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import { endFlow, getFlow, openFlowsOfRun } from "../store/flows.ts";
+import { getFlow, openFlowsOfRun } from "../store/flows.ts";
 import { getChain } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
+import { cancelFlow } from "./cancel.ts";
 import { cancelJobs } from "./cancel-jobs.ts";
 import { type JobParts, jobMayHaveEnded, jobRunEnded, planChildCleanup } from "./job.ts";
 import { conversationRunEnded } from "./reply-back.ts";
@@ -17,8 +18,10 @@ export function createSuccessors(parts: JobParts): Successors {
     async runEnded(acceptor, unit, run, answered) {
       if (run.state === "aborted") {
         // What an aborted run asked of others is answered to nobody: the peers finish, and that is all.
+        const reason =
+          run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
-          if (flow.kind === "send") await endFlow(unit.tx, flow.flowId, run.code ?? "run_aborted", unit.now);
+          if (flow.kind === "send") await cancelFlow(acceptor, unit, flow, reason);
         }
       }
       const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);

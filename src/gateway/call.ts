@@ -1,8 +1,10 @@
 // Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
 
-import type { Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Run } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Viewer } from "../core/visibility.ts";
+import type { Accepted } from "../engine/accept.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { AccessContext } from "../flows/access.ts";
@@ -10,16 +12,7 @@ import type { Outbound } from "../flows/outbox.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
-
-/** A model as `models.list` shows it. */
-export interface ModelRow {
-  /** Without its provider. */
-  readonly id: string;
-  readonly name: string;
-  readonly provider: string;
-  readonly contextWindow: number;
-  readonly reasoning: boolean;
-}
+import type { ModelRow, PayloadOf } from "./payloads.ts";
 
 /** What the composition root gives the gateway. */
 export interface GatewayDeps {
@@ -53,8 +46,13 @@ export interface CallContext {
   readonly caller: Caller;
   readonly viewer: Viewer;
   readonly access: AccessContext;
-  /** Aborted when the caller is gone. */
+  /**
+   * Aborted when the caller is gone. A request with an idempotency key is finished without its caller,
+   * who may ask again; it is aborted when the gateway stops.
+   */
   readonly signal: AbortSignal;
+  /** Names this request to the tools: the same for the same key and params, also after a restart. */
+  readonly callId: string;
   /**
    * Keeps the answer under the caller's idempotency key, in the unit that did the work. Without a key:
    * nothing.
@@ -63,9 +61,19 @@ export interface CallContext {
 }
 
 export interface Method<M extends MethodName> {
-  handle(ctx: CallContext, params: ParamsOf<M>): Promise<Result<unknown>>;
+  handle(ctx: CallContext, params: ParamsOf<M>): Promise<Result<PayloadOf<M>>>;
   /** The second answer, given when what the first one promised is done. */
   follow?(ctx: CallContext, answer: unknown): Promise<Result<unknown>>;
+}
+
+/** The run that a request began. One that was there before belongs to whoever began it, whatever its text. */
+export function ownRun(accepted: Result<Pick<Accepted, "run" | "fresh">>): Result<Run> {
+  if (!accepted.ok) return accepted;
+  const { run, fresh } = accepted.value;
+  if (fresh) return ok(run);
+  return fail("idempotency_conflict", "this idempotencyKey is the id of a run that another request began", {
+    hint: "Use a new key for a new request; agent.wait tells how that run stands.",
+  });
 }
 
 export type Methods<M extends MethodName> = { readonly [K in M]: Method<K> };

@@ -9,6 +9,7 @@
 import { realWorld, type Timer, type World } from "../world.ts";
 import { type ClientSocket, errorOf, GatewayError, openSocket, type SocketParts } from "./client-socket.ts";
 import { isMethod, METHODS, type MethodName, type ParamsOf } from "./params.ts";
+import type { PayloadOf } from "./payloads.ts";
 import type { AgentEvent, ChatEvent, ClientInfo, EventFrame, HelloOk, ResponseFrame } from "./protocol.ts";
 
 export { GatewayError } from "./client-socket.ts";
@@ -56,8 +57,8 @@ export interface GatewayClient {
   /** Of the connection as it is now. */
   readonly hello: HelloOk;
   readonly state: ClientState;
-  /** A method with params that the compiler knows. */
-  request<M extends MethodName, T = unknown>(method: M, params: ParamsOf<M>): Promise<T>;
+  /** A method with params, and mostly a payload, that the compiler knows. */
+  request<M extends MethodName>(method: M, params: ParamsOf<M>): Promise<PayloadOf<M>>;
   /** Any method by name. */
   call<T = unknown>(method: string, params?: object): Promise<T>;
   agent(params: ParamsOf<"agent">): AgentCall;
@@ -118,8 +119,8 @@ class Client implements GatewayClient {
     return this.#state;
   }
 
-  request<M extends MethodName, T = unknown>(method: M, params: ParamsOf<M>): Promise<T> {
-    return this.call<T>(method, params as object);
+  request<M extends MethodName>(method: M, params: ParamsOf<M>): Promise<PayloadOf<M>> {
+    return this.call<PayloadOf<M>>(method, params as object);
   }
 
   call<T = unknown>(method: string, params?: object): Promise<T> {
@@ -287,7 +288,8 @@ class Client implements GatewayClient {
     const { clock, random } = this.#parts.world;
     const pauseMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures) * (0.5 + random() / 2);
     this.#failures++;
-    this.#retry = clock.at(clock.now() + Math.max(leastMs, pauseMs), () => void this.#again());
+    // Between two sockets nothing else keeps a program alive that waits for an answer.
+    this.#retry = clock.at(clock.now() + Math.max(leastMs, pauseMs), () => void this.#again(), "alive");
   }
 
   async #again(): Promise<void> {
@@ -296,8 +298,9 @@ class Client implements GatewayClient {
       if (this.#isClosed()) return socket.close();
       this.#socket = socket;
       this.#failures = 0;
-      this.#move("connected");
+      // Before anybody is told: what a listener asks for is sent when it asks.
       for (const [id, pending] of this.#pending) this.#send(id, pending);
+      this.#move("connected");
       this.#attach(socket);
     } catch (error) {
       if (this.#isClosed()) return;

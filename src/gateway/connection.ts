@@ -3,7 +3,9 @@
 // C2: every request is answered once, `agent` twice; answers carry the request's id, in any order.
 // C3: requests that write begin in the order in which they came, so that messages are accepted in that order
 //     (I3).
-// C4: when the socket is gone, whatever waits on its behalf is let go; runs go on.
+// C4: requests that read are worked off one after another: no client makes the gateway hold many large
+//     answers at once.
+// C5: when the socket is gone, whatever waits on its behalf is let go; runs go on.
 
 import type { RawData, WebSocket } from "ws";
 import { type Failure, fail, type Result } from "../core/errors.ts";
@@ -64,6 +66,14 @@ export interface PeerSocket {
   countBytes(count: (bytes: number) => void): () => void;
 }
 
+type Line = "read" | "write";
+
+/** In which line a request waits for its turn. What may take long by itself waits in none. */
+function lineOf(method: string): Line | undefined {
+  if (!isMethod(method) || method === "agent.wait" || method === "tools.invoke") return undefined;
+  return METHODS[method].idempotency === "none" ? "read" : "write";
+}
+
 /** A close frame holds 123 bytes of reason; the answer before it said everything. */
 function closeReason(text: string): string {
   return Buffer.from(text)
@@ -87,7 +97,7 @@ export class Connection {
   #caller: Caller | undefined;
   #leave: () => void = () => {};
   #pending = 0;
-  #writes: Promise<unknown> = Promise.resolve();
+  readonly #lines: Record<Line, Promise<unknown>> = { read: Promise.resolve(), write: Promise.resolve() };
 
   constructor(parts: ConnectionParts, peer: PeerSocket) {
     const { clock, ids } = parts.world;
@@ -119,6 +129,11 @@ export class Connection {
     socket.close(code, closeReason(reason));
     const cutOff = clock.at(clock.now() + graceMs, () => socket.terminate());
     socket.once("close", () => cutOff.cancel());
+  }
+
+  /** Ends it without a word. */
+  cut(): void {
+    this.#peer.socket.terminate();
   }
 
   #onClose(): void {
@@ -264,9 +279,9 @@ export class Connection {
       return;
     }
     this.#pending++;
-    const inOrder = isMethod(method) && METHODS[method].idempotency !== "none" && method !== "tools.invoke";
-    const begun = inOrder ? this.#writes.then(() => this.#run(request)) : this.#run(request);
-    if (inOrder) this.#writes = begun;
+    const line = lineOf(method);
+    const begun = line === undefined ? this.#run(request) : this.#lines[line].then(() => this.#run(request));
+    if (line !== undefined) this.#lines[line] = begun;
     void begun.then((later) => later?.last).finally(() => this.#pending--);
   }
 

@@ -4,6 +4,7 @@
 // DP2: the same idempotency key gives the same answer, at once or after a restart; any other use of a key is
 //      a conflict.
 // DP3: only good answers are remembered: what was refused may be asked for again.
+// DP4: a request with a key outlives its connection: the caller may come back and ask again.
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -36,6 +37,8 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
 
 export interface Dispatcher {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+  /** Lets go of keyed requests that go on without their callers. */
+  close(): void;
 }
 
 /** JSON with the names of every object in order: equal params give equal text. */
@@ -99,10 +102,12 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
   const { engine, settings } = deps;
   const access = { db: engine.store.db, settings };
   const once = createOnce(access.db);
+  const stop = new AbortController();
 
   const contextOf = (caller: Caller, signal: AbortSignal): Omit<CallContext, "remember"> => {
     const viewer = operatorViewer(caller.scopes, caller.patterns);
-    return { deps, state, caller, viewer, access, signal };
+    const callId = `operator:${deps.world.ids.uuid()}`;
+    return { deps, state, caller, viewer, access, signal, callId };
   };
 
   const runKeyed = async <M extends MethodName>(
@@ -116,7 +121,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
       await rememberAnswer(unit.tx, keyed, answer, unit.now);
       remembered = true;
     };
-    const ctx = { ...base, remember };
+    const ctx = { ...base, signal: stop.signal, callId: callIdOf(keyed), remember };
     const result = await once(keyed, async () => {
       const first = await method.handle(ctx, params);
       if (first.ok && !remembered) await engine.commit((unit) => remember(unit, first.value));
@@ -147,11 +152,17 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
       const known = mayCall(caller, method);
       return known.ok ? run(caller, known.value, params, signal) : { result: known };
     },
+    close: () => stop.abort(),
   };
 }
 
 function isSame(a: KeyedCall, b: KeyedCall): boolean {
   return a.caller === b.caller && a.method === b.method && a.paramsHash === b.paramsHash;
+}
+
+function callIdOf({ key, caller, method, paramsHash }: KeyedCall): string {
+  const whole = JSON.stringify([key, caller, method, paramsHash]);
+  return `operator:${createHash("sha256").update(whole).digest("hex").slice(0, 32)}`;
 }
 
 function keyedCall(caller: Caller, method: MethodName, params: object): KeyedCall | undefined {

@@ -1,10 +1,12 @@
 // Owns the translation of live events into the protocol's events.
 // E1: reply and announce turns give no `chat` events and no text: only their lifecycle is seen (SPEC 4).
-// E2: credential-like text is masked on the way out (I14).
+// E2: credential-like text is masked on the way out (I14), before anything is cut.
+// E3: an event about one session that names another has a form without that name (I9).
 
 import type { LiveEvent } from "../core/event.ts";
 import { textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
+import type { EventMarks } from "./outlet.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -22,8 +24,9 @@ export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
   readonly payload: ChatEvent | AgentEvent | SessionsEvent;
-  readonly replaces?: string;
-  readonly settles?: readonly string[];
+  /** Another session that the payload names, and what those get who may not see it. */
+  readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
+  readonly marks?: EventMarks;
 }
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
@@ -31,8 +34,15 @@ type OfRun = { readonly runId: string; readonly sessionKey: string };
 
 /** Characters of a tool result that an event carries; the transcript has all of it. */
 const RESULT_MAX_CHARS = 16_000;
+/** In place of the key of a session that the reader may not see. */
+const NOT_VISIBLE = "(not visible)";
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
 const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
+
+/** Marks of a run's text so far: the assistant stream's and the chat's. */
+function textMarks(runId: string): readonly [string, string] {
+  return [`text:${runId}`, `chat:${runId}`];
+}
 
 function say(text: string, timestamp: number): ChatMessage {
   return { role: "assistant", content: [{ type: "text", text: redactSecrets(text) }], timestamp };
@@ -78,7 +88,7 @@ export class Translator {
       case "run_ended":
         return this.#ended(event);
       case "flow":
-        return this.#agent(event, event.atMs, { stream: "flow", data: flowData(event) });
+        return this.#flow(event);
       case "delivered":
         return this.#delivered(event);
       case "session":
@@ -90,19 +100,30 @@ export class Translator {
     { runId, sessionKey }: OfRun,
     ts: number,
     body: AgentBody,
-    marks: Pick<OutEvent, "replaces" | "settles"> = {},
-  ): OutEvent[] {
+    marks: EventMarks = { follows: textMarks(runId) },
+  ): [OutEvent & { payload: AgentEvent }] {
     const payload = { runId, sessionKey, seq: this.#runs.next(runId), ts, ...body } as AgentEvent;
-    return [{ event: "agent", sessionKey, payload, ...marks }];
+    return [{ event: "agent", sessionKey, payload, marks }];
+  }
+
+  #flow(event: Of<"flow">): OutEvent[] {
+    const { sessionKey, from, to } = event;
+    const data = flowData(event);
+    const [told] = this.#agent(event, event.atMs, { stream: "flow", data });
+    const other = from === sessionKey ? to : from;
+    if (other === sessionKey) return [told];
+    const hidden = { ...data, [from === sessionKey ? "to" : "from"]: NOT_VISIBLE };
+    const withoutIt = { ...told.payload, stream: "flow" as const, data: hidden };
+    return [{ ...told, other: { sessionKey: other, withoutIt } }];
   }
 
   #chat(
     { runId, sessionKey }: OfRun,
     body: Omit<ChatEvent, "runId" | "sessionKey" | "seq">,
-    marks: Pick<OutEvent, "replaces" | "settles"> = {},
+    marks: EventMarks = { follows: textMarks(runId) },
   ): OutEvent[] {
     const payload: ChatEvent = { runId, sessionKey, seq: this.#runs.next(runId), ...body };
-    return [{ event: "chat", sessionKey, payload, ...marks }];
+    return [{ event: "chat", sessionKey, payload, marks }];
   }
 
   #started(event: Of<"run_started">): OutEvent[] {
@@ -117,9 +138,10 @@ export class Translator {
     if (this.#runs.isQuiet(runId)) return [];
     const message = say(event.text, this.#now());
     const data = { text: message.content[0]?.text ?? "" };
+    const [text, chat] = textMarks(runId);
     return [
-      ...this.#agent(event, message.timestamp, { stream: "assistant", data }, { replaces: `text:${runId}` }),
-      ...this.#chat(event, { state: "delta", message }, { replaces: `chat:${runId}` }),
+      ...this.#agent(event, message.timestamp, { stream: "assistant", data }, { replaces: text }),
+      ...this.#chat(event, { state: "delta", message }, { replaces: chat }),
     ];
   }
 
@@ -132,7 +154,7 @@ export class Translator {
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
-    const marks = { settles: [`text:${runId}`, `chat:${runId}`] };
+    const marks = { settles: textMarks(runId) };
     const lifecycle = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
     const body = {
       state: CHAT_STATES[state],
@@ -181,7 +203,7 @@ function toolData(event: Of<"tool">): ToolData {
     name,
     ...(event.arguments === undefined ? {} : { args: masked(event.arguments) }),
     ...optional({ isError }),
-    ...(result === undefined ? {} : { result: redactSecrets(result.slice(0, RESULT_MAX_CHARS)) }),
+    ...(result === undefined ? {} : { result: redactSecrets(result).slice(0, RESULT_MAX_CHARS) }),
   };
 }
 
@@ -193,5 +215,5 @@ function flowData(event: Of<"flow">): FlowData {
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
   const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
   // Of many changes of state only the newest is news; the row says what it is now.
-  return change === "state" ? { ...base, replaces: `state:${sessionKey}` } : base;
+  return change === "state" ? { ...base, marks: { replaces: `state:${sessionKey}` } } : base;
 }

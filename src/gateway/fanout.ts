@@ -37,15 +37,18 @@ export function createFanout(parts: FanoutParts): Fanout {
   const translator = new Translator(() => clock.now());
 
   const tell = (out: OutEvent): void => {
-    const marks = {
-      ...(out.replaces === undefined ? {} : { replaces: out.replaces }),
-      ...(out.settles === undefined ? {} : { settles: out.settles }),
-    };
-    let encoded: EncodedEvent | undefined;
+    const { event, sessionKey, payload, other, marks } = out;
+    let whole: EncodedEvent | undefined;
+    let without: EncodedEvent | undefined;
     for (const [listener, admits] of listeners) {
-      if (!admits(out.sessionKey)) continue;
-      encoded ??= encodeEvent(out.event, out.payload, marks);
-      listener.event(encoded);
+      if (!admits(sessionKey)) continue;
+      if (other === undefined || admits(other.sessionKey)) {
+        whole ??= encodeEvent(event, payload, marks);
+        listener.event(whole);
+      } else {
+        without ??= encodeEvent(event, other.withoutIt, marks);
+        listener.event(without);
+      }
     }
   };
   const unsubscribe = bus.subscribe((event) => {

@@ -1,12 +1,13 @@
 // Owns the plain HTTP routes beside the WebSocket: liveness, readiness, one tool call.
-// HT1: a body is refused by its size before it is parsed; what is refused for its headers is not read at all.
+// HT1: a body is refused by its size before it is parsed; what is refused for its headers, a missing token
+//      among them, is not read at all.
 // HT2: every answer is JSON, an error too.
 
 import type { HttpBindings } from "@hono/node-server";
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { CODES, type Code, type Failure, fail } from "../core/errors.ts";
+import { CODES, type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -17,6 +18,8 @@ import { isObject } from "./validate.ts";
 
 /** Bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
+/** Fields of a tool call's body beside `tool` and `args`. */
+const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
 export interface HttpParts {
   readonly deps: GatewayDeps;
@@ -24,7 +27,7 @@ export interface HttpParts {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
 }
 
-type Env = { Bindings: HttpBindings };
+type Env = { Bindings: HttpBindings; Variables: { caller: Caller } };
 
 function statusOf(code: Code): ContentfulStatusCode {
   return CODES[code].http as ContentfulStatusCode;
@@ -49,16 +52,27 @@ async function readBody(c: Context): Promise<unknown> {
   }
 }
 
+/** The params of `tools.invoke` in a body, which has names of its own for two of them. */
+function invokeParams(body: unknown): Result<object> {
+  if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
+  const { tool, args, ...rest } = body;
+  if (typeof tool !== "string" || tool === "") {
+    return fail("invalid_argument", "tool is required: the name of a tool");
+  }
+  const strange = Object.keys(rest).find((field) => !BODY_FIELDS.includes(field));
+  if (strange !== undefined) {
+    const takes = `a body takes: tool, args, ${BODY_FIELDS.join(", ")}`;
+    return fail("unknown_argument", `unknown field ${JSON.stringify(strange.slice(0, 60))}`, { hint: takes });
+  }
+  if (args !== undefined && !isObject(args)) return fail("invalid_argument", "args must be an object");
+  return ok({ name: tool, ...(args === undefined ? {} : { arguments: args }), ...rest });
+}
+
 /** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */
 async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> {
-  const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
-  const admitted = parts.authority.admit(remote, { token: bearer(c) });
-  if (!admitted.ok) return refuse(c, admitted);
-  const body = await readBody(c);
-  if (!isObject(body)) return refuse(c, fail("invalid_argument", "the body must be one JSON object"));
-  const { tool, args, ...rest } = body;
-  const params = { name: tool, ...(args === undefined ? {} : { arguments: args }), ...rest };
-  const { result } = await parts.call(admitted.value, "tools.invoke", params, c.req.raw.signal);
+  const params = invokeParams(await readBody(c));
+  if (!params.ok) return refuse(c, params);
+  const { result } = await parts.call(c.get("caller"), "tools.invoke", params.value, c.req.raw.signal);
   if (!result.ok) return refuse(c, result);
   const value = result.value as { status?: unknown; code?: unknown };
   const failed = value.status === "error" || value.status === "forbidden";
@@ -66,6 +80,22 @@ async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> 
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
+}
+
+function authenticate(authority: Authority): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
+    const admitted = authority.admit(remote, { token: bearer(c) });
+    if (!admitted.ok) return refuse(c, admitted);
+    c.set("caller", admitted.value);
+    return next();
+  };
+}
+
+/** The answer to what is no HTTP request of any route, such as one without a usable host name. */
+export function badRequest(): Response {
+  const message = "not a valid HTTP request: it needs a Host header and a path";
+  return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
 }
 
 export function createHttp(parts: HttpParts): Hono<Env> {
@@ -90,7 +120,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     maxSize: BODY_MAX_BYTES,
     onError: (c) => refuse(c, fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`)),
   });
-  app.post("/tools/invoke", limit, (c) => invokeTool(c, parts));
+  app.post("/tools/invoke", authenticate(parts.authority), limit, (c) => invokeTool(c, parts));
   app.get("/", (c) => {
     c.header("upgrade", "websocket");
     const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";

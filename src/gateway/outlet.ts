@@ -4,18 +4,25 @@
 //     broke.
 // O2: nothing here waits: a slow reader costs its own socket and nobody else's.
 // O3: of the events that replace each other only the newest is kept while the reader is behind.
+// O4: the events of one run leave in their order, those that were held back too.
 
 import type { WebSocket } from "ws";
 import { CLOSE, type EventName, type StateVersion } from "./protocol.ts";
 
-/** An event that is encoded once for all connections; each adds its own `seq`. */
-export interface EncodedEvent {
-  /** The frame as JSON, without its closing brace. */
-  readonly head: string;
+/** What an event is to others that may be held back. */
+export interface EventMarks {
   /** Events with the same mark replace each other: only the newest matters. */
   readonly replaces?: string;
   /** Marks of events that this one makes out of date: they must not come after it. */
   readonly settles?: readonly string[];
+  /** Marks of events that have to leave before this one. */
+  readonly follows?: readonly string[];
+}
+
+/** An event that is encoded once for all connections; each adds its own `seq`. */
+export interface EncodedEvent extends EventMarks {
+  /** The frame as JSON, without its closing brace. */
+  readonly head: string;
 }
 
 /** Unsent bytes from which on replaceable events are held back. */
@@ -37,7 +44,7 @@ export interface OutletLimits {
 export function encodeEvent(
   event: EventName,
   payload: unknown,
-  more: Omit<EncodedEvent, "head"> & { stateVersion?: StateVersion } = {},
+  more: EventMarks & { stateVersion?: StateVersion } = {},
 ): EncodedEvent {
   const { stateVersion, ...marks } = more;
   const version = stateVersion === undefined ? {} : { stateVersion };
@@ -59,11 +66,17 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     socket.send(text, release);
   };
   const number = (event: EncodedEvent): void => write(`${event.head},"seq":${++seq}}`);
+  const isBehind = (): boolean => socket.bufferedAmount >= BEHIND_BYTES;
+  const sendHeld = (marks: Iterable<string>): void => {
+    for (const mark of [...marks]) {
+      const event = held.get(mark);
+      if (event === undefined) continue;
+      held.delete(mark);
+      number(event);
+    }
+  };
   const release = (): void => {
-    if (held.size === 0 || socket.bufferedAmount >= BEHIND_BYTES) return;
-    const waiting = [...held.values()];
-    held.clear();
-    for (const event of waiting) number(event);
+    if (held.size > 0 && !isBehind()) sendHeld(held.keys());
   };
 
   return {
@@ -71,8 +84,13 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     event(event) {
       for (const mark of event.settles ?? []) held.delete(mark);
       if (event.replaces !== undefined) held.delete(event.replaces);
-      if (event.replaces === undefined || socket.bufferedAmount < BEHIND_BYTES) number(event);
-      else held.set(event.replaces, event);
+      if (event.replaces !== undefined && isBehind()) {
+        held.set(event.replaces, event);
+        return;
+      }
+      release();
+      sendHeld(event.follows ?? []);
+      number(event);
     },
   };
 }

@@ -16,6 +16,8 @@ const NAME_MAX_CHARS = 512;
 const MESSAGE_MAX_CHARS = 1024 * 1024;
 /** Characters of a run id that a client makes up. */
 const IDEMPOTENCY_KEY_MAX_CHARS = 200;
+/** No control characters, and no halves of a character: the store would not give them back as they were. */
+const PRINTABLE = "^[^\\p{Cc}\\p{Cs}]*$";
 const ATTACHMENTS_MAX = 16;
 const HISTORY_LIMIT_MAX = 1000;
 const PREVIEW_KEYS_MAX = 64;
@@ -25,7 +27,12 @@ const name = { type: "string", minLength: 1, maxLength: NAME_MAX_CHARS } as cons
 const nameOrNull = { type: ["string", "null"], minLength: 1, maxLength: NAME_MAX_CHARS } as const;
 const message = { type: "string", minLength: 1, maxLength: MESSAGE_MAX_CHARS } as const;
 const anyObject = { type: "object" } as const;
-const idempotencyKey = { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX_CHARS } as const;
+const idempotencyKey = {
+  type: "string",
+  minLength: 1,
+  maxLength: IDEMPOTENCY_KEY_MAX_CHARS,
+  pattern: PRINTABLE,
+} as const;
 const threadId = { type: ["string", "number"], maxLength: NAME_MAX_CHARS } as const;
 const attachments = { type: "array", items: anyObject, maxItems: ATTACHMENTS_MAX } as const;
 

@@ -1,7 +1,8 @@
 // Owns who is connected, as clients are told.
 // PR1: only callers whose token covers every session are told of others; everybody else sees itself.
-// PR2: changes are told at most once per interval, however many come and go.
+// PR2: changes are told at most once per interval, however many come and go, in bounded words.
 
+import { redactSecrets } from "../core/redact.ts";
 import type { Clock, Timer } from "../world.ts";
 import type { Member } from "./connection.ts";
 import type { PresenceEntry } from "./protocol.ts";
@@ -9,6 +10,8 @@ import type { PresenceEntry } from "./protocol.ts";
 const TELL_EVERY_MS = 1_000;
 /** Entries that are told of, newest first: more are a number, not a list. */
 const ENTRIES_MAX = 100;
+/** Characters of what a client says of itself that others are told. */
+const SHOWN_MAX_CHARS = 128;
 
 export interface Presence {
   /** Counts the changes so far. */
@@ -22,16 +25,21 @@ export interface Presence {
   close(): void;
 }
 
+/** Cut, so that no client's words fill up what the others have to read. */
+function shown(text: string): string {
+  return redactSecrets(text).slice(0, SHOWN_MAX_CHARS).toWellFormed();
+}
+
 function entryOf({ connId, params: { client } }: Member, ts: number): PresenceEntry {
   return {
     connId,
-    clientId: client.id,
-    version: client.version,
-    platform: client.platform,
-    mode: client.mode,
+    clientId: shown(client.id),
+    version: shown(client.version),
+    platform: shown(client.platform),
+    mode: shown(client.mode),
     ts,
-    ...(client.displayName === undefined ? {} : { host: client.displayName }),
-    ...(client.instanceId === undefined ? {} : { instanceId: client.instanceId }),
+    ...(client.displayName === undefined ? {} : { host: shown(client.displayName) }),
+    ...(client.instanceId === undefined ? {} : { instanceId: shown(client.instanceId) }),
   };
 }
 

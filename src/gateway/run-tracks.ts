@@ -49,7 +49,10 @@ export class RunTracks {
     if (this.#live.has(run.runId)) return;
     // A run that began in an earlier process has used up numbers; no run makes a thousand events a second.
     const earlier = run.startedAt !== undefined && run.startedAt < this.#since;
-    const seq = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
+    const used = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
+    // Its flow may have told of it before it began.
+    const seq = Math.max(used, this.#past.get(run.runId) ?? 0);
+    this.#past.delete(run.runId);
     this.#live.set(run.runId, { seq, flowStep: run.flowStep });
   }
 

@@ -19,19 +19,29 @@ import { wireError } from "./answer.ts";
 import { type Caller, createAuthority } from "./auth.ts";
 import type { GatewayDeps, GatewayState } from "./call.ts";
 import { Connection, type ConnectionParts, type Member } from "./connection.ts";
-import { createDispatcher } from "./dispatch.ts";
+import { createDispatcher, type Dispatcher } from "./dispatch.ts";
 import { createFanout, type Fanout } from "./fanout.ts";
 import { checkHeaders } from "./host.ts";
-import { createHttp } from "./http.ts";
+import { badRequest, createHttp } from "./http.ts";
 import { health, seesEverything } from "./methods/system.ts";
 import { encodeEvent } from "./outlet.ts";
 import { METHODS } from "./params.ts";
 import { createPresence } from "./presence.ts";
 import { CLOSE, EVENTS, type HelloOk, MAX_PAYLOAD_BYTES, type ShutdownEvent } from "./protocol.ts";
 
-/** Sockets that are open and have not said hello; more are refused. */
+/** Sockets that are open and have not said hello. One more, and the oldest of them has to go. */
 const STRANGERS_MAX = 128;
 const CONNECTIONS_MAX = 2_000;
+/** TCP connections of every kind; more are not accepted. */
+const SOCKETS_MAX = 4_000;
+/** A request that comes in drops does not hold its socket for long. */
+const HTTP_OPTIONS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 5_000,
+  // Refused by `host.ts` like any other wrong host, with an answer that says so.
+  requireHostHeader: false,
+};
 /** Ticks between two `health` events. */
 const HEALTH_EVERY_TICKS = 4;
 const FORGET_EVERY_TICKS = 240;
@@ -58,11 +68,13 @@ class GatewayServer implements Gateway {
     clientTracking: false,
   });
   readonly #fanout: Fanout;
+  readonly #dispatcher: Dispatcher;
   readonly #presence: ReturnType<typeof createPresence>;
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
   readonly #open = new Set<Connection>();
-  #strangers = 0;
+  /** Oldest first. */
+  readonly #strangers = new Set<Connection>();
   #ticks = 0;
   #tickTimer: Timer | undefined;
   #closing = false;
@@ -76,9 +88,15 @@ class GatewayServer implements Gateway {
     this.#state = { startedAt: clock.now(), connected: () => this.#presence.count() };
     const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens]);
-    const { call } = createDispatcher(deps, this.#state);
+    this.#dispatcher = createDispatcher(deps, this.#state);
+    const { call } = this.#dispatcher;
     const app = createHttp({ deps, authority, call });
-    this.#http = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+    const listener = getRequestListener(app.fetch, {
+      overrideGlobalObjects: false,
+      errorHandler: badRequest,
+    });
+    this.#http = createServer(HTTP_OPTIONS, listener);
+    this.#http.maxConnections = SOCKETS_MAX;
     this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
     this.#parts = {
       world,
@@ -118,11 +136,15 @@ class GatewayServer implements Gateway {
     this.#tickTimer?.cancel();
     this.#presence.close();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
-    for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason, CLOSE_WAIT_MS);
+    for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
     this.#fanout.close();
+    this.#dispatcher.close();
     this.#http.closeIdleConnections();
     const { clock } = this.#deps.world;
-    const cutOff = clock.at(clock.now() + CLOSE_WAIT_MS, () => this.#http.closeAllConnections());
+    const cutOff = clock.at(clock.now() + CLOSE_WAIT_MS, () => {
+      this.#http.closeAllConnections();
+      for (const connection of this.#open) connection.cut();
+    });
     await closed;
     cutOff.cancel();
   }
@@ -145,25 +167,20 @@ class GatewayServer implements Gateway {
     if (!allowed.ok) return allowed;
     const [path] = (request.url ?? "/").split("?");
     if (path !== "/") return fail("unknown_method", "the WebSocket is at /");
-    const full = this.#strangers >= STRANGERS_MAX || this.#open.size >= CONNECTIONS_MAX;
-    return full ? fail("rate_limited", "too many connections; try again in a moment") : undefined;
+    return this.#open.size >= CONNECTIONS_MAX
+      ? fail("rate_limited", "too many connections; try again in a moment")
+      : undefined;
   }
 
   #accept(ws: WebSocket, request: IncomingMessage, stream: Duplex): void {
-    let stranger = true;
-    this.#strangers++;
-    const known = (): void => {
-      if (stranger) this.#strangers--;
-      stranger = false;
-    };
     const parts: ConnectionParts = {
       ...this.#parts,
       join: (member) => {
-        known();
+        this.#strangers.delete(connection);
         return this.#parts.join(member);
       },
     };
-    const connection = new Connection(parts, {
+    const connection: Connection = new Connection(parts, {
       socket: ws,
       remote: request.socket.remoteAddress ?? "unknown",
       countBytes(count) {
@@ -173,10 +190,14 @@ class GatewayServer implements Gateway {
       },
     });
     this.#open.add(connection);
+    this.#strangers.add(connection);
     ws.once("close", () => {
-      known();
+      this.#strangers.delete(connection);
       this.#open.delete(connection);
     });
+    // Whoever means well says hello at once: those who keep silent must not keep others out.
+    const [oldest] = this.#strangers;
+    if (this.#strangers.size > STRANGERS_MAX) oldest?.cut();
   }
 
   #join(member: Member): () => void {
@@ -280,6 +301,8 @@ function refuseUpgrade(socket: Duplex, failure: Failure): void {
     `content-length: ${Buffer.byteLength(body)}`,
     "connection: close",
   ];
+  // Nothing closes an upgrading socket but this: a peer that stays half open would hold it for ever.
+  socket.once("finish", () => socket.destroy());
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 

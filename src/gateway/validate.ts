@@ -102,6 +102,8 @@ function expectation(problem: Problem): string | undefined {
       return "not empty";
     case "maxLength":
       return `at most ${problem.params.limit} characters`;
+    case "pattern":
+      return "text without control characters and broken characters";
     case "minItems":
       return "a list of at least one";
     case "maxItems":

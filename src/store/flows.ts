@@ -1,5 +1,6 @@
 // Owns the flow table: one row for each conversation between two sessions.
-// FS1: a flow changes only in the transaction that ends one of its runs, or that aborts, resets or deletes a party.
+// FS1: a flow changes only in the transaction that ends one of its runs, or that aborts, resets or deletes
+//      a party.
 
 import type { Selectable } from "kysely";
 import type { Db, Tx } from "./sql.ts";

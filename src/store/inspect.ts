@@ -1,4 +1,5 @@
-// Owns the look at a store directory from outside, for the doctor: what is there, and who holds it. Changes nothing.
+// Owns the look at a store directory from outside, for the doctor: what is there, and who holds it.
+// Changes nothing.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

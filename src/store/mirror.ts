@@ -99,7 +99,10 @@ class CopyQueue implements Mirror {
     const running: Promise<void> = (this.#working ?? Promise.resolve()).then(first).then(() => this.#work());
     this.#working = running;
     void running.finally(() => {
-      if (this.#working === running) this.#working = undefined;
+      if (this.#working !== running) return;
+      this.#working = undefined;
+      // Noted after the work had looked for the last time, and before it was known to be over.
+      if (this.#noted.size > 0) this.#start();
     });
   }
 

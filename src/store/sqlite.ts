@@ -54,7 +54,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
     writer.exec(`pragma synchronous = ${options.durability}; pragma cache_size = -${CACHE_KIB}`);
     migrate(writer, version);
-    if (version !== SCHEMA_VERSION)
+    if (version > 0 && version !== SCHEMA_VERSION)
       options.log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);

@@ -50,10 +50,11 @@ export async function getWait(db: Db, callId: string): Promise<Wait | undefined>
   return row && toWait(row);
 }
 
-/** The sessions for which runs of `sessionKeys` wait now. */
+/** The sessions for which runs of `sessionKeys` wait at `now`. A wait past its deadline holds nobody up. */
 export async function openEdges(
   db: Db,
   sessionKeys: readonly string[],
+  now: number,
 ): Promise<{ from: string; to: string }[]> {
   const rows = await db
     .selectFrom("waits")
@@ -61,6 +62,7 @@ export async function openEdges(
     .where("state", "=", "open")
     .where("waiter_session_key", "in", sessionKeys)
     .where("waiter_run_id", "!=", "")
+    .where("deadline_at", ">", now)
     .execute();
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
 }

@@ -104,7 +104,9 @@ function checkObject(
   const names = Object.keys(schema.properties);
   for (const name of Object.keys(value)) {
     if (names.includes(name)) continue;
-    const nearest = nearestName(name, names);
+    // A suggestion costs time, and only the first problems are shown.
+    const isShown = problems.unknown.length < PROBLEMS_SHOWN_MAX;
+    const nearest = isShown ? nearestName(name, names) : undefined;
     const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
     problems.unknown.push(`unknown argument ${shown(prefix + name)}${meant}`);
   }

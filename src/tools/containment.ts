@@ -1,6 +1,6 @@
 // Owns the last look before a tool touches files or starts a command: where it may do so.
-// CO1: the tools of a sandboxed session work in its sandbox or not at all, whoever calls them and whatever the
-//      caller forgot to bring.
+// CO1: the tools of a sandboxed session work in its sandbox or not at all, whoever calls them and whatever
+//      the caller forgot to bring.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isSandboxed } from "../core/sandbox-policy.ts";

@@ -182,7 +182,8 @@ function showWindow(window: Window, place: Place, from: number, asked: number): 
     return toolFailure(fail("file_problem", error, { hint: "Look at it with exec, e.g. file or xxd." }));
   }
   if (lines === 0 && from > 1) {
-    const error = `offset ${from} is behind the end: ${place.shown} has ${totalLines} lines`;
+    const length = totalLines === undefined ? "fewer" : totalLines;
+    const error = `offset ${from} is behind the end: ${place.shown} has ${length} lines`;
     return toolFailure(fail("invalid_argument", error));
   }
   const result: ToolResult = { status: "ok", path: place.shown, text, fromLine: from, lines };

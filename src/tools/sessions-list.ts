@@ -9,7 +9,7 @@ import { SESSION_KINDS, type Session, type SessionKind } from "../core/session.t
 import { channelOf, isAgentId } from "../core/session-key.ts";
 import { modelOf } from "../core/settings.ts";
 import { shownKey, visibilityOf } from "../flows/access.ts";
-import { type ListedSession, type ListFilter, listVisible } from "../flows/list.ts";
+import { type ListedSession, type ListFilter, listVisible, visibleSpawners } from "../flows/list.ts";
 import { isSessionCursor } from "../store/session-lists.ts";
 import { lastMessages } from "../store/transcripts.ts";
 import { countArgument, textArgument } from "./arguments.ts";
@@ -20,6 +20,8 @@ const MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 const SEARCH_CHARS_MAX = 200;
 const CURSOR_CHARS_MAX = 2_000;
 const MINUTE_MS = 60_000;
+/** An empty list of messages, as JSON. */
+const NO_MESSAGES_BYTES = 2;
 
 export const sessionsList: Tool = {
   spec: {
@@ -55,7 +57,9 @@ export const sessionsList: Tool = {
     if (!request.ok) return toolFailure(request);
     const { filter, messageLimit } = request.value;
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);
-    const sessions = rows.map((row) => sessionRow(ctx, row));
+    const listed = rows.map((row) => row.session);
+    const spawners = await visibleSpawners(ctx, ctx.viewer, listed);
+    const sessions = rows.map((row) => sessionRow(ctx, row, spawners));
     const cut = messageLimit > 0 ? await addMessages(ctx, rows, sessions, messageLimit) : false;
     return {
       count: sessions.length,
@@ -167,9 +171,10 @@ function transcriptPathOf(ctx: ToolContext, session: Session): string | undefine
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-function sessionRow(ctx: ToolContext, row: ListedSession): ToolResult {
+function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<string>): ToolResult {
   const { session, state, queuedRuns } = row;
-  const { label, displayName, spawnedBy } = session;
+  const { label, displayName } = session;
+  const spawnedBy = spawners.has(session.spawnedBy ?? "") ? session.spawnedBy : undefined;
   return {
     key: shownKey(ctx, ctx.viewer, session.key),
     kind: session.kind,
@@ -209,6 +214,12 @@ async function addMessages(
   let bytesLeft = maxBytes;
   let truncated = false;
   for (const [index, row] of rows.entries()) {
+    if (bytesLeft <= NO_MESSAGES_BYTES) {
+      // Nothing would fit: what is not shown is not read either.
+      Object.assign(shown[index] ?? {}, { messages: [] });
+      truncated = true;
+      continue;
+    }
     const found = await lastMessages(ctx.db, row.session.sessionId, limit, { includeTools: false });
     const cut = cutHistory(found.map(redactMessage), { maxTextChars, maxBytes: bytesLeft });
     const messages: readonly Message[] = cut.messages;

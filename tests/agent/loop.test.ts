@@ -86,14 +86,22 @@ test("K2: parallel tools run side by side, and any other tool waits and is waite
 });
 
 test.each([
-  ["an unknown tool", once([{ name: "nope" }]), 'there is no tool "nope". Your tools: t.'],
+  [
+    "an unknown tool",
+    once([{ name: "nope" }]),
+    { code: "unknown_tool", error: 'not run: there is no tool "nope"', hint: "You have: t." },
+  ],
   [
     "unreadable arguments",
     once([{ name: "t", arguments: { [UNREADABLE_ARGUMENTS]: "{x" } }]),
-    "can't be read as one: {x",
+    { code: "invalid_argument", error: expect.stringContaining("can't be read as one: {x") },
   ],
-  ["a message cut off by the output limit", once([{ name: "t" }], "length"), "output limit"],
-  ["a nameless call", once([{ name: "" }]), 'there is no tool "".'],
+  [
+    "a message cut off by the output limit",
+    once([{ name: "t" }], "length"),
+    { error: expect.stringContaining("output limit") },
+  ],
+  ["a nameless call", once([{ name: "" }]), { code: "unknown_tool" }],
 ])("K4: %s is answered, and the tool isn't run", async (_, port, expected) => {
   let ran = 0;
   const callTool = async () => {
@@ -102,7 +110,7 @@ test.each([
   };
   const turn = startTurn({ port, tools: [toolSpec("t")], callTool });
   expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
-  expect(resultTexts(turn.entries)[0]).toContain(expected);
+  expect(JSON.parse(resultTexts(turn.entries)[0] ?? "")).toMatchObject({ status: "error", ...expected });
   expect(ran).toBe(0);
 });
 
@@ -165,6 +173,33 @@ test("L4: an abort in the model call or a tool settles the turn, and nothing mor
   working.abort.abort();
   expect(await working.end).toMatchObject({ kind: "aborted" });
   expect(rolesOf(working.entries)).toEqual(["user", "assistant"]);
+});
+
+test("L4: nothing is appended after an abort, at whatever moment between call and result it comes", async () => {
+  for (let ticks = 0; ticks < 20; ticks += 1) {
+    const abort = new AbortController();
+    const late: Entry[] = [];
+    const after = (left: number): void => {
+      if (left === 0) abort.abort();
+      else queueMicrotask(() => after(left - 1));
+    };
+    const turn = startTurn({
+      port: once([{ name: "t" }]),
+      tools: [toolSpec("t")],
+      callTool: async () => {
+        after(ticks);
+        return { text: "ran", isError: false };
+      },
+      more: {
+        signal: abort.signal,
+        append: async (entry) => {
+          if (abort.signal.aborted) late.push(entry);
+        },
+      },
+    });
+    await turn.end;
+    expect(late).toEqual([]);
+  }
 });
 
 test("a throw of append leaves the turn, and stops the tools that run beside it", async () => {

@@ -123,6 +123,16 @@ test.each(PROVIDER_APIS)("%s: text streams in, growing, with usage and its price
   });
 });
 
+test.each(PROVIDER_APIS)("%s: usage that is no number counts as none", async (api) => {
+  const odd = { input: "many", output: null, cacheRead: -5 } as unknown as Parameters<typeof usage>[0];
+  const served = await serve(() => [usage(odd), text("hello")]);
+  const { cost, ...tokens } = (await messageOf(ask(requestTo(api, served)).outcome)).usage;
+  for (const value of [...Object.values(tokens), ...Object.values(cost)]) {
+    expect(value).toBeTypeOf("number");
+    expect(value).toBeGreaterThanOrEqual(0);
+  }
+});
+
 test.each(PROVIDER_APIS)("%s: thinking and several tool calls come back as blocks", async (api) => {
   const served = await serve(() => [
     thinking("let me see"),
@@ -141,18 +151,55 @@ test.each(PROVIDER_APIS)("%s: thinking and several tool calls come back as block
 });
 
 test.each([
-  ["openai-completions", (body: object) => body, { reasoning_effort: "high" }],
-  ["openai-responses", (body: object) => body, { reasoning: { effort: "high" } }],
-  ["anthropic-messages", (body: object) => body, { thinking: { type: "enabled" } }],
-  [
-    "google-generative-ai",
-    (body: object) => body,
-    { generationConfig: { thinkingConfig: { includeThoughts: true } } },
-  ],
-] as const)("%s: the thinking level reaches the provider", async (api, _, expected) => {
+  ["openai-completions", { reasoning_effort: "high" }],
+  ["openai-responses", { reasoning: { effort: "high" } }],
+  ["anthropic-messages", { thinking: { type: "enabled" } }],
+  ["google-generative-ai", { generationConfig: { thinkingConfig: { includeThoughts: true } } }],
+] as const)("%s: the thinking level reaches the provider", async (api, expected) => {
   const served = await serve(() => "ok");
   await ask(requestTo(api, served, { thinking: "high" })).outcome;
   expect(served.requests[0]?.body).toMatchObject(expected);
+});
+
+test.each(PROVIDER_APIS)(
+  "%s: a model that does not think is asked for no thinking at any level",
+  async (api) => {
+    const served = await serve(() => "ok");
+    const provider = served.provider(api, { reasoning: false });
+    const model = resolveModel([provider], `${provider.id}/test-model`);
+    if (!model.ok) throw new Error(model.error);
+    const bodies = [];
+    for (const thinking of ["off", "minimal", "high", "max"] as const) {
+      await messageOf(ask(requestTo(api, served, { model: model.value, thinking })).outcome);
+      bodies.push(served.requests.at(-1)?.body);
+    }
+    expect(JSON.stringify(bodies[0])).not.toMatch(/thinking|reasoning|effort/);
+    for (const body of bodies) expect(body).toEqual(bodies[0]);
+  },
+);
+
+test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
+  "%s: a key that stands in a header needs no apiKey",
+  async (api) => {
+    const served = await serve(() => "ok");
+    const { apiKey: _, ...keyless } = served.provider(api);
+    const provider = { ...keyless, headers: { Authorization: "Bearer of-its-own", "X-Extra": "1" } };
+    const model = resolveModel([provider], `${provider.id}/test-model`);
+    if (!model.ok) throw new Error(model.error);
+    expect((await ask(requestTo(api, served, { model: model.value })).outcome).kind).toBe("message");
+    expect(served.requests[0]?.headers).toMatchObject({ authorization: "Bearer of-its-own", "x-extra": "1" });
+    served.script(() => httpError(401, "invalid key of-its-own", {}, "authentication_error"));
+    const refused = await ask(requestTo(api, served, { model: model.value })).outcome;
+    expect(refused).toMatchObject({ kind: "failed", error: expect.stringContaining("invalid key ***") });
+  },
+);
+
+test.each(PROVIDER_APIS)("%s: an abort before the provider's code is there settles at once", async (api) => {
+  const served = await serve(() => "never asked");
+  const asked = ask(requestTo(api, served));
+  asked.abort.abort();
+  expect(await asked.outcome).toEqual({ kind: "aborted" });
+  expect(served.requests).toEqual([]);
 });
 
 test.each(PROVIDER_APIS)(
@@ -312,6 +359,24 @@ test("a connection that stays silent for ten minutes is given up", async () => {
   await until(() => asked.texts.length === 1);
   await asked.world.advance(10 * 60_000 + 1);
   expect(await asked.outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "begun" }] } });
+});
+
+test("silence is counted from the last word, not from the first", async () => {
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  const served = await serve(() => [
+    text("a", 1),
+    pause(gates[0].promise),
+    text("b", 1),
+    pause(gates[1].promise),
+    text("c", 1),
+  ]);
+  const asked = ask(requestTo("openai-completions", served));
+  for (const [at, gate] of gates.entries()) {
+    await until(() => asked.texts.length === at + 1);
+    await asked.world.advance(6 * 60_000);
+    gate.resolve();
+  }
+  expect((await messageOf(asked.outcome)).content).toMatchObject([{ text: "abc" }]);
 });
 
 test("a stream that pauses goes on", async () => {

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/port.ts";
 import { buildSystemPrompt } from "../../src/agent/prompt.ts";
+import { readSentence } from "../../src/agent/rehearsal-sentences.ts";
 import type { ToolCallRequest } from "../../src/core/tool.ts";
 import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/turn-rules.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -230,4 +231,21 @@ test("O3: a heading inside a message means nothing", async () => {
 test("O1: the same sentence in the same place is answered the same", async () => {
   const one = await say("ask research: why?");
   expect(await say("ask research: why?")).toEqual(one);
+});
+
+test("H2: no text, however long and odd, keeps the model busy", () => {
+  const many = 250_000;
+  for (const text of [
+    `ask a${" ".repeat(many)}x`,
+    `tell a${"\t".repeat(many)}x:`,
+    `read a${"?".repeat(many)}b`,
+    `ask ${"a within ".repeat(many / 9)}`,
+    `status of ${'"'.repeat(many)}`,
+  ]) {
+    readSentence(text, "main");
+  }
+  const long = "x ".repeat(many).trim();
+  expect(readSentence(`ask research within 5 s: ${long}`, "main")).toMatchObject({
+    args: { message: long, timeoutSeconds: 5 },
+  });
 });

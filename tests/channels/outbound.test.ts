@@ -187,3 +187,17 @@ test("I5: a channel that throws may have sent the text: the row is ambiguous, no
   expect(await bench.states()).toEqual({ one: "failed ambiguous" });
   expect(bench.attempts).toEqual(["one"]);
 });
+
+test("a stop at any moment lets an attempt under way end, and begins no other", async () => {
+  for (let steps = 0; steps < 100; steps += 2) {
+    const bench = await open(() => ({ kind: "sent" }));
+    const queued = bench.queue("one");
+    for (let at = 0; at < steps; at += 1) await null;
+    await bench.worker.stop();
+    const before = bench.attempts.length;
+    await queued;
+    await bench.settle();
+    expect(bench.attempts.length, `after ${steps} steps`).toBe(before);
+    expect(await bench.states()).toEqual({ one: before === 0 ? "pending" : "sent" });
+  }
+});

@@ -95,3 +95,25 @@ test("H2: one message that alone is over the cap is cut to fit rather than dropp
   expect(cut.messages[0]).toMatchObject({ id: "t", role: "toolResult", toolCallId: "c1" });
   expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
 });
+
+test("I11: a message that is cut to fit does not pass for a person's", () => {
+  const provenance = {
+    kind: "inter_session",
+    sourceSessionKey: "agent:b:main",
+    sourceTool: "sessions_send",
+    chainId: "c",
+    hop: 1,
+  } as const;
+  const cut = cutHistory([userMessage("u", "x".repeat(5_000), { provenance })], {
+    maxTextChars: 4_000,
+    maxBytes: 600,
+  });
+  expect(cut.messages).toMatchObject([{ id: "u", provenance }]);
+});
+
+test("H1: a tool's name that fills the page is cut, and the result is still there", () => {
+  const long = toolResult("t", "text", { toolName: "x".repeat(100_000), toolCallId: "y".repeat(100_000) });
+  const cut = cutHistory([long], LIMITS);
+  expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
+  expect(cut.messages[0]?.id).toBe("t");
+});

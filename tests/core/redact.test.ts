@@ -19,6 +19,13 @@ const KEYS = {
   jwt: `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.${letters.slice(0, 30)}`,
   stripe: `sk_live_${letters.slice(0, 24)}`,
   gitlab: `glpat-${letters.slice(0, 20)}`,
+  groq: `gsk_${letters}`,
+  xai: `xai-${letters}`,
+  webhook: `whsec_${letters.slice(0, 32)}`,
+  shopify: `shpat_${"0123456789abcdef".repeat(2)}`,
+  digitalOcean: `dop_v1_${"0123456789abcdef".repeat(4)}`,
+  pypi: `pypi-AgEI${letters}`,
+  age: `AGE-SECRET-KEY-1${letters.toUpperCase()}`,
 };
 
 test.each(Object.entries(KEYS))("I14: a key of %s is masked wherever it stands", (_, key) => {
@@ -47,6 +54,14 @@ test.each([
   ['{\\"token\\":\\"abc\\",\\"n\\":\\"1\\"}', `{\\"token\\":\\"${M}\\",\\"n\\":\\"1\\"}`],
   ["password: hunter2hunter2", `password: ${M}`],
   ["x-api-key: 0123456789", `x-api-key: ${M}`],
+  ["api_key:abcdef123456", `api_key:${M}`],
+  ["AccountKey=abc/def+12345==;x", `AccountKey=${M};x`],
+  ["curl --password s3cretvalue9 x", `curl --password ${M} x`],
+  ["tool --my-api-key abcdef123456", `tool --my-api-key ${M}`],
+  ["Set-Cookie: sid=abcdef123456; Path=/", `Set-Cookie: sid=${M}`],
+  ['{"Cookie":"a=123456; b=2","n":1}', `{"Cookie":"a=${M}","n":1}`],
+  [`https://hooks.slack.com/services/T00/B00/${letters}`, `https://hooks.slack.com/services/${M}`],
+  [`https://discord.com/api/webhooks/12/${letters} x`, `https://discord.com/api/webhooks/${M} x`],
   ["?access_token=abcdef&page=2", `?access_token=${M}&page=2`],
   ["postgres://me:s3cr%40t@db:5432/x", `postgres://me:${M}@db:5432/x`],
   ["https://a:b@c@host/p", `https://a:${M}@host/p`],
@@ -69,6 +84,8 @@ test.each([
   ["token=${TOKEN} password=<your password> secret=$SECRET"],
   ["see http://localhost:8080/a@b and http://localhost:8080?mail=a@b.c or mail me@example.org"],
   ["agent:main:telegram:group:-1001234567890:topic:42"],
+  ["a cookie: sweet = good; the flag --password is required and --token expects one"],
+  ["see https://hooks.slack.com/services and https://discord.com/api/webhooks for more"],
   ["run 0b6f1c0e-7d1c-4c57-9a53-012345678901:1b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11:0"],
   ['{"totalTokens": 12, "maxTokens":"12", "sessionKey":"agent:main:main", "nextCursor":"abcdef123456"}'],
   ["-----BEGIN PRIVATE KEY----- is how such a block starts."],
@@ -131,6 +148,10 @@ const fragment = fc.oneof(
     "?",
     "&",
     "basic ",
+    "--",
+    "cookie:",
+    "a=",
+    "hooks.slack.com/services/",
   ),
   fc.string({ maxLength: 12 }),
 );
@@ -163,6 +184,11 @@ test("RD3: megabytes of almost-secrets are passed in one go", () => {
     "http://a:",
     "-----BEGIN PRIVATE KEY-----",
     "password ",
+    "--",
+    "--a",
+    "cookie:a=",
+    "hooks.slack.com/a/",
+    "token:",
   ];
   for (const piece of almost) {
     const text = piece.repeat(Math.ceil(1_000_000 / piece.length));
@@ -183,6 +209,7 @@ test("I14: a message leaves without keys, image data and signatures; nothing els
         arguments: {
           command: "ls",
           password: "abc",
+          headers: { Authorization: "Basic dXNlcjpwYXNz", Cookie: "sid=1", Accept: "text/plain" },
           env: { API_KEY: "k", list: [KEYS.aws], n: 1, none: null },
         },
         thoughtSignature: "sig",
@@ -199,7 +226,12 @@ test("I14: a message leaves without keys, image data and signatures; nothing els
         type: "toolCall",
         id: "c",
         name: "exec",
-        arguments: { command: "ls", password: M, env: { API_KEY: M, list: [M], n: 1, none: null } },
+        arguments: {
+          command: "ls",
+          password: M,
+          headers: { Authorization: M, Cookie: M, Accept: "text/plain" },
+          env: { API_KEY: M, list: [M], n: 1, none: null },
+        },
       },
     ],
     errorMessage: `401 ${M}`,

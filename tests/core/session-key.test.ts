@@ -344,3 +344,13 @@ test("the closest keys come first: typos, other case, a part of the key", () => 
   expect(closestKeys("x", keys, 10)).toHaveLength(4);
   expect(closestKeys("", keys, 0)).toEqual([]);
 });
+
+test("K2: no character that nobody sees stands in a key as it is", () => {
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    const char = String.fromCodePoint(code);
+    if (!/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zs}\p{Zl}\p{Zp}]/u.test(char)) continue;
+    const key = formatKey({ form: "cron", id: `a${char}b` });
+    expect(key).toMatch(/^cron:a(%[0-9A-F]{2})+b$/);
+    expect(parseKey(key)).toMatchObject({ ok: true, value: { id: `a${char}b` } });
+  }
+});

@@ -122,6 +122,22 @@ test("a text that fits comes back as it is, and white space alone is no message"
   expect(splitText("\n".repeat(5000), 100)).toEqual([]);
 });
 
+test("blanks that alone would fill a part are no part, before, between and within lines", () => {
+  for (const blanks of [" ".repeat(31), " ".repeat(32), "\t".repeat(33), " ".repeat(500)]) {
+    for (const word of ["x", "😀", "```\na\n```"]) {
+      for (const text of [
+        `${blanks}${word}`,
+        `a\n${blanks}${word}`,
+        `${word}\n\n${blanks}b`,
+        `a${blanks}${word}`,
+      ]) {
+        check(text, 32);
+      }
+    }
+  }
+  expect(splitText(`${" ".repeat(300_000)}x`, 32)).toEqual(["x"]);
+});
+
 test("TS4: a paragraph is the first choice, then a line, then a word", () => {
   const a = "a".repeat(20);
   expect(splitText(`${a}\n${a}\n\n${a}\n${a}`, 70)).toEqual([`${a}\n${a}`, `${a}\n${a}`]);

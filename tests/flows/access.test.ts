@@ -205,6 +205,21 @@ describe("with every agent visible", () => {
   });
 });
 
+test.each(["agent", "all"] as const)(
+  "mode %s: an archived session is answered like one that does not exist",
+  async (visibility) => {
+    const app = await withSessions(await openApp({ tools: { visibility } }));
+    const viewer = sessionViewer([await app.session(MAIN)], app.settings);
+    const absent = "agent:main:subagent:00000000-0000-4000-8000-0000000000aa";
+    for (const access of ["read", "send", "status", "search"] as const) {
+      const one = refusalOf(await ask(app, viewer, { sessionKey: ARCHIVED }, access), ARCHIVED);
+      expect(one).toBe(refusalOf(await ask(app, viewer, { sessionKey: absent }, access), absent));
+      expect(one).toContain('"session_not_found"');
+    }
+    await app.close();
+  },
+);
+
 describe("where the viewer sees its tree only", () => {
   let app: App;
   let viewer: Viewer;

@@ -4,7 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../src/gateway/client.ts";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import type { Clock } from "../../src/world.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 
 test("nobody there, a wrong token, a wrong address: each is an error that says so", async () => {
@@ -104,6 +105,44 @@ test("over a restart waits and keyed requests go on; unkeyed writes are said to 
   expect(states).toEqual(["reconnecting", "connected"]);
   expect(client.hello.server.connId).toEqual(expect.any(String));
   expect(second.port).toBe(first.port);
+});
+
+test("a program that waits for an answer is kept alive between two connections", async () => {
+  const house = await openHouse();
+  const world = quietWorld();
+  const { clock } = world;
+  const kept: unknown[] = [];
+  const at: Clock["at"] = (atMs, fire, keep) => {
+    kept.push(keep);
+    return clock.at(atMs, fire, keep);
+  };
+  const client = await house.client({ reconnect: true, world: { ...world, clock: { ...clock, at } } });
+  const broken = Promise.withResolvers<void>();
+  client.onState(() => broken.resolve());
+  await house.stop();
+  await broken.promise;
+  expect(kept.at(-1)).toBe("alive");
+});
+
+test("what a listener asks for when the connection is back is asked once", async () => {
+  const dir = temporaryFolder();
+  const first = await openHouse({ dir });
+  const client = await first.client({ reconnect: true });
+  const back = Promise.withResolvers<unknown>();
+  client.onState((state) => {
+    if (state !== "connected") return;
+    client.call("chat.inject", { sessionKey: "main", message: "again" }).then(back.resolve, back.reject);
+  });
+  await first.stop();
+  const second = await openHouse({ dir, gateway: { port: first.port } });
+  await back.promise;
+  // A request behind it: both writes, if there were two, have been worked off by then.
+  await client.call("chat.inject", { sessionKey: "main", message: "last" });
+  await client.agent({ message: "x", idempotencyKey: "e" }).done;
+  const history = await (await second.client()).call<{ messages: object[] }>("chat.history", {
+    sessionKey: "main",
+  });
+  expect(JSON.stringify(history.messages).match(/"again"/g)).toHaveLength(1);
 });
 
 test("a client that is closed, or may not come back, leaves no request hanging", async () => {

@@ -295,6 +295,36 @@ test("a device proof that is wrong in any part is refused", async () => {
   });
 });
 
+function proofOf(key: Device, nonce: string): Record<string, unknown> {
+  return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
+}
+
+test("a proof that was made for one connection is good for no other", async () => {
+  const house = await openHouse();
+  const [first, second] = [await openRaw(house.url), await openRaw(house.url)];
+  const proof = proofOf(device(), await challengeOf(first));
+  expect((await say(first, connectParams({ device: proof }))).ok).toBe(true);
+  expect((await say(second, connectParams({ device: proof }))).error?.code).toBe("UNAUTHORIZED");
+});
+
+test("a device token has the rights that its connection had, and can't be rewritten", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  const proof = proofOf(device(), await challengeOf(raw));
+  const hello = await say(raw, connectParams({ device: proof, scopes: ["operator.read"] }));
+  const token: string = hello.payload.auth.deviceToken;
+  const again = await say(await openRaw(house.url), connectParams({ auth: { token } }));
+  expect(again.payload.auth.scopes).toEqual(["operator.read"]);
+  const more = { scopes: ["operator.admin"] };
+  const asked = await say(await openRaw(house.url), connectParams({ auth: { token }, ...more }));
+  expect(asked.payload.auth.scopes).toEqual(["operator.read"]);
+  const [prefix, body = "", mark] = token.split(".");
+  const grant = JSON.parse(Buffer.from(body, "base64url").toString());
+  const richer = Buffer.from(JSON.stringify({ ...grant, ...more })).toString("base64url");
+  const forged = connectParams({ auth: { token: `${prefix}.${richer}.${mark}` } });
+  expect((await say(await openRaw(house.url), forged)).error?.code).toBe("UNAUTHORIZED");
+});
+
 test("a signature is no substitute for a token", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);

@@ -139,7 +139,7 @@ test("tick, health and shutdown come by the clock and before a planned stop", as
   await expect(joined(house)).rejects.toThrow();
 });
 
-test("between the announcement of a stop and the stop, clients are answered and no new ones taken", async () => {
+test("between the announcement of a stop and the stop clients are answered, and none taken in", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   house.gateway.announce({ reason: "update" });

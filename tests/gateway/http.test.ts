@@ -62,6 +62,22 @@ test.each(REFUSED)("tools/invoke with %s is refused", async (_, init, status) =>
   expect(await answer.json()).toMatchObject({ ok: false, error: { message: expect.any(String) } });
 });
 
+const BODIES: [string, object, RegExp][] = [
+  ["no tool", { args: {} }, /tool is required/],
+  ["a number as tool", { tool: 7 }, /tool is required/],
+  ["another name for the tool", { tool: "sessions_list", name: "exec" }, /unknown field "name"/],
+  ["another name for the arguments", { tool: "sessions_list", arguments: {} }, /unknown field "arguments"/],
+  ["a list as args", { tool: "sessions_list", args: [] }, /args must be an object/],
+  ["a session that is none", { tool: "sessions_list", sessionKey: 5 }, /sessionKey must be a string/],
+];
+test.each(BODIES)("a body with %s is refused in words", async (_, body, words) => {
+  const house = await openHouse();
+  const init = { method: "POST", headers: AUTH, body: JSON.stringify(body) };
+  const answer = await fetch(`${house.http}/tools/invoke`, init);
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ ok: false, error: { message: expect.stringMatching(words) } });
+});
+
 test("a body without a length is measured while it comes", async () => {
   const house = await openHouse();
   const piece = new Uint8Array(64 * 1024);

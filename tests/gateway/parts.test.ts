@@ -1,11 +1,14 @@
 // Parts that are easier seen alone: the generated token, the outlet to a slow reader.
 
+import { EventEmitter } from "node:events";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WebSocket } from "ws";
+import { ok } from "../../src/core/errors.ts";
 import { thrown, wireError } from "../../src/gateway/answer.ts";
-import { ensureToken } from "../../src/gateway/auth.ts";
+import { type Caller, ensureToken } from "../../src/gateway/auth.ts";
+import { Connection, type ConnectionParts } from "../../src/gateway/connection.ts";
 import { createOutlet, encodeEvent } from "../../src/gateway/outlet.ts";
 import { TOKEN_FILE } from "../../src/gateway/protocol.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
@@ -77,6 +80,22 @@ test("while the reader is behind, deltas of a run replace each other; what is se
   ]);
 });
 
+test("what a run does not replace never overtakes what was held back of it", () => {
+  const { socket, sent, as } = stuckSocket();
+  const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
+  outlet.event(delta("a", "x".repeat(300_000)));
+  outlet.event(delta("a", "held"));
+  outlet.event(delta("b", "another run"));
+  outlet.event(encodeEvent("agent", { runId: "a", text: "tool" }, { follows: ["a"] }));
+  const shown = () => sent.map((text) => JSON.parse(text).payload.text?.slice(0, 20));
+  expect(shown().slice(1)).toEqual(["held", "tool"]);
+  // The reader has caught up, but nobody has been told yet.
+  socket.bufferedAmount = 0;
+  outlet.event(delta("b", "newer"));
+  outlet.event(delta("a", "last"));
+  expect(shown().slice(3)).toEqual(["newer", "last"]);
+});
+
 test("one large answer to an idle reader is sent; a reader that is behind the limit is given up", () => {
   const { sent, as } = stuckSocket();
   const closed: number[] = [];
@@ -85,6 +104,52 @@ test("one large answer to an idle reader is sent; a reader that is behind the li
   expect([sent.length, closed.length]).toEqual([1, 0]);
   outlet.frame("y");
   expect([sent.length, closed]).toEqual([1, [1013]]);
+});
+
+/** A connection whose methods end when the test says so. */
+function openConnection() {
+  const socket = Object.assign(new EventEmitter(), {
+    OPEN: 1,
+    readyState: 1,
+    bufferedAmount: 0,
+    send: () => {},
+    close: () => {},
+    terminate: () => {},
+    pause: () => {},
+  });
+  const begun: { method: string; end: () => void }[] = [];
+  const caller: Caller = { id: "x", role: "operator", scopes: ["operator.admin"] };
+  const parts = {
+    world: fakeWorld(),
+    authority: { admit: () => ok(caller), deviceToken: () => undefined },
+    maxBufferedBytes: 1_000,
+    hello: async () => ({}),
+    join: () => () => {},
+    call: (_: Caller, method: string) =>
+      new Promise((resolve) => begun.push({ method, end: () => resolve({ result: ok({}) }) })),
+  } as unknown as ConnectionParts;
+  const countBytes = () => () => {};
+  new Connection(parts, { socket: socket as unknown as WebSocket, remote: "test", countBytes });
+  const send = (method: string, params: object = {}): void => {
+    socket.emit("message", Buffer.from(JSON.stringify({ type: "req", id: "x", method, params })), false);
+  };
+  return { begun, send };
+}
+
+test("of one client's requests reads begin one by one, writes too, and waits and tools at once", async () => {
+  const { begun, send } = openConnection();
+  send("connect", {
+    minProtocol: 3,
+    maxProtocol: 3,
+    client: { id: "a", version: "1", platform: "p", mode: "m" },
+  });
+  for (const method of ["chat.history", "sessions.list", "chat.send", "sessions.reset"]) send(method);
+  for (const method of ["agent.wait", "agent.wait", "tools.invoke", "tools.invoke"]) send(method);
+  const names = () => begun.map(({ method }) => method).toSorted();
+  const first = ["agent.wait", "agent.wait", "chat.history", "chat.send", "tools.invoke", "tools.invoke"];
+  await expect.poll(names).toEqual(first);
+  for (const { end } of [...begun]) end();
+  await expect.poll(names).toEqual([...first, "sessions.list", "sessions.reset"].toSorted());
 });
 
 test("a full disk is told in the store's own words, with the way out; a bug is not told at all", () => {

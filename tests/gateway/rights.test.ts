@@ -26,6 +26,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
       const enough = ORDER.indexOf(token as TokenScope) >= ORDER.indexOf(METHODS[method].scope);
       expect(error?.code, token).toBe(enough ? "INVALID_REQUEST" : "FORBIDDEN");
       if (!enough && token !== "node") expect(error?.details?.missingScope).toBe(METHODS[method].scope);
+      if (token === "node") expect(error?.message).toContain('role "node"');
     }
   },
 );

@@ -1,7 +1,8 @@
 // Runs as clients see them: accepted, heard while they work, ended, asked for again.
 
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, type Raw } from "./kit.ts";
 
 const chatOf = (raw: Raw, runId: string): Frame[] =>
@@ -192,6 +193,22 @@ test("a wait whose connection is gone is let go, and the run goes on", async () 
   const client = await house.client();
   gate.resolve();
   expect(await client.call("agent.wait", { runId: "r" })).toMatchObject({ status: "ok" });
+});
+
+test("of a wait whose connection is gone nothing is left", async () => {
+  const world = fakeWorld();
+  const gate = Promise.withResolvers<void>();
+  const house = await openHouse({ world, play: () => gate.promise.then(() => "ok") });
+  cleanup(() => gate.resolve());
+  const raw = await joined(house);
+  const params = { sessionKey: "main", message: "x", idempotencyKey: "r" };
+  raw.send({ type: "req", id: "s", method: "chat.send", params });
+  await raw.res("s");
+  const timeoutMs = 12_345_678;
+  raw.send({ type: "req", id: "w", method: "agent.wait", params: { runId: "r", timeoutMs } });
+  await expect.poll(() => world.pendingDelays()).toContain(timeoutMs);
+  raw.socket.terminate();
+  await expect.poll(() => world.pendingDelays()).not.toContain(timeoutMs);
 });
 
 test("the same key gives the same answer, after a restart too; any other use is a conflict", async () => {

@@ -64,6 +64,9 @@ export interface FlowApp {
   commits(): number;
   /** Resolves when no run, flow or delivery is unfinished. */
   quiet(): Promise<void>;
+  isQuiet(): Promise<boolean>;
+  /** A planned end of the process. */
+  stop(graceMs: number): Promise<void>;
 }
 
 export interface FlowAppOptions {
@@ -77,6 +80,23 @@ export interface FlowAppOptions {
   /** The test ends this app by closing its store: nothing is stopped in order. */
   readonly dies?: boolean;
   readonly deduplicates?: boolean;
+  /** Default: what the settings say. */
+  readonly maxConcurrent?: number;
+  /** Asked before each commit: true, and the store refuses it, like a full disk. */
+  readonly refuses?: () => boolean;
+}
+
+/** A store whose commits fail now and then, with all that was written undone. */
+function refusingStore(store: Store, refuses: () => boolean): Store {
+  return {
+    ...store,
+    transaction: (work) =>
+      store.transaction(async (tx) => {
+        const value = await work(tx);
+        if (refuses()) throw new Error("the disk is full");
+        return value;
+      }),
+  };
 }
 
 async function isQuiet(store: Store): Promise<boolean> {
@@ -96,6 +116,21 @@ async function isQuiet(store: Store): Promise<boolean> {
     .where("state", "=", "pending")
     .executeTakeFirst();
   return open === undefined && flow === undefined && pending === undefined;
+}
+
+/** What stands in a session's transcript, a line a message. */
+async function textsOf(store: Store, { sessionId }: Session): Promise<string[]> {
+  const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
+  if (!page.ok) throw new Error(page.error);
+  return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
+}
+
+async function untilQuiet(store: Store): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!(await isQuiet(store))) {
+    if (Date.now() > deadline) throw new Error("work is left that nobody does");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor {
@@ -132,7 +167,8 @@ async function playTurn(
   app: { engine: Engine; settings: Settings },
 ): Promise<EndFacts> {
   const { run } = handle;
-  const written = (await readRun(app.engine.store.db, run.runId)).findLast((m) => m.role === "assistant");
+  const before = await readRun(app.engine.store.db, run.runId);
+  const written = before.findLast((m) => m.role === "assistant" && m.stopReason === "stop");
   if (written !== undefined) return { state: "ok", reply: textOf(written) };
   try {
     const reply =
@@ -145,15 +181,15 @@ async function playTurn(
   }
 }
 
-export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
-  const world = options.world ?? quietWorld();
-  const dir = options.dir ?? temporaryFolder();
-  const settings = settingsWith(options.choices ?? {});
-  const disk = await openStore(dir, world);
-  const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
-  const store = crashing.store;
-  const sent: OutgoingMessage[] = [];
-  const events: LiveEvent[] = [];
+/** What `app.ts` does for a gateway, with plays as executor and one channel that the test speaks for. */
+function buildParts(parts: {
+  options: FlowAppOptions;
+  store: Store;
+  world: World;
+  settings: Settings;
+  sent: OutgoingMessage[];
+}): { engine: Engine; outbox: OutboxWorker } {
+  const { options, store, world, settings, sent } = parts;
   const channels = new Map<string, Channel>();
   channels.set("webchat", {
     id: "webchat",
@@ -170,7 +206,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     settings: {
       ...settings.session,
       ...settings.session.agentToAgent,
-      maxConcurrent: settings.maxConcurrent,
+      maxConcurrent: options.maxConcurrent ?? settings.maxConcurrent,
     },
     successors: createSuccessors({
       settings,
@@ -182,6 +218,22 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     },
   });
   const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  return { engine, outbox };
+}
+
+export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const settings = settingsWith(options.choices ?? {});
+  const disk = await openStore(dir, world);
+  const crashing = crashingStore(
+    refusingStore(disk, options.refuses ?? (() => false)),
+    options.crash ?? { commit: 0, when: "before" },
+  );
+  const store = crashing.store;
+  const sent: OutgoingMessage[] = [];
+  const events: LiveEvent[] = [];
+  const { engine, outbox } = buildParts({ options, store, world, settings, sent });
   engine.bus.subscribe((event) => events.push(event));
   await ensureMainSessions({ engine, settings });
   await outbox.start();
@@ -215,12 +267,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
         for (const key of keys) await updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } });
       });
     },
-    async texts(sessionKey) {
-      const { sessionId } = await sessionOf(sessionKey);
-      const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
-      if (!page.ok) throw new Error(page.error);
-      return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
-    },
+    texts: async (sessionKey) => textsOf(store, await sessionOf(sessionKey)),
     runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
     async send(requesterKey, targetKey, text, timeoutSeconds) {
       const [requester, target] = [await sessionOf(requesterKey), await sessionOf(targetKey)];
@@ -229,16 +276,16 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
       return sendToSession({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
     },
     commits: crashing.commits,
+    isQuiet: () => isQuiet(store),
+    async stop(graceMs) {
+      await engine.stop(graceMs);
+      await outbox.stop();
+      await disk.close();
+    },
     async crashed() {
       await crashing.crashed;
       await disk.close();
     },
-    async quiet() {
-      const deadline = Date.now() + 10_000;
-      while (!(await isQuiet(store))) {
-        if (Date.now() > deadline) throw new Error("work is left that nobody does");
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    },
+    quiet: () => untilQuiet(store),
   };
 }

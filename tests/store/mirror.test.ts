@@ -164,3 +164,20 @@ test("an id that is no plain file name never becomes a path", async () => {
   await mirror.remove(sessionId);
   expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
 });
+
+test("a note that comes just as the work ends is not lost", async () => {
+  await store.transaction((tx) =>
+    insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
+  );
+  mirror.note("other");
+  await mirror.flush();
+  for (let steps = 0; steps < 60; steps += 1) {
+    await append(userMessage(`m-${steps}`, "x"));
+    // A copy that is up to date: all of this work is done within a few steps.
+    mirror.note("other");
+    for (let at = 0; at < steps; at += 1) await null;
+    mirror.note(ID);
+    await mirror.flush();
+    expect(lines(), `after ${steps} steps`).toHaveLength(steps + 2);
+  }
+});

@@ -159,7 +159,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   runsOfFlow: (tx) => runs.runsOfFlow(tx, "f"),
   isHeld: (tx) => runs.isHeld(tx, FENCE),
   getWait: (tx) => waits.getWait(tx, "c"),
-  openEdges: (tx) => waits.openEdges(tx, [KEY, "child"]),
+  openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
   getFlow: (tx) => flows.getFlow(tx, "f"),
   openFlowsOf: (tx) => flows.openFlowsOf(tx, KEY),
   openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "run-1"),

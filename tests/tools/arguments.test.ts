@@ -184,6 +184,14 @@ test("names of the object prototype are unknown arguments like others", () => {
   expect(result.ok ? "" : result.error).toContain("a is required");
 });
 
+test("a flood of unknown arguments is counted, and only those that are shown are looked up", () => {
+  const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
+  const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
+  const result = checkArguments({ type: "object", properties: Object.fromEntries(names) }, args);
+  expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
+  expect(result.ok ? "" : result.error).toContain("and 299992 more");
+});
+
 test("a mistyped argument is answered with the nearest valid name", () => {
   const names = ["sessionKey", "label", "agentId", "message", "timeoutSeconds"];
   expect(nearestName("session_key", names)).toBe("sessionKey");

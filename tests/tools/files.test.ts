@@ -118,6 +118,13 @@ test("a long file and a long line are cut at a limit that the result names", asy
   expect(one.note).toContain("Line 1 is longer than 65536 bytes");
 });
 
+test("an offset behind the end of a file too large to count is told without a count", async () => {
+  put("large.txt", Buffer.alloc(64 * 1024 * 1024 + 2, "x"));
+  const result = await call("read", { path: "large.txt", offset: 5 });
+  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+  expect(result.error).toBe("offset 5 is behind the end: large.txt has fewer lines");
+});
+
 test("binary and non-UTF-8 files are refused with a way out, small pictures are shown", async () => {
   put("b.bin", Buffer.from([1, 2, 0, 3]));
   put("l.txt", Buffer.from("caf\xe9", "latin1"));
@@ -152,8 +159,10 @@ test.each([
   ["link.txt", "path_outside"],
   ["folder-link/secret.txt", "path_outside"],
   ["link-to-link", "path_outside"],
-  ["dangling", "file_problem"],
-  ["circle", "file_problem"],
+  ["sibling/secret.txt", "path_outside"],
+  ["sibling", "path_outside"],
+  ["dangling", "path_outside"],
+  ["circle", "path_outside"],
   ["a\0b", "invalid_argument"],
   ["", "invalid_argument"],
   [" ", "invalid_argument"],
@@ -171,6 +180,10 @@ test.each([
   symlinkSync("link.txt", join(workspace, "link-to-link"));
   symlinkSync(join(base, "not-there"), join(workspace, "dangling"));
   symlinkSync("circle", join(workspace, "circle"));
+  // Its name begins like the workspace's.
+  mkdirSync(`${workspace}-not`);
+  writeFileSync(`${workspace}-not/secret.txt`, "outside");
+  symlinkSync(`${workspace}-not`, join(workspace, "sibling"));
   mkdirSync(join(workspace, "folder"));
   put("file.txt", "inside");
   execFileSync("mkfifo", [join(workspace, "fifo")]);
@@ -186,6 +199,24 @@ test.each([
   }
   expect(readFileSync(join(base, "secret.txt"), "utf8")).toBe("outside");
   expect(readdirSync(base).join()).toBe(before);
+});
+
+test("a link out of the workspace does not tell whether there is something at its end", async () => {
+  symlinkSync(join(base, "secret.txt"), join(workspace, "there"));
+  symlinkSync(join(base, "absent.txt"), join(workspace, "gone"));
+  symlinkSync(join(base, "secret.txt/x"), join(workspace, "odd"));
+  for (const [name, more] of [
+    ["read", {}],
+    ["write", { content: "new" }],
+  ] as const) {
+    const answers = await Promise.all(
+      ["there", "gone", "odd"].map(async (path) =>
+        JSON.stringify(await call(name, { path, ...more })).replaceAll(path, "LINK"),
+      ),
+    );
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toContain("path_outside");
+  }
 });
 
 test("links and absolute paths that stay inside the workspace are followed", async () => {

@@ -242,3 +242,22 @@ test("messageLimit adds the last messages without tool results, masked, newest s
   expect(result.messagesTruncated).toBe(true);
   expect(await small.call(MAIN, LIST, {})).not.toHaveProperty("messagesTruncated");
 });
+
+test("I9: a row names who spawned its session only where the caller sees that one", async () => {
+  const mine = await other({ tools: { visibility: "agent" } });
+  const child = "agent:main:subagent:00000000-0000-4000-8000-0000000000c1";
+  await mine.add(child, { spawnedBy: RESEARCH, spawnDepth: 1 });
+  const rows = rowsOf(await mine.call(MAIN, LIST, { search: child }));
+  expect(rows).toMatchObject([{ key: child }]);
+  expect(rows[0]).not.toHaveProperty("spawnedBy");
+  const spawner = rowsOf(await mine.call(RESEARCH, LIST, { search: child }));
+  expect(spawner).toMatchObject([{ key: child, spawnedBy: "main" }]);
+});
+
+test("messageLimit is cut to 20", async () => {
+  const roomy = await other({ tools: { history: { maxTextChars: 4_000, maxBytes: 1_000_000 } } });
+  const talk = await roomy.add("agent:main:chat:talk");
+  await roomy.say(talk, ...Array.from({ length: 25 }, (_, at) => message(`said ${at}`)));
+  const [row] = rowsOf(await roomy.call(MAIN, LIST, { messageLimit: 1_000, kinds: ["other"] }));
+  expect(textsOf(row as ToolResult)).toHaveLength(20);
+});

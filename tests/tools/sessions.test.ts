@@ -279,3 +279,20 @@ test("what the agent loop gets is the result as one JSON text, an error where it
   expect(bad.isError).toBe(true);
   expect(JSON.parse(bad.text)).toMatchObject({ status: "error", code: "invalid_argument" });
 });
+
+test("history gives at most 1000 messages", async () => {
+  const roomy = await other({ tools: { history: { maxTextChars: 4_000, maxBytes: 16_000_000 } } });
+  const session = await conversation(roomy, 1_005);
+  const page = await roomy.call(MAIN, HISTORY, { sessionKey: session.key, limit: 5_000 });
+  expect(textsOf(page)).toHaveLength(1_000);
+  expect(page).toMatchObject({ droppedMessages: 0, truncated: false, nextBefore: "m1005-5" });
+});
+
+test("I9: each hit of a search passes the gate, also where the query could not be narrowed", async () => {
+  const global = await other({ session: { scope: "global" }, tools: { visibility: "agent" } });
+  const mine = await global.add("agent:main:chat:mine");
+  await global.say(mine, message("walnut mine"));
+  await global.say(await global.add("agent:research:chat:theirs"), message("walnut theirs"));
+  const result = await global.call(mine.key, "sessions_search", { query: "walnut" });
+  expect(result).toMatchObject({ count: 1, hits: [{ sessionKey: mine.key }] });
+});

@@ -2,13 +2,26 @@
 // forward.
 // CV1: what was shown live is recognised when it is met in the transcript, and not shown again; what was
 //      missed while the connection was down is shown then. So nothing is lost and nothing comes twice.
-// CV2: text that grows is only ever added to; where it begins anew (a resumed run), that is said.
+// CV2: text that grows is only ever added to; where it begins anew (a resumed run), that is said. What comes
+//      from elsewhere meanwhile is held back until the message that grows is whole.
+// CV3: a sub-agent's result comes by up to three ways (its event, its delivery, the transcript) and is shown
+//      once, by the first of them.
 
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
+import { isSubagentKey } from "../../core/session-key.ts";
 import { HEADING, isSilent } from "../../core/turn-rules.ts";
 import type { ChatEvent, FlowData, ToolData } from "../../gateway/protocol.ts";
+import { announcementLines, readAnnouncement } from "../announcement-lines.ts";
 import type { Cli } from "../cli.ts";
-import { callLine, incomingLine, messageLines, resultLine, sourceOf, turnLabel } from "../message-lines.ts";
+import { excerpt } from "../layout.ts";
+import {
+  arrivedLines,
+  callLine,
+  incomingLine,
+  messageLines,
+  resultLine,
+  turnLabel,
+} from "../message-lines.ts";
 import { growingText, safeLine, safeText } from "../safe-text.ts";
 
 /** What the terminal has to do: a line of its own, or text added to the line that grows. */
@@ -19,6 +32,7 @@ export type Op =
 
 /** Texts that were shown and not yet met in the transcript. More than this are never under way. */
 const REMEMBERED_MAX = 500;
+const TASK_CHARS_MAX = 160;
 
 /** The same words, however they were wrapped or escaped. */
 function gist(text: string): string {
@@ -45,6 +59,10 @@ export class ChatView {
   readonly #received: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
+  /** Sub-agents whose result was shown. A sub-agent has one. */
+  readonly #announced = new Set<string>();
+  /** What came from elsewhere while a message was growing. */
+  readonly #held: Op[] = [];
   /** Messages of others by the run that answers them: shown when that begins. */
   readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
   /** The message that is being written: as much of it as stands on the terminal. */
@@ -64,6 +82,10 @@ export class ChatView {
   chat(event: ChatEvent): Op[] {
     const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
     if (event.state === "delta") return this.#grow(event.runId, text);
+    if (event.stopReason === "delivered") {
+      const told = this.#announcement(text);
+      if (told !== undefined) return told;
+    }
     const ops = this.#open?.runId === event.runId ? this.#finish(text) : this.#whole(text);
     if (event.state === "aborted") return [...ops, this.#dim("  (stopped)")];
     if (event.state === "error") {
@@ -122,9 +144,14 @@ export class ChatView {
           { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${place}:`)} ${safeText(text)}` },
         ];
       }
-      case "task":
-        return mine ? [...this.#settleOpen(), this.#dim(`sub-agent ${other} starts: ${safeText(text)}`)] : [];
-      case "announce":
+      case "task": {
+        if (!mine) return [];
+        const job = `${this.#paint.style("blue", `  » sub-agent ${other} starts:`)} ${excerpt(text, TASK_CHARS_MAX)}`;
+        return this.#aside([{ op: "line", text: job }]);
+      }
+      case "announce": {
+        const told = this.#announcement(text, from);
+        if (told !== undefined) return mine ? [] : told;
         // The turn's input in the transcript is the runtime's own sentence.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);
         return [
@@ -134,7 +161,9 @@ export class ChatView {
               : `  ↔ the conversation with ${other} is over; announcing`,
           ),
         ];
+      }
       case "ended":
+        if (reason === undefined && isSubagentKey(from)) return this.#jobEnded(from, mine);
         return [
           this.#dim(
             `  ↔ conversation with ${other} ended${reason === undefined ? "" : ` (${safeLine(reason)})`}`,
@@ -155,7 +184,12 @@ export class ChatView {
         const text = textOf(message);
         if (message.provenance === undefined) return take(this.#typed, text) ? [] : this.#lines(message);
         if (take(this.#received, text)) return [];
-        return [this.#incoming(sourceOf(message.provenance), text)];
+        const { provenance } = message;
+        if (provenance.kind === "inter_session") {
+          const told = this.#announcement(text, provenance.sourceSessionKey);
+          if (told !== undefined) return told;
+        }
+        return arrivedLines(this.#paint, provenance, text).map((line) => ({ op: "line", text: line }));
       }
       case "assistant": {
         const before = this.#settleText(message);
@@ -190,7 +224,7 @@ export class ChatView {
     }
     // What was half written when the gateway stopped was never kept, and will not be met again.
     this.#open = undefined;
-    const end: Op[] = open === undefined ? [] : [{ op: "end" }];
+    const end: Op[] = open === undefined ? [] : [{ op: "end" }, ...this.#held.splice(0)];
     return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
   }
 
@@ -237,7 +271,37 @@ export class ChatView {
     if (this.#open === undefined) return [];
     remember(this.#said, this.#open.text);
     this.#open = undefined;
-    return [{ op: "end" }];
+    return [{ op: "end" }, ...this.#held.splice(0)];
+  }
+
+  /** Not a part of the message that is being written: shown when that is whole. */
+  #aside(ops: readonly Op[]): Op[] {
+    if (this.#open === undefined) return [...ops];
+    this.#held.push(...ops);
+    return [];
+  }
+
+  /** A sub-agent's result, unless it was shown already. Undefined: the text is none. */
+  #announcement(text: string, from?: string): Op[] | undefined {
+    const announcement = readAnnouncement(text, from);
+    if (announcement === undefined) return undefined;
+    if (!this.#isNews(announcement.childKey)) return [];
+    const lines = announcementLines(this.#paint, announcement);
+    return this.#aside(lines.map((line) => ({ op: "line", text: line })));
+  }
+
+  /** The end of a job is worth a line only where nothing was announced. */
+  #jobEnded(childKey: string, mine: boolean): Op[] {
+    if (mine || !this.#isNews(childKey)) return [];
+    return this.#aside([this.#dim(`  « sub-agent ${safeLine(childKey)} has ended and announces nothing`)]);
+  }
+
+  #isNews(childKey: string): boolean {
+    if (this.#announced.has(childKey)) return false;
+    this.#announced.add(childKey);
+    const [oldest] = this.#announced;
+    if (this.#announced.size > REMEMBERED_MAX && oldest !== undefined) this.#announced.delete(oldest);
+    return true;
   }
 
   #speaker(): string {

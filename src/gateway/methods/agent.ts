@@ -13,9 +13,10 @@ import { keyRulesOf, resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { sendText } from "../../flows/outbox.ts";
 import { getRun } from "../../store/runs.ts";
-import type { CallContext, Methods } from "../call.ts";
+import { type CallContext, type Methods, ownRun } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
+import type { PayloadOf, WaitAnswer } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";
@@ -32,7 +33,15 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   const resolve = (target: Parameters<typeof resolveSession>[3]) =>
     resolveSession(ctx.access, ctx.viewer, "send", target);
   const named = sessionKey ?? sessionId;
-  if (named !== undefined) return resolve({ sessionKey: named });
+  if (named !== undefined) {
+    const found = await resolve({ sessionKey: named });
+    if (!found.ok || agentId === undefined || found.value.agentId === agentId.trim().toLowerCase())
+      return found;
+    return fail(
+      "invalid_argument",
+      `session ${found.value.key} belongs to agent "${found.value.agentId}", not to the agentId given`,
+    );
+  }
   if (label !== undefined) return resolve({ label, ...(agentId === undefined ? {} : { agentId }) });
   if (agentId === undefined) return resolve({ sessionKey: "main" });
   const id = agentId.trim().toLowerCase();
@@ -59,7 +68,7 @@ function routeOf(params: ParamsOf<"agent">, session: Session): { route?: Route }
   return asked ? { route: { channel: WEBCHAT, to: session.key } } : {};
 }
 
-async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<unknown>> {
+async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<PayloadOf<"agent">>> {
   const { message, attachments, extraSystemPrompt, timeout, idempotencyKey } = params;
   const images = readImages(attachments);
   if (!images.ok) return images;
@@ -72,7 +81,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   if (!found.ok) return found;
   const answer = ({ runId, acceptedAt, sessionKey }: Run) => ({
     runId,
-    status: "accepted",
+    status: "accepted" as const,
     acceptedAt,
     sessionKey,
   });
@@ -85,9 +94,12 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
     ...routeOf(params, found.value),
     ...runTimeout(timeout === undefined ? undefined : timeout * 1000),
     ...(extraSystemPrompt === undefined ? {} : { extraContext: extraSystemPrompt }),
-    remember: (unit, { run }) => ctx.remember(unit, answer(run)),
+    remember: async (unit, { run, fresh }) => {
+      if (fresh) await ctx.remember(unit, answer(run));
+    },
   });
-  return accepted.ok ? ok(answer(accepted.value.run)) : accepted;
+  const run = ownRun(accepted);
+  return run.ok ? ok(answer(run.value)) : run;
 }
 
 /** The end of the run in the protocol's words. Silence has no payloads. */
@@ -133,7 +145,7 @@ const END_CODES = {
   aborted: "run_aborted",
 } as const;
 
-function waitAnswer(run: Run): Record<string, unknown> {
+function waitAnswer(run: Run): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
   const base = { runId, runStatus: state, startedAt, endedAt };
   if (!isEnded(state)) return { ...base, status: "timeout" };
@@ -147,7 +159,7 @@ function waitAnswer(run: Run): Record<string, unknown> {
   };
 }
 
-async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<unknown>> {
+async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<WaitAnswer>> {
   const { runId, timeoutMs } = params;
   const { engine, settings } = ctx.deps;
   // The same answer for a run that isn't there and one that the token doesn't cover.
@@ -159,7 +171,7 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   return run === undefined ? missing : ok(waitAnswer(run));
 }
 
-async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<unknown>> {
+async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<PayloadOf<"send">>> {
   const { to, message, sessionKey, accountId, threadId } = params;
   const channel = checkChannel(params.channel);
   if (!channel.ok) return channel;
@@ -171,7 +183,7 @@ async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<
   const answer = (id: string) => ({
     messageId: id,
     channel: WEBCHAT,
-    status: "queued",
+    status: "queued" as const,
     sessionKey: session.key,
   });
   const route: Route = {

@@ -4,13 +4,15 @@ import { WEBCHAT } from "../../channels/webchat.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import { redactMessage } from "../../core/redact.ts";
+import type { Run } from "../../core/run.ts";
 import { THINKING_LEVELS, thinkingOf } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
 import { readHistory } from "../../store/transcripts.ts";
-import type { CallContext, Methods } from "../call.ts";
+import { type CallContext, type Methods, ownRun } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
+import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
@@ -32,7 +34,10 @@ export function checkThinking(thinking: string | undefined): Result<{ thinking?:
   return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
 }
 
-async function history(ctx: CallContext, params: ParamsOf<"chat.history">): Promise<Result<unknown>> {
+async function history(
+  ctx: CallContext,
+  params: ParamsOf<"chat.history">,
+): Promise<Result<PayloadOf<"chat.history">>> {
   const { sessionKey, limit, before } = params;
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
   if (!found.ok) return found;
@@ -59,7 +64,10 @@ async function history(ctx: CallContext, params: ParamsOf<"chat.history">): Prom
   });
 }
 
-async function send(ctx: CallContext, params: ParamsOf<"chat.send">): Promise<Result<unknown>> {
+async function send(
+  ctx: CallContext,
+  params: ParamsOf<"chat.send">,
+): Promise<Result<PayloadOf<"chat.send">>> {
   const { sessionKey, message, attachments, timeoutMs, idempotencyKey } = params;
   const images = readImages(attachments);
   if (!images.ok) return images;
@@ -71,7 +79,7 @@ async function send(ctx: CallContext, params: ParamsOf<"chat.send">): Promise<Re
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
   const session = found.value;
-  const answer = { runId: idempotencyKey, status: "started" };
+  const answer = { runId: idempotencyKey, status: "started" } as const;
   const accepted = await sendDirect(ctx.deps, {
     session,
     text: message,
@@ -80,32 +88,47 @@ async function send(ctx: CallContext, params: ParamsOf<"chat.send">): Promise<Re
     route: { channel: WEBCHAT, to: session.key },
     ...thinking.value,
     ...runTimeout(timeoutMs),
-    remember: (unit) => ctx.remember(unit, answer),
+    remember: async (unit, { fresh }) => {
+      if (fresh) await ctx.remember(unit, answer);
+    },
   });
-  return accepted.ok ? ok(answer) : accepted;
+  const run = ownRun(accepted);
+  return run.ok ? ok(answer) : run;
 }
 
-async function abort(ctx: CallContext, params: ParamsOf<"chat.abort">): Promise<Result<unknown>> {
+async function abort(
+  ctx: CallContext,
+  params: ParamsOf<"chat.abort">,
+): Promise<Result<PayloadOf<"chat.abort">>> {
   const { sessionKey, runId } = params;
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
-  const { key } = found.value;
-  const ended = await ctx.deps.engine.abort({ sessionKey: key, ...(runId === undefined ? {} : { runId }) });
-  return ok({ ok: true, aborted: ended.aborted, runIds: ended.runIds });
+  const request = { sessionKey: found.value.key, ...(runId === undefined ? {} : { runId }) };
+  const { engine } = ctx.deps;
+  return engine.commit(async (unit) => {
+    const { aborted, runIds } = await engine.abortIn(unit, request);
+    const answer = { ok: true, aborted, runIds } as const;
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
 }
 
-async function inject(ctx: CallContext, params: ParamsOf<"chat.inject">): Promise<Result<unknown>> {
+async function inject(
+  ctx: CallContext,
+  params: ParamsOf<"chat.inject">,
+): Promise<Result<PayloadOf<"chat.inject">>> {
   const { sessionKey, message, label, idempotencyKey } = params;
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
+  const answer = ({ runId, sessionKey }: Run) => ({ ok: true, runId, sessionKey }) as const;
   const injected = await injectMessage(ctx.deps, found.value, {
     message,
     ...(label === undefined ? {} : { label }),
     ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey }),
+    also: (unit, run) => ctx.remember(unit, answer(run)),
   });
-  return injected.ok
-    ? ok({ ok: true, runId: injected.value.run.runId, sessionKey: found.value.key })
-    : injected;
+  const run = ownRun(injected);
+  return run.ok ? ok(answer(run.value)) : run;
 }
 
 export const chatMethods: Methods<"chat.history" | "chat.send" | "chat.abort" | "chat.inject"> = {

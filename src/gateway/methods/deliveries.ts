@@ -3,7 +3,9 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
+import { canonicalKey } from "../../core/session-key.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { keyRulesOf } from "../../flows/access.ts";
 import {
   type Delivery,
   type DeliveryState,
@@ -30,8 +32,20 @@ function row(delivery: Delivery) {
   };
 }
 
+function keyOf(ctx: CallContext, text: string): Result<string> {
+  const rules = keyRulesOf(ctx.deps.settings);
+  return canonicalKey(text.trim(), { agentId: rules.defaultAgentId }, rules);
+}
+
 async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Promise<Result<unknown>> {
-  const { state, sessionKey, includeDismissed } = params;
+  const { state, includeDismissed } = params;
+  if (params.cursor !== undefined && !/^\d{1,15}$/.test(params.cursor)) {
+    return fail("invalid_argument", "cursor is not one that deliveries.list gave out");
+  }
+  // A key, not a session: what a deleted one left in the outbox is still there.
+  const key = params.sessionKey === undefined ? ok(undefined) : keyOf(ctx, params.sessionKey);
+  if (!key.ok) return key;
+  const sessionKey = key.value;
   const covered = createGate(ctx.deps.settings, ctx.caller, "deliveries");
   const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
   const shown: Delivery[] = [];

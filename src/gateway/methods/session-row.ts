@@ -34,9 +34,10 @@ function routeFields(session: Session) {
 
 /**
  * A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the
- * JSON.
+ * JSON; of the session that spawned this one only a reader who sees it is told.
  */
-export function sessionRow(settings: Settings, session: Session) {
+export function sessionRow(settings: Settings, session: Session, sees: (key: string) => boolean) {
+  const { spawnedBy } = session;
   return {
     key: session.key,
     kind: wireKind(session),
@@ -61,10 +62,10 @@ export function sessionRow(settings: Settings, session: Session) {
     abortedLastRun: session.abortedLastRun,
     sendPolicy: session.sendPolicy,
     ...routeFields(session),
-    spawnedBy: session.spawnedBy,
+    spawnedBy: spawnedBy !== undefined && sees(spawnedBy) ? spawnedBy : undefined,
   };
 }
 
-export function listedRow(settings: Settings, row: ListedSession) {
-  return { ...sessionRow(settings, row.session), state: row.state, queuedRuns: row.queuedRuns };
+export function listedRow(settings: Settings, row: ListedSession, sees: (key: string) => boolean) {
+  return { ...sessionRow(settings, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
 }

@@ -6,14 +6,16 @@ import { fail, ok, type Result } from "../../core/errors.ts";
 import { textOf } from "../../core/message.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import type { Session } from "../../core/session.ts";
-import { defaultAgent, type Settings } from "../../core/settings.ts";
+import { defaultAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
 import { type ListedSession, type ListFilter, listVisible } from "../../flows/list.ts";
 import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
+import type { PayloadOf } from "../payloads.ts";
 import { listedRow, sessionRow, splitModel } from "./session-row.ts";
 
 const LIST_LIMIT_DEFAULT = 200;
@@ -84,9 +86,10 @@ async function list(ctx: CallContext, params: ParamsOf<"sessions.list">): Promis
   }
   const page = await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const { settings, world } = ctx.deps;
+  const sees = createGate(settings, ctx.caller, "list");
   const sessions = [];
   for (const row of page.rows) {
-    sessions.push({ ...listedRow(settings, row), ...(await textsOf(ctx, params, row)) });
+    sessions.push({ ...listedRow(settings, row, sees), ...(await textsOf(ctx, params, row)) });
   }
   return ok({
     ts: world.clock.now(),
@@ -98,7 +101,10 @@ async function list(ctx: CallContext, params: ParamsOf<"sessions.list">): Promis
   });
 }
 
-async function resolve(ctx: CallContext, params: ParamsOf<"sessions.resolve">): Promise<Result<unknown>> {
+async function resolve(
+  ctx: CallContext,
+  params: ParamsOf<"sessions.resolve">,
+): Promise<Result<PayloadOf<"sessions.resolve">>> {
   const { key, sessionId, label, agentId, spawnedBy } = params;
   const named = [key, sessionId, label].filter((name) => name !== undefined);
   if (named.length !== 1) {
@@ -120,22 +126,27 @@ async function resolve(ctx: CallContext, params: ParamsOf<"sessions.resolve">): 
 
 async function preview(ctx: CallContext, key: string, limit: number, charsMax: number) {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: key });
-  if (!found.ok) return { key, status: "missing", items: [] };
+  if (!found.ok) return { key, status: "missing" as const, items: [] };
   const messages = await lastMessages(ctx.access.db, found.value.sessionId, limit, { includeTools: false });
   const items = messages
     .map((message) => ({ role: message.role, text: line(textOf(message), charsMax) }))
     .filter((item) => item.text !== "");
-  return { key, status: items.length === 0 ? "empty" : "ok", items };
+  return { key, status: items.length === 0 ? ("empty" as const) : ("ok" as const), items };
 }
 
 /** Finds the session that a change is about, and makes it. */
 async function change<T>(
   ctx: CallContext,
   key: string,
-  work: (session: Session, settings: Settings) => Promise<Result<T>>,
+  work: (session: Session) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: key });
-  return found.ok ? work(found.value, ctx.deps.settings) : found;
+  return found.ok ? work(found.value) : found;
+}
+
+/** A row as this caller may read it. */
+function shownRow(ctx: CallContext, session: Session) {
+  return sessionRow(ctx.deps.settings, session, createGate(ctx.deps.settings, ctx.caller, "list"));
 }
 
 type SessionMethodName =
@@ -152,7 +163,7 @@ export const sessionMethods: Methods<SessionMethodName> = {
   "sessions.resolve": { handle: resolve },
   "sessions.create": {
     async handle(ctx, { agentId, label }) {
-      const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId });
+      const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId }) as const;
       const made = await createSession(ctx.deps, ctx.viewer, {
         ...(agentId === undefined ? {} : { agentId }),
         ...(label === undefined ? {} : { label }),
@@ -172,29 +183,41 @@ export const sessionMethods: Methods<SessionMethodName> = {
   },
   "sessions.patch": {
     async handle(ctx, { key, idempotencyKey: _, ...request }) {
-      return change(ctx, key, async (session, settings) => {
-        const patched = await patchSession(ctx.deps, ctx.viewer, session, request);
-        if (!patched.ok) return patched;
-        const entry = sessionRow(settings, patched.value);
-        return ok({ ok: true, path: settings.store.dir, key: entry.key, entry });
+      const path = ctx.deps.settings.store.dir;
+      const answer = (after: Session) => ({ ok: true, path, key: after.key, entry: shownRow(ctx, after) });
+      return change(ctx, key, async (session) => {
+        const patched = await patchSession(ctx.deps, ctx.viewer, session, {
+          ...request,
+          also: (unit, after) => ctx.remember(unit, answer(after)),
+        });
+        return patched.ok ? ok(answer(patched.value)) : patched;
       });
     },
   },
   "sessions.reset": {
-    handle: (ctx, { key }) =>
-      change(ctx, key, async (session, settings) => {
-        const after = await resetSession(ctx.deps, session);
-        if (!after.ok) return after;
-        const entry = sessionRow(settings, after.value);
-        return ok({ ok: true, key: entry.key, sessionId: entry.sessionId, entry });
-      }),
+    async handle(ctx, { key }) {
+      const answer = (after: Session) => {
+        const entry = shownRow(ctx, after);
+        return { ok: true, key: entry.key, sessionId: entry.sessionId, entry };
+      };
+      return change(ctx, key, async (session) => {
+        const reset = await resetSession(ctx.deps, session, (unit, after) =>
+          ctx.remember(unit, answer(after)),
+        );
+        return reset.ok ? ok(answer(reset.value)) : reset;
+      });
+    },
   },
   "sessions.delete": {
-    handle: (ctx, { key, deleteTranscript }) =>
-      change(ctx, key, async (session) => {
-        const request = deleteTranscript === undefined ? {} : { deleteTranscript };
-        const deleted = await deleteSession(ctx.deps, session, request);
-        return deleted.ok ? ok({ ok: true, key: deleted.value.key, deleted: true }) : deleted;
-      }),
+    async handle(ctx, { key, deleteTranscript }) {
+      const answer = (gone: string) => ({ ok: true, key: gone, deleted: true }) as const;
+      return change(ctx, key, async (session) => {
+        const deleted = await deleteSession(ctx.deps, session, {
+          ...(deleteTranscript === undefined ? {} : { deleteTranscript }),
+          also: (unit, gone) => ctx.remember(unit, answer(gone)),
+        });
+        return deleted.ok ? ok(answer(deleted.value.key)) : deleted;
+      });
+    },
   },
 };

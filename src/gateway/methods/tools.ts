@@ -43,12 +43,12 @@ async function invoke(
     toolNames: toolNames(),
     signal: ctx.signal,
   };
-  const callId = `operator:${ctx.deps.world.ids.uuid()}`;
+  const { callId } = ctx;
   try {
     return ok(await callTool(tool, { callId, attempt: 1, name: call.name, arguments: call.args }));
   } catch (error) {
     if (!ctx.signal.aborted) throw error;
-    return fail("run_aborted", "the caller left before the tool had answered");
+    return fail("run_aborted", "the caller left, or the gateway stopped, before the tool had answered");
   }
 }
 

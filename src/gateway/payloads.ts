@@ -1,0 +1,98 @@
+// Owns what the methods answer, where it is of one simple shape: the same types for the gateway and its
+// clients.
+// PL1: a handler can't answer anything else: `Method` asks for these types.
+
+import type { Message } from "../core/message.ts";
+import type { RunState } from "../core/run.ts";
+import type { MethodName } from "./params.ts";
+
+/** A model as `models.list` shows it. */
+export interface ModelRow {
+  /** Without its provider. */
+  readonly id: string;
+  readonly name: string;
+  readonly provider: string;
+  readonly contextWindow: number;
+  readonly reasoning: boolean;
+}
+
+interface AgentRow {
+  readonly id: string;
+  readonly name?: string;
+  readonly default: boolean;
+  readonly model: string;
+}
+
+interface Preview {
+  readonly key: string;
+  readonly status: "ok" | "empty" | "missing";
+  readonly items: readonly { readonly role: string; readonly text: string }[];
+}
+
+interface HistoryPage {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  /** Oldest first. */
+  readonly messages: readonly Message[];
+  readonly thinkingLevel: string;
+  /** For `before`: the page before this one. Absent on the first page of the transcript. */
+  readonly nextBefore?: string;
+}
+
+export interface WaitAnswer {
+  readonly runId: string;
+  /** `timeout`: waiting ended, the run goes on. */
+  readonly status: "ok" | "error" | "timeout";
+  readonly runStatus: RunState;
+  readonly startedAt: number | undefined;
+  readonly endedAt: number | undefined;
+  readonly error?: string;
+  readonly code?: string;
+}
+
+interface ToolRow {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: object;
+}
+
+interface Payloads {
+  "agents.list": {
+    readonly defaultId: string;
+    readonly mainKey: string;
+    readonly scope: string;
+    readonly agents: readonly AgentRow[];
+  };
+  "models.list": { readonly models: readonly ModelRow[] };
+  "sessions.resolve": { readonly ok: true; readonly key: string };
+  "sessions.create": { readonly ok: true; readonly key: string; readonly sessionId: string };
+  "sessions.preview": { readonly ts: number; readonly previews: readonly Preview[] };
+  "sessions.delete": { readonly ok: true; readonly key: string; readonly deleted: true };
+  "chat.history": HistoryPage;
+  "chat.send": { readonly runId: string; readonly status: "started" };
+  "chat.abort": { readonly ok: true; readonly aborted: boolean; readonly runIds: readonly string[] };
+  "chat.inject": { readonly ok: true; readonly runId: string; readonly sessionKey: string };
+  /** The first answer; `GatewayClient.agent` gives both. */
+  agent: {
+    readonly runId: string;
+    readonly status: "accepted";
+    readonly acceptedAt: number;
+    readonly sessionKey: string;
+  };
+  "agent.wait": WaitAnswer;
+  send: {
+    readonly messageId: string;
+    readonly channel: string;
+    readonly status: "queued";
+    readonly sessionKey: string;
+  };
+  "tools.catalog": {
+    readonly sessionKey: string;
+    readonly tools: readonly ToolRow[];
+    readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
+  };
+  "tools.invoke": Record<string, unknown>;
+}
+
+/** What a method answers; `unknown` where it has many shapes. */
+export type PayloadOf<M extends MethodName> = M extends keyof Payloads ? Payloads[M] : unknown;

@@ -1,0 +1,64 @@
+// When a failed request is tried again: what the provider says about it, read in every spelling.
+
+import { expect, test } from "vitest";
+import { judge, type RequestFailure } from "../../src/agent/retry.ts";
+
+const NOW = Date.parse("2026-01-01T00:00:00Z");
+const LATER = "Thu, 01 Jan 2026 00:00:10 GMT";
+
+function failure(headers: Record<string, string>, more: Partial<RequestFailure> = {}): RequestFailure {
+  return {
+    error: "busy",
+    status: 429,
+    headers: new Headers(headers),
+    begun: false,
+    overflow: false,
+    passing: true,
+    ...more,
+  };
+}
+
+const BACKOFF_MS = 250;
+
+test.each([
+  [{ "retry-after": "7" }, 7_000],
+  [{ "retry-after": "1.5" }, 1_500],
+  [{ "retry-after": LATER }, 10_000],
+  [{ "retry-after-ms": "40", "retry-after": "7" }, 40],
+  [{ "retry-after": "300" }, 300_000],
+])("R2: %j is honoured", (headers, afterMs) => {
+  expect(judge(failure(headers), 1, 0, NOW)).toEqual({ kind: "retry", afterMs });
+});
+
+test.each([
+  {},
+  { "retry-after": "0" },
+  { "retry-after-ms": "0" },
+  { "retry-after": "Wed, 31 Dec 2025 23:59:59 GMT" },
+  { "retry-after": "-5" },
+  { "retry-after": "soon" },
+  { "retry-after": "1e9" },
+  { "retry-after": "2001-01-01" },
+  { "retry-after-ms": "-1" },
+])("R2: %j says nothing about when, and the backoff stands", (headers) => {
+  expect(judge(failure(headers), 1, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
+});
+
+test.each([
+  { "retry-after": "301" },
+  { "retry-after": "Fri, 02 Jan 2026 00:00:00 GMT" },
+  { "retry-after-ms": "Infinity" },
+])("R2: %j is too long to wait", (headers) => {
+  expect(judge(failure(headers), 1, 0, NOW)).toMatchObject({ kind: "final" });
+});
+
+test("R1: what had begun is never tried again, whatever the provider says", () => {
+  const begun = failure({ "retry-after": "1", "x-should-retry": "true" }, { begun: true, overflow: true });
+  expect(judge(begun, 1, 0, NOW)).toEqual({ kind: "final", error: "busy" });
+});
+
+test("a backoff doubles from half a second to half a minute, and the fifth failure is final", () => {
+  const delays = [1, 2, 3, 4].map((tries) => judge(failure({}), tries, 0.999, NOW));
+  expect(delays.map((one) => (one.kind === "retry" ? one.afterMs : 0))).toEqual([500, 1_000, 1_999, 3_998]);
+  expect(judge(failure({ "retry-after": "1" }), 5, 0, NOW)).toMatchObject({ kind: "final" });
+});

@@ -1,0 +1,211 @@
+// What happens when two things meet: an end and a wait, a stop and a claim, an abort and a call under way.
+
+import { expect, test } from "vitest";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import type { EndFacts } from "../../src/engine/finish.ts";
+import { readRun } from "../../src/store/transcripts.ts";
+import { getWait } from "../../src/store/waits.ts";
+import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+const ok = (reply: string): EndFacts => ({ state: "ok", reply });
+type Opened = Awaited<ReturnType<typeof openTestEngine>>;
+
+/** Lets this many steps of pending work happen. */
+async function ticks(count: number): Promise<void> {
+  for (let at = 0; at < count; at += 1) await null;
+}
+
+/** Keeps every other transaction waiting until the returned function is called. */
+async function holdStore({ store }: Opened): Promise<() => Promise<void>> {
+  const inside = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const held = store.transaction(async () => {
+    inside.resolve();
+    await release.promise;
+  });
+  await inside.promise;
+  return async () => {
+    release.resolve();
+    await held;
+  };
+}
+
+async function tell({ engine }: Opened, sessionKey: string, timeoutMs = 0): Promise<string> {
+  const accepted = await engine.accept({ sessionKey, input: { text: "go" }, timeoutMs });
+  if (!accepted.ok) throw new Error(accepted.error);
+  return accepted.value.run.runId;
+}
+
+/** Accepts a run in `to` and waits for it, as one call of the current run. */
+function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000) {
+  const callId = `${handle.run.runId}:${to}`;
+  return handle.duringCall(async () => {
+    await engine.commit(async (unit) => {
+      const accepted = await engine.acceptIn(unit, { sessionKey: to, input: { text: "?" }, callId });
+      if (!accepted.ok) return accepted;
+      const { runId } = accepted.value.run;
+      const wanted = { callId, targetRunId: runId, targetSessionKey: to, deadlineAt: unit.now + waitMs };
+      return handle.wait.open(unit, wanted);
+    });
+    return handle.wait.settle(callId);
+  });
+}
+
+test("a lane that waited for a slot and has nothing to do any more passes its turn on", async () => {
+  const started = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const opened = await openTestEngine({
+    settings: { maxConcurrent: 1 },
+    async execute(handle) {
+      if (handle.run.sessionKey !== "a") return ok("done");
+      started.resolve();
+      await release.promise;
+      return ok("a");
+    },
+  });
+  await makeSessions(opened.store, "a", "b", "c");
+  await tell(opened, "a");
+  await started.promise;
+  const withdrawn = await tell(opened, "b");
+  const waiting = await tell(opened, "c");
+  await opened.engine.abort({ sessionKey: "b", runId: withdrawn });
+  release.resolve();
+  expect((await endOf(opened.engine, waiting, 2_000)).state).toBe("ok");
+});
+
+test("I2: a stop at any moment of an acceptance leaves nothing running, and counts no crash", async () => {
+  for (let steps = 60; steps < 260; steps += 4) {
+    let executing = 0;
+    const opened = await openTestEngine({
+      async execute(handle) {
+        executing += 1;
+        await new Promise((resolve) => {
+          if (handle.signal.aborted) resolve(undefined);
+          handle.signal.addEventListener("abort", resolve, { once: true });
+        });
+        executing -= 1;
+        return { state: "aborted" };
+      },
+    });
+    await makeSessions(opened.store, "a");
+    const accepting = tell(opened, "a").catch(() => undefined);
+    await ticks(steps);
+    await opened.engine.stop(0);
+    const runId = await accepting;
+    expect(executing, `after ${steps} steps`).toBe(0);
+    if (runId !== undefined) {
+      expect((await runRow(opened.store, runId)).state, `after ${steps} steps`).toBe("queued");
+    }
+    await opened.store.close();
+  }
+});
+
+test("a target that ends after the deadline, just before its waiter gives up, is told as a time-out", async () => {
+  const world = fakeWorld();
+  const finish = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  let answered: boolean | undefined;
+  const opened: Opened = await openTestEngine({
+    world,
+    async execute(handle) {
+      if (handle.run.sessionKey === "b") {
+        asked.resolve();
+        await finish.promise;
+        return ok("late");
+      }
+      answered = (await ask(opened, handle, "b", 50)).answered;
+      return ok("");
+    },
+  });
+  await makeSessions(opened.store, "a", "b");
+  const run = await tell(opened, "a");
+  await asked.promise;
+  while ((await runRow(opened.store, run)).state !== "waiting") await world.advance(0);
+  const letGo = await holdStore(opened);
+  finish.resolve();
+  await ticks(50);
+  await world.advance(60);
+  await letGo();
+  while (answered === undefined) await world.advance(0);
+  expect((await getWait(opened.store.db, `${run}:b`))?.state).toBe("ended");
+  expect(answered, "the outcome is told by a notice, so not by the wait").toBe(false);
+});
+
+test("I6: a call that outlives its run takes no slot", async () => {
+  const inB = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  let left: Promise<unknown> = Promise.resolve();
+  const opened: Opened = await openTestEngine({
+    async execute(handle) {
+      if (handle.run.sessionKey === "b") {
+        inB.resolve();
+        await release.promise;
+        return ok("b");
+      }
+      left = ask(opened, handle, "b").catch(() => undefined);
+      await inB.promise;
+      throw new Error("another call failed");
+    },
+  });
+  await makeSessions(opened.store, "a", "b");
+  const run = await tell(opened, "a");
+  expect((await endOf(opened.engine, run)).state).toBe("error");
+  release.resolve();
+  await left;
+  while ((await opened.engine.load()).running > 0) await new Promise((resolve) => setImmediate(resolve));
+  expect((await opened.engine.load()).slots.taken).toBe(0);
+});
+
+test("a time-out that meets a message being stored keeps its text once", async () => {
+  const world = fakeWorld();
+  const writing = Promise.withResolvers<LaneHandle>();
+  const go = Promise.withResolvers<void>();
+  const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
+  const opened = await openTestEngine({
+    world,
+    async execute(handle) {
+      handle.text("first I look");
+      writing.resolve(handle);
+      await go.promise;
+      const text = { type: "text" as const, text: "first I look" };
+      await handle.append({ ...assistantText("m1", ""), content: [text, call], stopReason: "toolUse" });
+      await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
+      return { state: "aborted" };
+    },
+  });
+  await makeSessions(opened.store, "a");
+  const run = await tell(opened, "a", 50);
+  await writing.promise;
+  const letGo = await holdStore(opened);
+  go.resolve();
+  await ticks(50);
+  await world.advance(60);
+  await letGo();
+  expect((await endOf(opened.engine, run)).state).toBe("timeout");
+  const roles = (await readRun(opened.store.db, run)).map((message) => message.role);
+  expect(roles).toEqual(["user", "assistant", "toolResult"]);
+});
+
+test("an aborted run has a result for every call, also where a provider used an id twice", async () => {
+  const written = Promise.withResolvers<void>();
+  const call = { type: "toolCall" as const, id: "call_0", name: "exec", arguments: {} };
+  const opened = await openTestEngine({
+    async execute(handle) {
+      const asks = { ...assistantText("m1", ""), content: [call], stopReason: "toolUse" as const };
+      await handle.append(asks);
+      const result = { role: "toolResult" as const, toolCallId: "call_0", toolName: "exec", isError: false };
+      await handle.append({ ...result, id: "r1", content: [], timestamp: 1 });
+      await handle.append({ ...asks, id: "m2" });
+      written.resolve();
+      await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
+      return { state: "aborted" };
+    },
+  });
+  await makeSessions(opened.store, "a");
+  const run = await tell(opened, "a");
+  await written.promise;
+  await opened.engine.abort({ sessionKey: "a" });
+  const roles = (await readRun(opened.store.db, run)).map((message) => message.role);
+  expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult"]);
+});

@@ -1,0 +1,134 @@
+// Peers that mean harm below the protocol: raw sockets, odd frames, connections by the hundred.
+
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { cleanup } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "./kit.ts";
+
+/** A TCP connection that never ends from its side unless told to. */
+async function tcp(house: House): Promise<Socket> {
+  const socket = connect({ port: house.port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.on("error", () => {});
+  cleanup(() => {
+    socket.destroy();
+  });
+  await once(socket, "connect");
+  return socket;
+}
+
+/** Everything that comes until the other side has ended or reset the connection. */
+async function heard(socket: Socket): Promise<string> {
+  let text = "";
+  socket.setEncoding("utf8").on("data", (piece) => {
+    text += piece;
+  });
+  await new Promise<void>((resolve) => socket.on("end", resolve).on("close", () => resolve()));
+  return text;
+}
+
+const UPGRADE = [
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Version: 13",
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+
+function upgrade(path: string, ...headers: string[]): string {
+  return `${[`GET ${path} HTTP/1.1`, ...UPGRADE, ...headers].join("\r\n")}\r\n\r\n`;
+}
+
+test("a refused upgrade leaves no connection behind, even if the peer never closes", async () => {
+  const house = await openHouse();
+  const socket = await tcp(house);
+  socket.write(upgrade("/", "Host: evil.example"));
+  expect(await heard(socket)).toMatch(/^HTTP\/1.1 403 /);
+  // The peer stays half open; the stop does not wait for it.
+  await house.gateway.close();
+});
+
+test("a stop does not wait for a client that is being closed and does not answer", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const raw = await joined(house);
+  raw.socket.pause();
+  raw.socket.send(Buffer.from("binary"));
+  const other = await joined(house);
+  other.send({ type: "req", id: "h", method: "status" });
+  await other.res("h");
+  const closed = house.gateway.close();
+  await world.timerWithin(500);
+  await world.advance(500);
+  await closed;
+});
+
+test("hundreds of connections that say nothing keep nobody out", async () => {
+  const house = await openHouse();
+  const silent = await Promise.all(Array.from({ length: 128 }, () => openRaw(house.url)));
+  const raw = await joined(house);
+  raw.send({ type: "req", id: "h", method: "health" });
+  expect((await raw.res("h")).ok).toBe(true);
+  expect(await silent[0]?.closed()).toMatchObject({ code: expect.any(Number) });
+});
+
+test("a client's long description of itself is cut before others are told", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const raw = await joined(house);
+  const client = { id: "x", version: "v".repeat(60_000), platform: "p", mode: "m" };
+  await joined(house, { client });
+  await world.advance(1_000);
+  const told = await raw.next((frame) => frame.event === "presence" && frame.payload.presence.length === 2);
+  expect(JSON.stringify(told).length).toBeLessThan(5_000);
+});
+
+test("a compressed frame is a protocol error, and closed", async () => {
+  const house = await openHouse();
+  const socket = await tcp(house);
+  socket.write(upgrade("/", `Host: 127.0.0.1:${house.port}`));
+  const all = heard(socket);
+  await once(socket, "data");
+  // A masked text frame with the bit of a compressed one.
+  socket.write(Buffer.from([0xc1, 0x80, 0, 0, 0, 0]));
+  expect(await all).toMatch(/^HTTP\/1.1 101 /);
+});
+
+const HEADS: [string, string][] = [
+  ["two hosts", "Host: 127.0.0.1\r\nHost: evil.example"],
+  ["two origins", "Host: 127.0.0.1\r\nOrigin: http://127.0.0.1\r\nOrigin: https://evil.example"],
+  ["a host with a user", "Host: evil@127.0.0.1"],
+  ["no host", "X-Nothing: 1"],
+];
+test.each(HEADS)("a request with %s is refused in JSON", async (_, head) => {
+  const house = await openHouse();
+  const socket = await tcp(house);
+  socket.write(`GET /readyz HTTP/1.1\r\n${head}\r\nConnection: close\r\n\r\n`);
+  const text = await heard(socket);
+  expect(text).toMatch(/^HTTP\/1.1 40[03] /);
+  expect(text).toMatch(/\r\n\r\n\{"ok":false,"error":\{"code":/);
+});
+
+test("a token in the address, a cookie or a query opens nothing", async () => {
+  const house = await openHouse();
+  const headers = { "content-type": "application/json", cookie: `token=${TOKEN}`, "x-parley-token": TOKEN };
+  const body = JSON.stringify({ tool: "sessions_list", token: TOKEN });
+  const answer = await fetch(`${house.http}/tools/invoke?token=${TOKEN}`, { method: "POST", headers, body });
+  expect(answer.status).toBe(401);
+  const raw = await openRaw(`${house.url}/?token=${TOKEN}`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
+  raw.send({ type: "req", id: "c", method: "connect", params: connectParams({ auth: undefined }) });
+  expect((await raw.res("c")).error?.code).toBe("UNAUTHORIZED");
+});
+
+test("the body of a caller without a token is not waited for", async () => {
+  const house = await openHouse();
+  const socket = await tcp(house);
+  socket.write(
+    "POST /tools/invoke HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n" +
+      "Content-Type: application/json\r\n\r\n1\r\n{\r\n",
+  );
+  const [first] = await once(socket, "data");
+  expect(String(first)).toMatch(/^HTTP\/1.1 401 /);
+});

@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ModelPort } from "../src/agent/model.ts";
 import { loadSettings } from "../src/config.ts";
+import { ok } from "../src/core/errors.ts";
 import { ZERO_USAGE } from "../src/core/message.ts";
 import type { Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
@@ -140,7 +141,14 @@ async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
         transcriptPath: (sessionId) => store.transcriptPath(sessionId),
         outbound: { deliveryQueued: () => {} },
       }),
-      executor: createExecutor({ settings, store, world, port: instant, engine: () => engine }),
+      executor: createExecutor({
+        settings,
+        store,
+        world,
+        port: instant,
+        sandboxFor: async () => ok(undefined),
+        engine: () => engine,
+      }),
     });
     await ensureMainSessions({ engine, settings });
     await engine.start();

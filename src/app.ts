@@ -5,6 +5,7 @@
 // APP2: what was opened before a failure is closed again.
 
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import type { Channel } from "./channels/channel.ts";
@@ -16,7 +17,7 @@ import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
-import { createExecutor } from "./execute.ts";
+import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
 import { CHILD_DEADLINE } from "./flows/job.ts";
@@ -39,6 +40,8 @@ export interface AppOptions {
   readonly world: World;
   readonly version: string;
   readonly configPath?: string;
+  /** The process's environment, for the programs that contain others. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 export interface App {
@@ -88,11 +91,23 @@ function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, Dead
   return new Map([[CHILD_DEADLINE, cleanup]]);
 }
 
+/** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
+function sandboxing(options: AppOptions): SandboxFor {
+  const { settings, world, configPath, environment } = options;
+  const { dir } = settings.store;
+  return createSandboxFor(settings, async () => {
+    const { createSandboxFinder } = await import("./sandbox/find.ts");
+    const keepOut = configPath === undefined ? [dir] : [dir, configPath];
+    return createSandboxFinder({ world, keepOut, cacheDir: join(dir, "sandbox-cache"), environment });
+  });
+}
+
 /** The engine with everything that it executes and delivers with. */
 function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
+  sandboxFor: SandboxFor,
 ): { engine: Engine; outbox: OutboxWorker } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -107,6 +122,7 @@ function buildEngine(
     store,
     world,
     port: openModelPort(world),
+    sandboxFor,
     engine: () => engine,
   });
   const engine: Engine = new Engine({
@@ -136,7 +152,8 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
   const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
   undo.push(() => mirror.close());
-  const { engine, outbox } = buildEngine(options, store, mirror);
+  const sandboxFor = sandboxing(options);
+  const { engine, outbox } = buildEngine(options, store, mirror, sandboxFor);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings)) {
@@ -162,6 +179,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
         reasoning: model.reasoning,
       })),
     checkModel: (name) => resolveModel(settings.providers, name),
+    sandboxFor,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
   });

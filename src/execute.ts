@@ -6,12 +6,15 @@ import { runTurn, type TurnEnd } from "./agent/loop.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.ts";
 import { buildSystemPrompt } from "./agent/prompt.ts";
 import { withoutContents } from "./core/attachment-rules.ts";
+import { ok, type Result } from "./core/errors.ts";
 import { type Entry, isCompaction } from "./core/message.ts";
 import type { Run } from "./core/run.ts";
+import { isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
 import type { Session } from "./core/session.ts";
 import { displayKey } from "./core/session-key.ts";
 import {
   type AgentSettings,
+  agentOf,
   findAgent,
   type Settings,
   THINKING_LEVELS,
@@ -24,6 +27,8 @@ import type { Executor } from "./engine/lanes.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
 import { spawnChainOf } from "./flows/chain.ts";
 import { childContext } from "./flows/spawn.ts";
+import type { SandboxFinder } from "./sandbox/find.ts";
+import type { Sandbox } from "./sandbox/sandbox.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
@@ -32,11 +37,28 @@ import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { Tool, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
+/** Asked at every run and every call, with the settings of that moment (I13). */
+export type SandboxFor = (chain: SpawnChain) => Promise<Result<Sandbox | undefined>>;
+
+/** Whoever has to be contained is, by what one finder finds, or is refused. */
+export function createSandboxFor(settings: Settings, openFinder: () => Promise<SandboxFinder>): SandboxFor {
+  let finder: Promise<SandboxFinder> | undefined;
+  return async (chain) => {
+    if (!isSandboxed(chain, settings)) return ok(undefined);
+    // Loaded at the first contained run: whoever uses no sandbox pays nothing for it.
+    finder ??= openFinder();
+    const agent = agentOf(settings, chain[0]);
+    return (await finder).find(agent.sandbox, agent.workspace);
+  };
+}
+
 export interface ExecuteParts {
   readonly settings: Settings;
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
+  /** Where a session's tools work: undefined for a bare one; a failure for a contained one with no backend. */
+  readonly sandboxFor: SandboxFor;
   /** Late: tools use the engine, and the engine executes with this. */
   engine(): Engine;
 }
@@ -125,7 +147,11 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   if (!model.ok) return failed(model.error);
   const engine = parts.engine();
   const chain = await spawnChainOf(store.db, session);
+  const sandbox = await parts.sandboxFor(chain);
+  // No backend: refused before the model is asked anything, never run bare (SPEC 5).
+  if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const ctx: ToolContext = {
+    ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
     settings,
     db: store.db,
     engine,

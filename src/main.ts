@@ -3,13 +3,16 @@
 // MN1: a command that only talks to a gateway loads neither the store nor the engine.
 
 import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { CliParts, GatewayOptions, RunningGateway, StoreReport } from "./cli/parts.ts";
+import type { CliParts, GatewayOptions, RunningGateway, SandboxReport, StoreReport } from "./cli/parts.ts";
 import { runCli } from "./cli/run.ts";
 import { processEnvironment } from "./config.ts";
 import { ok, type Result } from "./core/errors.ts";
 import { redactSecrets } from "./core/redact.ts";
+import type { SandboxSettings } from "./core/settings.ts";
 import { realWorld, type World } from "./world.ts";
 
 function versionOf(): string {
@@ -41,7 +44,13 @@ async function openGateway(
   const { openApp } = await import("./app.ts");
   const world =
     options.quiet === true ? realWorld({ level: "error", sync: true, mask: redactSecrets }) : parts.world;
-  const app = await openApp({ settings, world, version: versionOf(), configPath: path });
+  const app = await openApp({
+    settings,
+    world,
+    version: versionOf(),
+    configPath: path,
+    environment: parts.env,
+  });
   if (!app.ok) return app;
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
   return ok({
@@ -59,6 +68,24 @@ async function openGateway(
 async function inspectStore(dir: string): Promise<StoreReport> {
   const { inspectStoreDir } = await import("./store/inspect.ts");
   return inspectStoreDir(dir);
+}
+
+/** Contains something harmless, to see whether it can be done here. */
+async function inspectSandbox(
+  wanted: SandboxSettings,
+  parts: { world: World; env: CliParts["env"] },
+): Promise<SandboxReport> {
+  const { createSandboxFinder } = await import("./sandbox/find.ts");
+  const finder = createSandboxFinder({ world: parts.world, keepOut: [], environment: parts.env });
+  const workspace = await mkdtemp(join(tmpdir(), "parley-doctor-"));
+  try {
+    const found = await finder.find(wanted, workspace);
+    if (found.ok) return { usable: true, text: `${found.value.kind} contains programs here` };
+    const mend = found.hint === undefined ? {} : { mend: found.hint };
+    return { usable: false, text: found.error, ...mend };
+  } finally {
+    await rm(workspace, { recursive: true, force: true });
+  }
 }
 
 /** Runs the command line. Resolves with the exit code. */
@@ -81,6 +108,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     exitNow: (code) => process.exit(code),
     openGateway: (options) => openGateway(options, { world, env, home }),
     inspectStore,
+    inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
   };
   return runCli(argv, parts);
 }

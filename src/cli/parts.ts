@@ -4,7 +4,7 @@
 //      that a test can hold every one of them.
 
 import type { Result } from "../core/errors.ts";
-import type { Settings } from "../core/settings.ts";
+import type { SandboxSettings, Settings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
@@ -42,6 +42,15 @@ export interface StoreReport {
   readonly text: string;
 }
 
+/** Whether tool calls can be contained on this machine, found out by containing something. */
+export interface SandboxReport {
+  readonly usable: boolean;
+  /** For people: which backend works, or what is wrong with each. */
+  readonly text: string;
+  /** How to get one that works. */
+  readonly mend?: string;
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -60,4 +69,6 @@ export interface CliParts {
   exitNow(code: number): void;
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
   inspectStore(dir: string): Promise<StoreReport>;
+  /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
+  inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
 }

@@ -48,6 +48,9 @@ function addSessions(parent: Command, on: (command: Command, load: Load) => void
     .option("--agent <id>", "only this agent's");
   list.option("--search <text>", "part of a label, name or key").option("--archived", "archived ones too");
   on(list, async () => (await sessions()).listSessions);
+  const tree = group.command("tree").argument("[key]", "only what hangs below this session");
+  tree.description("who spawned whom").option("--archived", "archived ones too");
+  on(tree, async () => (await import("./commands/sessions-tree.ts")).showTree);
   const history = group.command("history").argument("<key>").description("the last messages of a session");
   history.option("--limit <n>", "most messages", amount("--limit", 1), 50);
   history.option("--before <id>", "only what was said before this message");

@@ -2,6 +2,7 @@
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
+import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Accepted } from "../engine/accept.ts";
@@ -9,6 +10,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { AccessContext } from "../flows/access.ts";
 import type { Outbound } from "../flows/outbox.ts";
+import type { ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
@@ -29,6 +31,8 @@ export interface GatewayDeps {
   models(): readonly ModelRow[];
   /** Whether a model of this name could run; a failure lists valid ones. */
   checkModel(name: string): Result<unknown>;
+  /** Where a session's tools work: undefined for a bare one; a failure for a contained one with no backend. */
+  sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }

@@ -220,7 +220,7 @@ test("doctor: several people in one main session are told about", async () => {
 test("demo: every step shows what it promises, and nothing of it is left", async () => {
   const home = temporaryFolder();
   const { code, out } = await run(home, ["demo"]);
-  expect(out).toContain("All 6 steps showed what they promise");
+  expect(out).toContain("All 7 steps showed what they promise");
   expect(code).toBe(0);
   for (const words of [
     "reply turn 1",
@@ -228,6 +228,8 @@ test("demo: every step shows what it promises, and nothing of it is left", async
     "wait_cycle",
     "stops waiting",
     "tools.sessions.visibility",
+    "main ⇒ webchat     Status: ok Result: part 3 is done",
+    "agents.defaults.subagents.maxSpawnDepth is 1",
   ]) {
     expect(out).toContain(words);
   }

@@ -24,7 +24,13 @@ async function openGateway(home: string, options: GatewayOptions): Promise<Resul
   });
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
-  const app = await openApp({ settings, world: quietWorld(), version: "0.0.0", configPath: path });
+  const app = await openApp({
+    settings,
+    world: quietWorld(),
+    version: "0.0.0",
+    configPath: path,
+    environment: {},
+  });
   if (!app.ok) return app;
   const address = `${settings.gateway.host}:${app.value.port}`;
   const { token, tokenIsGenerated, close } = app.value;

@@ -104,6 +104,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     ],
     checkModel: (name) =>
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+    sandboxFor: async () => ok(undefined),
     dropTranscript: async () => {},
   });
   let stopped = false;

@@ -7,10 +7,12 @@
 import type { Message } from "../../core/message.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
 import type { Cli, Trouble } from "../cli.ts";
+import { count } from "../layout.ts";
 import type { Link } from "../link.ts";
 import { messageLines } from "../message-lines.ts";
 import { safeLine } from "../safe-text.ts";
 import { Reader } from "./catch-up.ts";
+import { subagentLines } from "./subagents.ts";
 import { Terminal } from "./terminal.ts";
 import { ChatView, type Op } from "./view.ts";
 
@@ -18,7 +20,8 @@ import { ChatView, type Op } from "./view.ts";
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
 const HELP = [
-  "/stop         stop what the agent is doing (Ctrl-C too)",
+  "/stop         stop the agent and its sub-agents (Ctrl-C too, while it works)",
+  "/subagents    the sub-agents of this session, and what they are doing",
   "/history [N]  the last N messages (20)",
   "/quit         leave; the agent finishes by itself (Ctrl-D too)",
   "Everything else is said to the agent.",
@@ -128,6 +131,8 @@ class Conversation {
         return this.#terminal.show(HELP.map((line) => ({ op: "line", text: this.#cli.style("dim", line) })));
       case "/stop":
         return this.#stop();
+      case "/subagents":
+        return this.#subagents();
       case "/history":
         return this.#history(Number(argument ?? HISTORY_DEFAULT));
       default:
@@ -160,9 +165,25 @@ class Conversation {
   }
 
   async #stop(): Promise<void> {
-    const stopped = await this.#link.call<{ aborted: boolean }>("chat.abort", { sessionKey: this.#key });
-    if (!stopped.ok) this.#tell(`not stopped: ${safeLine(stopped.error)}`);
-    else if (!stopped.value.aborted) this.#tell("there is nothing to stop");
+    const own = new Set(this.#active);
+    const stopped = await this.#link.call<{ aborted: boolean; runIds: readonly string[] }>("chat.abort", {
+      sessionKey: this.#key,
+    });
+    if (!stopped.ok) return this.#tell(`not stopped: ${safeLine(stopped.error)}`);
+    const { aborted, runIds } = stopped.value;
+    const below = runIds.filter((runId) => !own.has(runId)).length;
+    if (!aborted && below === 0) this.#tell("there is nothing to stop");
+    else if (below > 0) this.#tell(`also stopped: ${count(below, "run")} of sub-agents, or still queued`);
+  }
+
+  async #subagents(): Promise<void> {
+    const listed = await this.#link.call<object>("tools.invoke", {
+      name: "subagents",
+      sessionKey: this.#key,
+    });
+    if (!listed.ok) return this.#tell(safeLine(listed.error));
+    const lines = subagentLines(listed.value, this.#cli.parts.world.clock.now());
+    this.#terminal.show(lines.map((line): Op => ({ op: "line", text: line })));
   }
 
   #onChat(event: ChatEvent): void {

@@ -33,6 +33,8 @@ export type Op =
 /** Texts that were shown and not yet met in the transcript. More than this are never under way. */
 const REMEMBERED_MAX = 500;
 const TASK_CHARS_MAX = 160;
+/** Of a result, to tell it from others. */
+const MARK_CHARS = 200;
 
 /** The same words, however they were wrapped or escaped. */
 function gist(text: string): string {
@@ -59,8 +61,8 @@ export class ChatView {
   readonly #received: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
-  /** Sub-agents whose result was shown. A sub-agent has one. */
-  readonly #announced = new Set<string>();
+  /** Results that were shown, by what no other result has in common with them, and whose they are. */
+  readonly #announced = new Map<string, string>();
   /** What came from elsewhere while a message was growing. */
   readonly #held: Op[] = [];
   /** Messages of others by the run that answers them: shown when that begins. */
@@ -150,8 +152,10 @@ export class ChatView {
         return this.#aside([{ op: "line", text: job }]);
       }
       case "announce": {
-        const told = this.#announcement(text, from);
-        if (told !== undefined) return mine ? [] : told;
+        // For the sub-agent itself it is what it has just said.
+        if (mine && readAnnouncement(text, from) !== undefined) return [];
+        const told = mine ? undefined : this.#announcement(text, from);
+        if (told !== undefined) return told;
         // The turn's input in the transcript is the runtime's own sentence.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);
         return [
@@ -285,23 +289,25 @@ export class ChatView {
   #announcement(text: string, from?: string): Op[] | undefined {
     const announcement = readAnnouncement(text, from);
     if (announcement === undefined) return undefined;
-    if (!this.#isNews(announcement.childKey)) return [];
+    const { childKey, status, result, stats } = announcement;
+    const mark = [status, result.slice(0, MARK_CHARS), stats].join("\n");
+    if (this.#announced.has(mark)) return [];
+    this.#noteAnnounced(mark, childKey);
     const lines = announcementLines(this.#paint, announcement);
     return this.#aside(lines.map((line) => ({ op: "line", text: line })));
   }
 
   /** The end of a job is worth a line only where nothing was announced. */
   #jobEnded(childKey: string, mine: boolean): Op[] {
-    if (mine || !this.#isNews(childKey)) return [];
+    if (mine || [...this.#announced.values()].includes(childKey)) return [];
+    this.#noteAnnounced(childKey, childKey);
     return this.#aside([this.#dim(`  « sub-agent ${safeLine(childKey)} has ended and announces nothing`)]);
   }
 
-  #isNews(childKey: string): boolean {
-    if (this.#announced.has(childKey)) return false;
-    this.#announced.add(childKey);
-    const [oldest] = this.#announced;
+  #noteAnnounced(mark: string, childKey: string): void {
+    this.#announced.set(mark, childKey);
+    const [oldest] = this.#announced.keys();
     if (this.#announced.size > REMEMBERED_MAX && oldest !== undefined) this.#announced.delete(oldest);
-    return true;
   }
 
   #speaker(): string {

@@ -4,8 +4,9 @@
 
 import { addressOf, socketUrl } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import type { Finding } from "../doctor/finding.ts";
 import { askGateway } from "../doctor/gateway-checks.ts";
-import { checkHouse, type Finding } from "../doctor/house-checks.ts";
+import { checkHouse } from "../doctor/house-checks.ts";
 import { safeLine, safeText } from "../safe-text.ts";
 
 const MARKS = { ok: "✓", warning: "!", problem: "✗" } as const;

@@ -2,6 +2,7 @@
 // SG1: every line on the stage comes from an event; nothing is played from a script.
 
 import type { Message } from "../../core/message.ts";
+import { isSubagentKey } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
 import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../gateway/protocol.ts";
 import type { Cli, Style } from "../cli.ts";
@@ -15,9 +16,10 @@ const NAME_WIDTH = 18;
 const TEXT_CHARS_MIN = 40;
 const HISTORY_LIMIT = 200;
 
-/** `research` for `agent:research:main`. */
+/** `research` for `agent:research:main`; of a sub-agent's long key, as much as tells it from others. */
 function nameOf(key: string): string {
-  return /^agent:([^:]+):main$/.exec(key)?.[1] ?? key;
+  const job = /^agent:[^:]+:subagent:([^:]{4})/.exec(key)?.[1];
+  return job === undefined ? (/^agent:([^:]+):main$/.exec(key)?.[1] ?? key) : `job ${job}`;
 }
 
 export function keyOf(agent: string): string {
@@ -112,6 +114,25 @@ export class Stage {
     });
   }
 
+  /** Milliseconds on a clock that only goes on. */
+  now(): number {
+    return this.#cli.parts.world.clock.monotonic();
+  }
+
+  /** Whether this run answers what a person said on this stage. */
+  wasAsked(runId: string): boolean {
+    return this.#asked.has(runId);
+  }
+
+  /** Calls a tool with the rights of any session, as its agent would. */
+  async invokeAs(sessionKey: string, name: string, args: JsonObject): Promise<JsonObject> {
+    const called = await this.#link.call<JsonObject>("tools.invoke", { name, arguments: args, sessionKey });
+    if (!called.ok) throw new DemoFailure(`tools.invoke was refused: ${called.error}`);
+    this.#line("yellow", `${nameOf(sessionKey)} calls`, `${name} ${JSON.stringify(args)}`);
+    this.#showRefusal(nameOf(sessionKey), called.value);
+    return called.value;
+  }
+
   async transcript(agent: string): Promise<readonly Message[]> {
     const params = { sessionKey: keyOf(agent), limit: HISTORY_LIMIT };
     const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", params);
@@ -149,10 +170,13 @@ export class Stage {
       this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
     }
     const result = data.phase === "result" ? json(data.result ?? "") : undefined;
-    if (result?.status === "forbidden" || result?.status === "error") {
-      this.#line("red", `${who} is refused`, `${result.code}: ${result.error}`, true);
-    }
+    if (result !== undefined) this.#showRefusal(who, result);
     if (result?.status === "timeout") this.#line("yellow", `${who} stops waiting`, String(result.error));
+  }
+
+  #showRefusal(who: string, result: JsonObject): void {
+    if (result.status !== "forbidden" && result.status !== "error") return;
+    this.#line("red", `${who} is refused`, `${result.code}: ${result.error}`, true);
   }
 
   #showChat(chat: ChatEvent): void {
@@ -169,6 +193,9 @@ export class Stage {
     const way = `${nameOf(from)} → ${nameOf(to)}`;
     if (step === "round1") this.#line("magenta", way, text);
     if (step === "reply") this.#line("magenta", way, `${turnLabel(turn, turnsMax)} ${text}`);
+    if (step === "task") this.#line("magenta", way, text);
+    // A sub-agent's result is seen when it is delivered, as its own people see it.
+    if (isSubagentKey(from)) return;
     if (step === "announce" && !isSilent(text))
       this.#line("dim", nameOf(to), "(announce step: it tells its own people how it ended)");
     if (step === "ended") this.#line("dim", way, `(conversation over: ${reason ?? "done"})`);

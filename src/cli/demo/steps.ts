@@ -148,4 +148,50 @@ const refusal: Step = {
   },
 };
 
-export const STEPS: readonly Step[] = [listing, reading, conversing, cycle, waiting, refusal];
+const JOBS = 3;
+
+function isEnd(event: AgentEvent): boolean {
+  return event.stream === "lifecycle" && event.data.phase === "end";
+}
+
+/** The announcements in a transcript: which sub-agent each came from. */
+function announcedIn(messages: readonly Message[]): string[] {
+  return messages.flatMap((message) => {
+    const from = message.role === "user" ? message.provenance : undefined;
+    const isResult = from?.kind === "inter_session" && from.sourceTool === "sessions_spawn";
+    return isResult && textOf(message).startsWith("Status: ok\n") ? [from.sourceSessionKey] : [];
+  });
+}
+
+const spawning: Step = {
+  title: "Sub-agents: three jobs side by side, three results",
+  where: "default",
+  async play(stage, patienceMs) {
+    const begunAt = stage.now();
+    await stage.ask("main", `spawn ${JOBS} jobs: wait 1 second, then say part {n} is done`, patienceMs);
+    const [posted, written] = [new Set<string>(), new Set<string>()];
+    await stage.until(`${JOBS} results are posted, and in main's transcript`, patienceMs, (frame) => {
+      const { event, payload } = frame;
+      const { runId, sessionKey, stopReason } = payload as ChatEvent;
+      if (sessionKey !== keyOf("main")) return false;
+      if (event === "chat" && stopReason === "delivered") posted.add(runId);
+      if (event === "agent" && isEnd(payload as AgentEvent) && !stage.wasAsked(runId)) written.add(runId);
+      return posted.size >= JOBS && written.size >= JOBS;
+    });
+    const children = announcedIn(await stage.transcript("main"));
+    expect(children.length === JOBS && new Set(children).size === JOBS, "each result once", children);
+    const seconds = Math.round((stage.now() - begunAt) / 100) / 10;
+    const [child = ""] = children;
+    const refused = await stage.invokeAs(child, "sessions_spawn", { task: "do it for me" });
+    const said = JSON.stringify(refused);
+    const setting = "agents.defaults.subagents.maxSpawnDepth";
+    expect(
+      refused.status === "forbidden" && said.includes(setting),
+      `a refusal that names ${setting}`,
+      refused,
+    );
+    return `${JOBS} jobs of a second each took ${seconds} s together; each result came once, to main and its people`;
+  },
+};
+
+export const STEPS: readonly Step[] = [listing, reading, conversing, cycle, waiting, refusal, spawning];

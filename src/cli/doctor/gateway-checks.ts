@@ -8,7 +8,7 @@ import type { Cli } from "../cli.ts";
 import { EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import { exitFor, type Link, openLink } from "../link.ts";
-import type { Finding } from "./house-checks.ts";
+import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Messages of a main session that are looked through for different writers. */

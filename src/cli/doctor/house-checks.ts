@@ -1,5 +1,5 @@
 // Owns what the doctor finds on this machine: Node, configuration, store, files' permissions, token,
-// models, exec.
+// models. What agents may run, and whether that is contained, is in exec-checks.ts.
 // HC1: a finding that is no more than a fact is `ok`; what may surprise is a warning; what keeps it from
 //      working a problem.
 
@@ -7,19 +7,12 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { loadSettings } from "../../config.ts";
 import type { Settings } from "../../core/settings.ts";
-import { decideTool } from "../../core/tool-policy.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
-
-export interface Finding {
-  readonly name: string;
-  readonly level: "ok" | "warning" | "problem";
-  readonly text: string;
-  /** What to do about it. */
-  readonly mend?: string;
-}
+import { checkExec, checkSandbox } from "./exec-checks.ts";
+import type { Finding } from "./finding.ts";
 
 const NODE_MAJOR_MIN = 24;
 const OTHERS = 0o077;
@@ -81,29 +74,6 @@ function checkModels(settings: Settings): Finding[] {
   return [{ name: "models", level: "warning", text: `${text}: nobody answers but the offline model`, mend }];
 }
 
-/** Which agents may run commands; nothing contains those. */
-function checkExec(settings: Settings): Finding[] {
-  const able = settings.agents.filter(({ id, tools }) => {
-    const filters = [
-      { where: "tools", filter: settings.tools.filter },
-      { where: `agents.list[${id}].tools`, filter: tools },
-    ];
-    return decideTool("exec", filters).allowed;
-  });
-  const name = "exec";
-  if (able.length === 0) return [{ name, level: "ok", text: "no agent may run commands" }];
-  const who = able.map(({ id }) => id).join(", ");
-  const text = `commands of ${who} are not contained: they can do what your user can, whatever the rules say`;
-  return [
-    {
-      name,
-      level: "warning",
-      text,
-      mend: 'Take it away with tools.deny: ["exec"], or from one agent with agents.list[].tools.deny.',
-    },
-  ];
-}
-
 export interface House {
   readonly findings: readonly Finding[];
   /** Absent when the configuration is wrong. */
@@ -139,6 +109,7 @@ export async function checkHouse(cli: Cli): Promise<House> {
     await checkToken(settings),
     ...checkModels(settings),
     ...checkExec(settings),
+    ...(await checkSandbox(cli, settings)),
   );
   return { findings, settings, storeHeld: store.held };
 }

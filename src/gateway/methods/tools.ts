@@ -32,7 +32,10 @@ async function invoke(
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
   const { session, agent, settings, chain } = found.value;
+  const sandbox = await ctx.deps.sandboxFor(chain);
+  if (!sandbox.ok) return sandbox;
   const tool = {
+    ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
     settings,
     db: ctx.access.db,
     engine: ctx.deps.engine,

@@ -1,0 +1,83 @@
+// A real gateway whose agent is sandboxed: what its commands can and can't reach, and what happens without a backend.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import type { Message } from "../../src/core/message.ts";
+import { textOf } from "../../src/core/message.ts";
+import { cleanup } from "../kit/engine.ts";
+import { startProcess } from "../kit/gateway-process.ts";
+import { startModelServer } from "../kit/model-server.ts";
+import { call } from "../kit/model-server-steps.ts";
+import { whyNot } from "../sandbox/kit.ts";
+
+const MODES = { sandbox: { mode: "all", backend: "bubblewrap" } };
+
+let reason: string | undefined;
+beforeAll(async () => {
+  reason = await whyNot("bubblewrap");
+});
+
+/** A gateway whose agent runs one command and says what came out. */
+async function commandIn(config: Record<string, unknown>, command: (home: string, port: number) => string) {
+  let script = "true";
+  const server = await startModelServer((request) =>
+    request.toolResults.length > 0 ? (request.toolResults.at(-1) ?? "") : [call("exec", { command: script })],
+  );
+  cleanup(() => server.close());
+  const { id: _, ...provider } = server.provider("openai-completions");
+  const gateway = await startProcess({
+    config: {
+      ...config,
+      models: { providers: { one: provider } },
+      agents: { ...(config.agents as object), list: [{ id: "main", model: "one/test-model" }] },
+    },
+  });
+  script = command(gateway.home, Number(new URL(gateway.httpUrl).port));
+  const client = await gateway.connect();
+  const idempotencyKey = crypto.randomUUID();
+  await client.call("chat.send", { sessionKey: "main", message: "go", idempotencyKey });
+  const end = await client.call<Record<string, unknown>>("agent.wait", {
+    runId: idempotencyKey,
+    timeoutMs: 30_000,
+  });
+  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: "main" });
+  return { gateway, client, end, server, said: messages.map(textOf).join("\n") };
+}
+
+test("a contained command works in its workspace, and reaches neither token, store, home nor port", async (context) => {
+  if (reason !== undefined) context.skip(reason);
+  const { gateway, end, said } = await commandIn({ agents: { defaults: MODES } }, (home, port) =>
+    [
+      "echo made > here.txt && cat here.txt",
+      `cat ${home}/.parley/parley.json5 || echo no-config`,
+      `ls ${home}/.parley/state || echo no-store`,
+      `(exec 3<>/dev/tcp/127.0.0.1/${port}) || echo no-port`,
+      'echo "token: $PARLEY_TOKEN."',
+    ].join("\n"),
+  );
+  expect(end).toMatchObject({ status: "ok" });
+  for (const fact of ["made", "no-config", "no-store", "no-port", "token: ."]) expect(said).toContain(fact);
+  expect(said).not.toContain(gateway.token);
+  expect(readFileSync(join(gateway.home, ".parley", "workspace", "here.txt"), "utf8")).toBe("made\n");
+}, 60_000);
+
+test("an operator's call in a sandboxed session's name is contained as well", async (context) => {
+  if (reason !== undefined) context.skip(reason);
+  const { gateway, client } = await commandIn({ agents: { defaults: MODES } }, () => "true");
+  const result = await client.call<{ output: string }>("tools.invoke", {
+    name: "exec",
+    arguments: { command: `cat ${gateway.home}/.parley/parley.json5 || echo contained` },
+    sessionKey: "main",
+  });
+  expect(JSON.stringify(result)).toContain("contained");
+  expect(JSON.stringify(result)).not.toContain(gateway.token);
+}, 60_000);
+
+test("without a usable backend the run is refused in clear words before the model is asked, and never runs bare", async () => {
+  const sandbox = { mode: "all", backend: "docker", image: "parley-has-no-such-image" };
+  const { end, server } = await commandIn({ agents: { defaults: { sandbox } } }, () => "echo bare");
+  expect(end).toMatchObject({ status: "error", code: "run_failed" });
+  expect(String(end.error)).toMatch(/docker/);
+  expect(server.requests).toEqual([]);
+}, 60_000);

@@ -1,5 +1,5 @@
-// The figures of the spine: `npm run bench`. Prints machine, sizes and percentiles; `--json FILE` writes the
-// samples too.
+// The figures of the product: `npm run bench`. Prints machine, sizes and percentiles; `--json FILE` writes
+// the samples too.
 // BN1: nothing is asserted here, and no figure is rounded in our favour: the table is what was measured.
 
 import { spawn } from "node:child_process";
@@ -25,6 +25,7 @@ import { appendEntry } from "../src/store/transcripts.ts";
 import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { realWorld } from "../src/world.ts";
 import { machine, type Row, residentMb, sample, table } from "./measure.ts";
+import { spawning } from "./spawning.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const SESSIONS = 100_000;
@@ -281,7 +282,12 @@ async function readingTools(): Promise<Row[]> {
   });
 }
 
-const rows = [...(await startUp()), await runOverhead(), ...(await readingTools())];
+const rows = [
+  ...(await startUp()),
+  await runOverhead(),
+  ...(await spawning(inFolder, world)),
+  ...(await readingTools()),
+];
 console.log(`${machine()}; store: node:sqlite, WAL, synchronous=FULL\n\n${table(rows)}`);
 const jsonAt = process.argv.indexOf("--json");
 const file = jsonAt < 0 ? undefined : process.argv[jsonAt + 1];

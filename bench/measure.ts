@@ -6,7 +6,7 @@ import { cpus, totalmem } from "node:os";
 export interface Row {
   readonly name: string;
   readonly size: string;
-  readonly unit: "ms" | "MB";
+  readonly unit: "ms" | "s" | "MB";
   readonly samples: readonly number[];
   /** What the issue of this figure asks for, for the reader. */
   readonly target?: string;

@@ -181,19 +181,20 @@ export function isSmallTalk(text: string): boolean {
   return GREETING.test(text.trim()) && text.trim().length < 40;
 }
 
+const REPORTED =
+  /^(?:I could not|I see|I have no|Sent to|Started |A sub-agent |\S+ (?:answered|has not answered|finished))/;
+
 /** Text in which this model reports a result or a failure: there is nothing in it to discuss. */
 export function isReport(text: string): boolean {
-  return (
-    text.trim().length < 40 ||
-    /^(?:I could not|I see|I have no|Sent to|Started |A sub-agent |\S+ (?:answered|has not answered|finished))/.test(
-      text.trim(),
-    )
-  );
+  return text.trim().length < 40 || REPORTED.test(text.trim());
 }
+
+/** Not a piece of a date, an id or a path. */
+const SUM = /(?<![\w./-])(-?\d+(?:\.\d+)?)\s*([+\-*/x×])\s*(-?\d+(?:\.\d+)?)(?![\w/-])/;
 
 /** A sum of two numbers in a question, worked out. */
 export function calculated(question: string): string | undefined {
-  const found = /(-?\d+(?:\.\d+)?)\s*([+\-*/x×])\s*(-?\d+(?:\.\d+)?)/.exec(question);
+  const found = SUM.exec(question);
   if (found === null) return undefined;
   const [left, right] = [Number(found[1]), Number(found[3])];
   const sign = found[2] ?? "+";

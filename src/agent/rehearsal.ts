@@ -168,8 +168,7 @@ function decide(scene: Scene): Act {
     case HEADING.subagentAnnounce:
       return say(jobStep(lines));
     case HEADING.subagent:
-      if (isAnnouncement(scene) && !scene.isFirst) return say(phraseAnnounced(scene.input));
-      return intent === undefined ? say(answer(scene)) : perform(scene, intent);
+      return subagentStep(scene);
     case HEADING.message:
       return intent === undefined ? say(answer(scene)) : perform(scene, intent);
     default:
@@ -203,7 +202,16 @@ function announceStep(lines: readonly string[]): string {
   return idle ? "ANNOUNCE_SKIP" : announcement(request, latest);
 }
 
-/** What a sub-agent spawned by this session has announced to it; in a sub-agent the first one is its task. */
+/** A sub-agent does its task; later messages are results of its own sub-agents, or somebody's questions. */
+function subagentStep(scene: Scene): Act {
+  if (isAnnouncement(scene) && !scene.isFirst) return say(phraseAnnounced(scene.input));
+  // The runtime lists the files that came with a task behind it.
+  const [task = ""] = scene.input.split("\n\nFiles in .parley/");
+  const intent = readSentence(task, scene.agentId);
+  return intent === undefined ? say(answer({ ...scene, input: task })) : perform(scene, intent);
+}
+
+/** What a sub-agent of this session announced to it; in a sub-agent the first such message is its task. */
 function isAnnouncement({ source }: Scene): boolean {
   return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
 }
@@ -211,7 +219,8 @@ function isAnnouncement({ source }: Scene): boolean {
 /** The announce step of a sub-agent. */
 function jobStep(lines: readonly string[]): string {
   const result = quotedAfter(lines, "Your result so far:");
-  return `Result: ${result.trim() === "" ? "the task is done, and there is nothing to show for it." : result}`;
+  const nothing = "the task is done, and there is nothing to show for it.";
+  return `Result: ${result.trim() === "" ? nothing : result}`;
 }
 
 function quotedAfter(lines: readonly string[], title: string): string {

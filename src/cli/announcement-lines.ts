@@ -1,10 +1,9 @@
 // Owns how the announcement of a sub-agent is recognised and shown.
-// AL1: it is known by the shape that the runtime gives it (core/announcement.ts) and by where it came from, so
-//      no other message of a session is shown as a result.
+// AL1: it is known by the shape that the runtime gives it (core/announcement.ts) and by where it came from,
+//      so no other message of a session is shown as a result.
 
 import { isSubagentKey } from "../core/session-key.ts";
 import type { Cli } from "./cli.ts";
-import { excerpt } from "./layout.ts";
 import { safeLine, safeText } from "./safe-text.ts";
 
 export interface Announcement {
@@ -19,7 +18,6 @@ export interface Announcement {
 
 const SHAPE = /^Status: (\w+)\nResult:([\s\S]*?)\nNotes:([\s\S]*?)\n\nStats: (.*)$/;
 const NOTHING = "(none)";
-const STATS_CHARS_MAX = 90;
 
 /** Undefined: the text is no announcement. `from`: the session that it came from, where that is known. */
 export function readAnnouncement(text: string, from?: string): Announcement | undefined {
@@ -35,12 +33,14 @@ export function readAnnouncement(text: string, from?: string): Announcement | un
 /** What it came to, and under it everything that the sub-agent has to say. */
 export function announcementLines(paint: Pick<Cli, "style">, announcement: Announcement): string[] {
   const { status, result, notes, stats, childKey } = announcement;
+  // Its key stands in the first line already.
+  const [figures = ""] = stats.split(" · session ");
   const good = status === "ok";
   const indented = (text: string): string => safeText(text).replaceAll("\n", "\n    ");
   return [
     paint.style(good ? "magenta" : "red", `  « sub-agent ${safeLine(childKey)}: ${safeLine(status)}`),
     ...(result === "" ? [] : [`    ${indented(result)}`]),
     ...(notes === "" ? [] : [`    ${paint.style("dim", "notes:")} ${indented(notes)}`]),
-    paint.style("dim", `    ${excerpt(stats, STATS_CHARS_MAX)}`),
+    paint.style("dim", `    ${safeLine(figures)}`),
   ];
 }

@@ -15,7 +15,7 @@ const RESULT_CHARS_MAX = 200;
 type Painter = Pick<Cli, "style">;
 
 /** Where a message that no person wrote came from. */
-export function sourceOf(provenance: Provenance): string {
+function sourceOf(provenance: Provenance): string {
   const source = "sourceSessionKey" in provenance ? provenance.sourceSessionKey : undefined;
   if (provenance.kind === "inter_session") return `from ${provenance.sourceSessionKey}`;
   return source === undefined ? provenance.kind : `${provenance.kind} of ${source}`;

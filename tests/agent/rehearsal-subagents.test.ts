@@ -154,6 +154,14 @@ test("as a sub-agent it does the task, or answers it", async () => {
   );
 });
 
+test("the list of files behind a task is no part of it", async () => {
+  const files =
+    "Files in .parley/attachments/ed7fdc6e-a53e-46d0-929a-07846cf1ad57 of your workspace:\n- a.txt";
+  const task = (text: string) => turn([spawned(`${text}\n\n${files}`, MAIN.key)], { context: TASK_CONTEXT });
+  expect((await task("read file a.txt")).calls).toMatchObject([{ arguments: { path: "a.txt" } }]);
+  expect((await task("Sum it up")).text).toContain('On "Sum it up" I would');
+});
+
 test("its announce step gives the result that the runtime quotes", async () => {
   const announce = async (result: string) =>
     (await turn([spawned("Sub-agent announce step.", MAIN.key)], { context: announceContext(result) })).text;

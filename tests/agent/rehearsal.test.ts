@@ -180,6 +180,10 @@ test("who it is, what it can do, and what it lacks", async () => {
     "I am research, in session main",
   );
   expect((await say("what is 6 * 7?")).text).toBe("6 * 7 = 42");
+  expect((await say("what is -1.5-2?")).text).toBe("-1.5 - 2 = -3.5");
+  for (const id of ["2026-11-20", "46d0-929a", "a/1/2"]) {
+    expect((await say(`what is ${id}?`)).text).toContain("- list sessions");
+  }
   expect((await say("tralala")).text).toContain("- list sessions");
   expect((await say("spawn: count files")).text).toContain("no tool sessions_spawn");
 });

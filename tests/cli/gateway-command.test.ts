@@ -108,6 +108,6 @@ test("npm run demo: a real process shows every step and leaves nothing behind", 
   });
   const code = await new Promise((resolve) => child.once("close", resolve));
   expect({ code, err }).toEqual({ code: 0, err: "" });
-  expect(JSON.parse(out)).toMatchObject({ ok: true, steps: Array(6).fill({ ok: true }) });
+  expect(JSON.parse(out)).toMatchObject({ ok: true, steps: Array(7).fill({ ok: true }) });
   expect(readdirSync(home).filter((name) => name.includes("parley"))).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { openApp } from "../../src/app.ts";
-import type { CliParts, GatewayOptions, RunningGateway } from "../../src/cli/parts.ts";
+import type { CliParts, GatewayOptions, RunningGateway, SandboxReport } from "../../src/cli/parts.ts";
 import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
@@ -91,6 +91,8 @@ export interface Call {
 
 export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>;
+  /** What looking for a sandbox finds. Default: nothing can look. */
+  readonly sandbox?: SandboxReport;
 }
 
 interface Collected {
@@ -116,6 +118,7 @@ function collect(): Collected {
 
 /** Starts the program with these arguments. Its input stays open until `stdin.end()`. */
 export function call(home: string, argv: readonly string[], options: CallOptions = {}): Call {
+  const { sandbox } = options;
   const stdin = new PassThrough();
   const stdout = collect();
   const stderr = collect();
@@ -138,6 +141,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     exitNow: (code) => exits.push(code),
     openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
     inspectStore: async (dir) => inspectStoreDir(dir),
+    ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
   };
   return {
     stdin,

@@ -148,8 +148,8 @@ export class ChatView {
       }
       case "task": {
         if (!mine) return [];
-        const job = `${this.#paint.style("blue", `  » sub-agent ${other} starts:`)} ${excerpt(text, TASK_CHARS_MAX)}`;
-        return this.#aside([{ op: "line", text: job }]);
+        const head = this.#paint.style("blue", `  » sub-agent ${other} starts:`);
+        return this.#aside([{ op: "line", text: `${head} ${excerpt(text, TASK_CHARS_MAX)}` }]);
       }
       case "announce": {
         // For the sub-agent itself it is what it has just said.

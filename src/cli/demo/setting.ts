@@ -18,7 +18,7 @@ const INSTRUCTIONS = [
   '"list sessions" means call sessions_list.',
   '"read NAME" means call sessions_history with sessionKey "agent:NAME:main".',
   '"ask NAME: TEXT" means call sessions_send once: sessionKey "agent:NAME:main", message TEXT, as it is.',
-  '"spawn N jobs: TEXT" means call sessions_spawn N times in one message: task TEXT, {n} being the job number.',
+  '"spawn N jobs: TEXT" means call sessions_spawn N times in one message: task TEXT, {n} its number.',
   '"within N seconds" means timeoutSeconds N. "wait N seconds" means run "sleep N" with exec first.',
   "Then say what the tool answered. If a call is refused, don't try another way: say what the refusal said.",
   "In a reply step ask one short question in turn 1, later answer REPLY_SKIP.",

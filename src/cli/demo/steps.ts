@@ -190,7 +190,8 @@ const spawning: Step = {
       `a refusal that names ${setting}`,
       refused,
     );
-    return `${JOBS} jobs of a second each took ${seconds} s together; each result came once, to main and its people`;
+    const each = "each result came once, to main and its people";
+    return `${JOBS} jobs of a second each took ${seconds} s together; ${each}`;
   },
 };
 

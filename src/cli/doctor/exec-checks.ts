@@ -1,4 +1,5 @@
-// Owns what the doctor finds about tool calls: which agents may run commands, and whether something contains them.
+// Owns what the doctor finds about tool calls: which agents may run commands, and whether something contains
+// them.
 // EC1: containment that is configured and can't be had is a problem; one that nobody asked for is a fact.
 
 import { containsSubagents } from "../../core/sandbox-policy.ts";
@@ -32,8 +33,8 @@ export function checkExec(settings: Settings): Finding[] {
       level: "warning",
       text: `${whose} are not contained: they can do what your user can, whatever the rules say`,
       mend:
-        'Contain them with agents.defaults.sandbox.mode: "all", or take exec away with tools.deny: ["exec"]; ' +
-        "for one agent, with agents.list[].sandbox.mode or agents.list[].tools.deny.",
+        'Contain them with agents.defaults.sandbox.mode: "all", or take exec away with ' +
+        'tools.deny: ["exec"]; for one agent, with agents.list[].sandbox.mode or agents.list[].tools.deny.',
     },
   ];
 }

@@ -98,7 +98,9 @@ function sandboxing(options: AppOptions): SandboxFor {
   return createSandboxFor(settings, async () => {
     const { createSandboxFinder } = await import("./sandbox/find.ts");
     const keepOut = configPath === undefined ? [dir] : [dir, configPath];
-    return createSandboxFinder({ world, keepOut, cacheDir: join(dir, "sandbox-cache"), environment });
+    const workspaces = settings.agents.map(({ workspace }) => workspace);
+    const cacheDir = join(dir, "sandbox-cache");
+    return createSandboxFinder({ world, keepOut, workspaces, cacheDir, environment });
   });
 }
 

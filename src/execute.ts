@@ -9,7 +9,7 @@ import { withoutContents } from "./core/attachment-rules.ts";
 import { ok, type Result } from "./core/errors.ts";
 import { type Entry, isCompaction } from "./core/message.ts";
 import type { Run } from "./core/run.ts";
-import { isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
+import { hasNetwork, isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
 import type { Session } from "./core/session.ts";
 import { displayKey } from "./core/session-key.ts";
 import {
@@ -47,8 +47,8 @@ export function createSandboxFor(settings: Settings, openFinder: () => Promise<S
     if (!isSandboxed(chain, settings)) return ok(undefined);
     // Loaded at the first contained run: whoever uses no sandbox pays nothing for it.
     finder ??= openFinder();
-    const agent = agentOf(settings, chain[0]);
-    return (await finder).find(agent.sandbox, agent.workspace);
+    const { sandbox, workspace } = agentOf(settings, chain[0]);
+    return (await finder).find({ ...sandbox, network: hasNetwork(chain, settings) }, workspace);
   };
 }
 
@@ -57,7 +57,7 @@ export interface ExecuteParts {
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
-  /** Where a session's tools work: undefined for a bare one; a failure for a contained one with no backend. */
+  /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   readonly sandboxFor: SandboxFor;
   /** Late: tools use the engine, and the engine executes with this. */
   engine(): Engine;

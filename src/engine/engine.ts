@@ -10,7 +10,9 @@ import type { Deadline } from "../store/deadlines.ts";
 import {
   activeRuns,
   activeRunsOfFlow,
+  claimBudgetNotice,
   countByState,
+  getChain,
   getRun,
   lanesWithWork,
   requeueHeld,
@@ -18,7 +20,7 @@ import {
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
 import type { World } from "../world.ts";
-import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn } from "./accept.ts";
+import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
 import { type Bus, createBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
@@ -179,7 +181,19 @@ export class Engine {
     if (accepted.ok && accepted.value.fresh && this.#state === "running") {
       unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey));
     }
+    // Any other caller is told itself, and its unit is undone.
+    if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
+      await this.#successorRefused(unit, request);
+    }
     return accepted;
+  }
+
+  /** A step of a flow was refused: if for the chain's budget, its root session is told, once. */
+  async #successorRefused(unit: Unit, { sessionKey, chain }: AcceptRequest): Promise<void> {
+    if (chain === undefined) return;
+    const budget = withinBudget(await getChain(unit.tx, chain.chainId), this.#settings);
+    if (budget.ok || !(await claimBudgetNotice(unit.tx, chain.chainId))) return;
+    await this.#finish.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
   /** Sets or moves a stored date; its handler is called once it is due. */

@@ -50,10 +50,15 @@ export interface Successors {
   cancelBelow(
     acceptor: Acceptor,
     unit: Unit,
-    aborted: { sessionKey: string; runId?: string },
+    aborted: { sessionKey: string; runId?: string; reason?: AbortReason },
   ): Promise<readonly string[]>;
-  /** Called in the unit in which a chain's budget keeps a run from starting. */
-  budgetUsedUp(acceptor: Acceptor, unit: Unit, run: Run, error: string): Promise<void>;
+  /** Called once a chain, in the unit in which its budget first keeps a run from starting. */
+  budgetUsedUp(
+    acceptor: Acceptor,
+    unit: Unit,
+    refused: Pick<Run, "sessionKey" | "chainId" | "hop">,
+    error: string,
+  ): Promise<void>;
 }
 
 /** What an execution came to. */

@@ -83,7 +83,7 @@ export class Lanes {
   readonly #busy = new Map<string, "claiming" | Execution>();
   /** Lanes that were woken while they were busy. */
   readonly #again = new Set<string>();
-  /** Lanes whose head waits for a slot, with its pool, in the order in which they came. */
+  /** Lanes whose head waits for a slot, with its pool, in the order in which they came, which each keeps. */
   readonly #starved = new Map<string, Pool>();
   /** By lane: runs that ended while it was being claimed. */
   readonly #endedEarly = new Map<string, Set<string>>();
@@ -117,9 +117,21 @@ export class Lanes {
       const before = woken.get(pool) ?? 0;
       if (slots.free(pool) <= before) continue;
       woken.set(pool, before + 1);
-      this.#starved.delete(sessionKey);
-      this.wake(sessionKey);
+      // One that is being claimed looks again by itself.
+      if (!this.#busy.has(sessionKey)) this.wake(sessionKey);
     }
+  }
+
+  /** Whether the free slots are for lanes that have waited longer than this one. */
+  #isBehind(sessionKey: string, pool: Pool): boolean {
+    const { slots } = this.#parts;
+    const free = slots.free(pool);
+    let ahead = 0;
+    for (const [other, its] of this.#starved) {
+      if (ahead >= free || other === sessionKey) break;
+      if (slots.free(its) > 0) ahead += 1;
+    }
+    return ahead >= free;
   }
 
   executionOf(sessionKey: string): Execution | undefined {
@@ -204,7 +216,10 @@ export class Lanes {
     }
     this.#busy.delete(sessionKey);
     if (outcome.kind === "full") this.#starved.set(sessionKey, outcome.pool);
-    else if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    else {
+      this.#starved.delete(sessionKey);
+      if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    }
     // A slot may have come free between the claim and now, or this lane was woken for one that it did not
     // take.
     this.slotFree();
@@ -221,7 +236,9 @@ export class Lanes {
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Asked before the row is touched: a lane that has to wait for a slot costs no write.
       const pool = this.#parts.poolOf(next);
-      if (!endsAtOnce && !slots.tryTake(pool)) return { kind: "full", pool };
+      if (!endsAtOnce && (this.#isBehind(sessionKey, pool) || !slots.tryTake(pool))) {
+        return { kind: "full", pool };
+      }
       if (!endsAtOnce) unit.undone(() => slots.release(pool));
       const run = await claimRun(unit.tx, next, owner, unit.now);
       if (endsAtOnce) {

@@ -25,15 +25,15 @@ export interface ArchiveParts {
 }
 
 /** Whether anything still holds the child: work, its job, or a result that has not left yet. */
-async function isHeld(unit: Unit, child: Session): Promise<boolean> {
-  if ((await activeRuns(unit.tx, child.key)).length > 0) return true;
-  if ((await openSpawnsOf(unit.tx, { sessionKey: child.key })).length > 0) return true;
+async function isHeld(db: Db, child: Session): Promise<boolean> {
+  if ((await activeRuns(db, child.key)).length > 0) return true;
+  if ((await openSpawnsOf(db, { sessionKey: child.key })).length > 0) return true;
   const flowId = child.spawn?.flowId;
-  const job = flowId === undefined ? undefined : await getFlow(unit.tx, flowId);
+  const job = flowId === undefined ? undefined : await getFlow(db, flowId);
   if (job === undefined) return false;
   if (job.open) return true;
-  const runIds = (await runsOfFlow(unit.tx, job.flowId)).map((run) => run.runId);
-  return hasPendingDelivery(unit.tx, runIds);
+  const runIds = (await runsOfFlow(db, job.flowId)).map((run) => run.runId);
+  return hasPendingDelivery(db, runIds);
 }
 
 function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void {
@@ -47,7 +47,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
     const child = await getSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
-    if (await isHeld(unit, child)) return unit.now + AGAIN_MS;
+    if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;
     const { cleanup, archiveAfterMinutes, retainAttachments, attachments } = child.spawn;
     if (cleanup === "delete") {
       dropAttachments(parts, unit, child);
@@ -66,7 +66,15 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   };
 }
 
-/** After a crash: folders of attachments whose job was never accepted. Returns their paths, by workspace. */
+/** Whether the folder of attachments that came with this run has nobody any more who needs it. */
+async function isLost(db: Db, runId: string): Promise<boolean> {
+  const run = await getRun(db, runId);
+  const child = run === undefined ? undefined : await getSession(db, run.sessionKey);
+  if (child === undefined) return true;
+  return child.spawn?.retainAttachments !== true && !(await isHeld(db, child));
+}
+
+/** After a crash: attachments whose job was never accepted, or whose removal it cut off, by workspace. */
 export async function lostAttachments(
   db: Db,
   settings: Settings,
@@ -76,8 +84,7 @@ export async function lostAttachments(
     const dirs = await attachmentDirs(workspace);
     for (const dir of dirs.ok ? dirs.value : []) {
       // A folder has the name of the run that it came with.
-      const run = await getRun(db, dir.slice(dir.lastIndexOf("/") + 1));
-      if (run === undefined) lost.push({ workspace, dir });
+      if (await isLost(db, dir.slice(dir.lastIndexOf("/") + 1))) lost.push({ workspace, dir });
     }
   }
   return lost;

@@ -1,7 +1,8 @@
 // Owns the end of a sub-agent's job: whether it has ended, what it came to, and who is told how.
 // JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
 // JB2: its status is the runtime's (I12); it is told once, in the unit that ends the run (I4).
-// JB3: whatever became of the requester, the result is kept: posted, appended, or as a failed delivery for operators.
+// JB3: whatever became of the requester, the result is kept: posted, appended, or as a failed delivery for
+//      operators.
 
 import {
   type AnnouncedStatus,
@@ -10,6 +11,7 @@ import {
   composeAnnouncement,
   normaliseAnnouncement,
 } from "../core/announcement.ts";
+import { type Message, textOf } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
@@ -19,9 +21,9 @@ import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
 import { endFlow, type Flow, getFlow, openSpawnsOf } from "../store/flows.ts";
 import { usageOf } from "../store/ledger.ts";
-import { activeRunsOfFlow, runsOfFlow } from "../store/runs.ts";
+import { activeRunsOfFlow, getRun, runsOfFlow } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { lastToolResult } from "../store/transcripts.ts";
+import { lastToolResult, readRun } from "../store/transcripts.ts";
 import { publishFlow } from "./flow-events.ts";
 import { type Outbound, queueDelivery } from "./outbox.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
@@ -61,20 +63,32 @@ async function outcomeOf(moment: Moment): Promise<{ runs: Run[]; last: Run | und
   );
   const last = runs.at(-1);
   const reply = last?.reply ?? "";
-  const result = isSilent(reply)
-    ? ((await lastToolResult(moment.unit.tx, moment.child.sessionId)) ?? "")
-    : reply;
+  if (!isSilent(reply)) return { runs, last, result: reply };
+  const written = last === undefined || last.state === "ok" ? undefined : await lastWords(moment.unit, runs);
+  const result = written ?? (await lastToolResult(moment.unit.tx, moment.child.sessionId)) ?? "";
   return { runs, last, result };
+}
+
+/** What a job that ended badly had written so far. */
+async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | undefined> {
+  const speaks = (message: Message): boolean => message.role === "assistant" && !isSilent(textOf(message));
+  for (const run of runs.toReversed()) {
+    const message = (await readRun(unit.tx, run.runId)).findLast(speaks);
+    if (message !== undefined) return textOf(message);
+  }
+  return undefined;
 }
 
 async function statsOf(moment: Moment, runs: readonly Run[]): Promise<AnnouncementStats> {
   const { unit, child } = moment;
-  const started = Math.min(...runs.map((run) => run.startedAt ?? run.acceptedAt));
-  const ended = Math.max(...runs.map((run) => run.endedAt ?? unit.now));
+  // One that was ended while it waited in its lane has taken no time.
+  const begun = runs.filter((run) => run.startedAt !== undefined);
+  const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
+  const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));
   const usage = await usageOf(unit.tx, { sessionKey: child.key });
   const path = moment.transcriptPath(child.sessionId);
   return {
-    runtimeMs: runs.length === 0 ? 0 : ended - started,
+    runtimeMs: begun.length === 0 ? 0 : ended - started,
     inputTokens: usage.input + usage.cacheRead + usage.cacheWrite,
     outputTokens: usage.output,
     totalTokens: usage.totalTokens,
@@ -105,29 +119,35 @@ async function askChild(moment: Moment, last: Run, result: string): Promise<bool
     },
     chain,
     flow: { flowId: flow.flowId, step: "announce", turn: 1 },
+    // A turn without an end must not keep the result back for ever.
+    timeoutMs: last.timeoutMs,
     successor: true,
   });
   return accepted.ok;
 }
 
+interface Kept {
+  readonly sessionKey: string;
+  readonly runId: string;
+  readonly requesterKey: string;
+  readonly route?: Route | undefined;
+  readonly text: string;
+  readonly code: string;
+}
+
 /** Kept where operators see it, and may have it delivered after all. */
-async function keepForOperators(
-  moment: Moment,
-  route: Route | undefined,
-  text: string,
-  code: string,
-): Promise<void> {
-  const { unit, child, flow } = moment;
+async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
+  const { sessionKey, runId, requesterKey, text, code } = kept;
   await insertDelivery(unit.tx, {
     id: unit.newId(),
-    sessionKey: child.key,
-    runId: child.spawn?.runId ?? flow.flowId,
+    sessionKey,
+    runId,
     kind: "announce",
-    route: route ?? { channel: "internal", to: flow.requesterKey },
+    route: kept.route ?? { channel: "internal", to: requesterKey },
     text,
     state: "failed",
     code,
-    error: `the requester ${flow.requesterKey} is not there to be told (${code})`,
+    error: `the requester ${requesterKey} is not there to be told (${code})`,
     createdAt: unit.now,
   });
 }
@@ -143,12 +163,18 @@ async function wake(
   const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
   const job = requester.spawn;
   const ownJob = job === undefined ? undefined : await getFlow(unit.tx, job.flowId);
+  const firstRun = job === undefined ? undefined : await getRun(unit.tx, job.runId);
   const accepted = await acceptor.acceptIn(unit, {
     sessionKey: requester.key,
     input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
     chain,
     successor: true,
-    ...(ownJob?.open === true ? { flow: { flowId: ownJob.flowId, step: "task", turn: 1 } as const } : {}),
+    ...(ownJob?.open === true
+      ? {
+          flow: { flowId: ownJob.flowId, step: "task", turn: 1 } as const,
+          timeoutMs: firstRun?.timeoutMs ?? 0,
+        }
+      : {}),
     ...(child.spawn?.route === undefined ? {} : { route: child.spawn.route }),
   });
   return accepted.ok;
@@ -177,8 +203,12 @@ async function tell(moment: Moment, text: string, last: Run | undefined): Promis
   const { unit, flow, child } = moment;
   const route = child.spawn?.route;
   const requester = await getSession(unit.tx, flow.requesterKey);
-  if (requester === undefined) return keepForOperators(moment, route, text, "requester_deleted");
   const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
+  const keep = (code: string): Promise<void> => {
+    const { requesterKey } = flow;
+    return keepForOperators(unit, { sessionKey: child.key, runId, requesterKey, route, text, code });
+  };
+  if (requester === undefined) return keep("requester_deleted");
   const post = async (): Promise<void> => {
     if (route !== undefined) {
       await queueDelivery(moment, unit, { session: requester, route, text, kind: "announce", runId });
@@ -186,13 +216,40 @@ async function tell(moment: Moment, text: string, last: Run | undefined): Promis
   };
   if (requester.archivedAt !== undefined || requester.sessionId !== flow.requesterSessionId) {
     const code = requester.archivedAt === undefined ? "requester_reset" : "requester_archived";
-    return route === undefined ? keepForOperators(moment, route, text, code) : post();
+    return route === undefined ? keep(code) : post();
   }
   const wakes = requester.spawn !== undefined || child.spawn?.announce === "wake";
   if (wakes && (await wake(moment, requester, text, last))) return;
   await post();
-  if (!(await append(moment, requester, text, last)))
-    await keepForOperators(moment, route, text, "requester_refused");
+  if (!(await append(moment, requester, text, last)) && route === undefined) await keep("requester_refused");
+}
+
+/** Whether a run gives its session's agent the result of a sub-agent. */
+function isWake(run: Run, session: Session): boolean {
+  const { provenance } = run.input;
+  if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
+  const { sourceTool, sourceSessionKey } = provenance;
+  // A job's own runs come from the other side: from who gave it.
+  return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
+}
+
+/** A requester that was to be woken, and was not: it is told in the other ways, those that are still open. */
+export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
+  const overLimit = run.code === "chain_limit";
+  if (!overLimit && run.startedAt !== undefined) return;
+  const session = await getSession(unit.tx, run.sessionKey);
+  if (session === undefined || !isWake(run, session)) return;
+  const { runId, route, sessionKey, code = "run_failed" } = run;
+  const { text, provenance } = run.input;
+  if (route !== undefined) {
+    await queueDelivery(parts, unit, { session, route, text, kind: "announce", runId });
+  }
+  if (overLimit) {
+    const input = { text, ...(provenance === undefined ? {} : { provenance }) };
+    await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, successor: true });
+  } else if (route === undefined && code !== "run_aborted") {
+    await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
+  }
 }
 
 function publish(moment: Moment, last: Run | undefined, step: "announce" | "ended", text: string): void {
@@ -224,18 +281,27 @@ export async function planChildCleanup(
   await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: child.key, dueAt });
 }
 
-/** Ends the job: told once, and never again. `words`: what the child's announce turn wrote, if it was asked. */
-async function settle(moment: Moment, words?: string): Promise<void> {
+interface Settlement {
+  /** What the child's announce turn wrote, if it was asked. */
+  readonly words?: string;
+  /** The child was stopped, also if it only waited at that moment. */
+  readonly stopped?: boolean;
+}
+
+/** Ends the job: told once, and never again. */
+async function settle(moment: Moment, { words, stopped }: Settlement = {}): Promise<void> {
   const { unit, flow } = moment;
   const { runs, last, result } = await outcomeOf(moment);
   const isQuiet = words !== undefined && isSilent(words);
   if (!(await endFlow(unit.tx, flow.flowId, isQuiet ? "silent" : "announced", unit.now))) return;
   if (!isQuiet) {
+    const waited = stopped === true && last?.state === "ok";
+    const notes = waited ? "it was stopped while sub-agents of its own were at work" : last?.error;
     const facts: AnnouncementFacts = {
-      status: statusOf(last),
+      status: waited ? "aborted" : statusOf(last),
       result,
       stats: await statsOf(moment, runs),
-      ...(last?.error === undefined ? {} : { notes: last.error }),
+      ...(notes === undefined ? {} : { notes }),
     };
     const text = words === undefined ? composeAnnouncement(facts) : normaliseAnnouncement(words, facts);
     publish(moment, last, "announce", text);
@@ -243,14 +309,30 @@ async function settle(moment: Moment, words?: string): Promise<void> {
   }
   publish(moment, last, "ended", "");
   await planChildCleanup(moment.acceptor, unit, moment.child);
-  await lookAbove(moment);
+  await lookAbove(moment, moment.acceptor, unit, moment.child);
 }
 
-/** A job above may only have waited for this one: if nobody is woken there, it ends now. */
-async function lookAbove(moment: Moment): Promise<void> {
-  const above = await getSession(moment.unit.tx, moment.flow.requesterKey);
-  if (above?.spawn === undefined) return;
-  await jobMayHaveEnded(moment, moment.acceptor, moment.unit, above);
+/** A job above may only have waited for this child's: if nobody is woken there, it ends now. */
+export async function lookAbove(
+  parts: JobParts,
+  acceptor: Acceptor,
+  unit: Unit,
+  child: Session,
+): Promise<void> {
+  const above = child.spawn === undefined ? undefined : await getSession(unit.tx, child.spawn.requesterKey);
+  if (above !== undefined) await jobMayHaveEnded(parts, acceptor, unit, above);
+}
+
+/** A child's job, if it is not finished. */
+async function openJobOf(unit: Unit, child: Session): Promise<Flow | undefined> {
+  const flow = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
+  return flow?.open === true ? flow : undefined;
+}
+
+/** Whether a job has work left, in the child or below it (JB1). */
+async function isAtWork(unit: Unit, flow: Flow): Promise<boolean> {
+  if ((await activeRunsOfFlow(unit.tx, flow.flowId)).length > 0) return true;
+  return (await openSpawnsOf(unit.tx, { sessionKey: flow.targetKey })).length > 0;
 }
 
 /** Looks whether a child's job has ended, and if so announces it. Harmless at any time. */
@@ -260,14 +342,23 @@ export async function jobMayHaveEnded(
   unit: Unit,
   child: Session,
 ): Promise<void> {
-  const flow = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
-  if (flow === undefined || !flow.open) return;
-  if ((await activeRunsOfFlow(unit.tx, flow.flowId)).length > 0) return;
-  if ((await openSpawnsOf(unit.tx, { sessionKey: child.key })).length > 0) return;
+  const flow = await openJobOf(unit, child);
+  if (flow === undefined || (await isAtWork(unit, flow))) return;
   const moment: Moment = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(moment);
   const asked = last?.state === "ok" && (await askChild(moment, last, result));
   if (!asked) await settle(moment);
+}
+
+/** A child was stopped as a whole: its job has ended, whatever of its own it still waited for. */
+export async function jobStopped(
+  parts: JobParts,
+  acceptor: Acceptor,
+  unit: Unit,
+  child: Session,
+): Promise<void> {
+  const flow = await openJobOf(unit, child);
+  if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
 }
 
 /** A run of a job has ended. */
@@ -280,7 +371,9 @@ export async function jobRunEnded(
 ): Promise<void> {
   const child = await getSession(unit.tx, flow.targetKey);
   if (child === undefined || !flow.open) return;
-  if (run.flow?.step !== "announce") return jobMayHaveEnded(parts, acceptor, unit, child);
+  // An announce turn may have spawned, too: then it is asked again once those results are there.
+  const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
+  if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
   const moment: Moment = { ...parts, acceptor, unit, flow, child };
-  await settle(moment, run.state === "ok" ? (run.reply ?? "") : undefined);
+  await settle(moment, run.state === "ok" ? { words: run.reply ?? "" } : {});
 }

@@ -23,6 +23,7 @@ import {
   updateSession,
 } from "../store/sessions.ts";
 import { keyRulesOf, openGate } from "./access.ts";
+import { removeAttachments } from "./attachments.ts";
 import { cancelFlow } from "./cancel.ts";
 
 export interface LifecycleContext {
@@ -282,9 +283,12 @@ export async function deleteSession(
     if ((await getSession(unit.tx, key)) === undefined) return gone(session);
     const reason = "session_deleted";
     await endFlows(ctx, unit, key, reason);
+    // First from above, so that no job below it is announced to what is about to go.
+    await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     for (const below of await descendantsOf(unit.tx, key, DESCENDANTS_MAX)) {
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
     }
+    // Once more: the end of those may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     const sessionIds = await deleteSessionRows(unit.tx, key, {
       transcripts: request.deleteTranscript ?? true,
@@ -295,6 +299,10 @@ export async function deleteSession(
   });
   if (!deleted.ok) return deleted;
   for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
+  const workspace = findAgent(ctx.settings, session.agentId)?.workspace;
+  const dir = session.spawn?.attachments?.dir;
+  // What can't be removed now is tried again at the next start.
+  if (dir !== undefined && workspace !== undefined) await removeAttachments(workspace, dir);
   return ok({ key });
 }
 

@@ -1,9 +1,9 @@
-// Owns `sessions_spawn` once every question of policy is answered: a child session, its job and its first run.
-// SP1: session, flow, run and count are one unit; the attachments are on disk before it, in a folder of the run's
-//      name, and gone if it fails; what a crash in between leaves is swept up at start.
+// Owns `sessions_spawn` once every question of policy is answered: a child session, its job, its first run.
+// SP1: session, flow, run and count are one unit; the attachments are on disk before it, in a folder of the
+//      run's name, and gone if it fails; what a crash in between leaves is swept up at start.
 // SP2: the same tool call, made again after a crash, finds its child again: it never makes a second one (I4).
 
-import { ok, type Result, toolFailure } from "../core/errors.ts";
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { formatKey } from "../core/session-key.ts";
@@ -15,6 +15,7 @@ import { subagentContext } from "../core/turn-rules.ts";
 import type { Accepted } from "../engine/accept.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { RunWait } from "../engine/waits.ts";
 import { insertFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRunOfCall } from "../store/runs.ts";
 import { getSession, insertSession } from "../store/sessions.ts";
@@ -27,6 +28,8 @@ export interface SpawnRequest {
   readonly requester: Session;
   /** The run whose tool call this is; absent when an operator acts as the session. */
   readonly requesterRun?: Run;
+  /** How that run holds its lane. */
+  readonly wait?: RunWait;
   readonly callId: string;
   readonly task: string;
   readonly label?: string;
@@ -113,15 +116,34 @@ function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentRece
   return `${task}\n\nFiles in ${attachments.dir} of your workspace${hint}:\n${names}`;
 }
 
+/** The requester as it is in this unit: an abort, a deletion or the same call may have come first. */
+async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Session>> {
+  const { key } = request.requester;
+  if (request.wait !== undefined && !(await request.wait.holds(unit))) {
+    return fail("run_aborted", "the run that spawns has ended; nothing was spawned");
+  }
+  const requester = await getSession(unit.tx, key);
+  if (requester === undefined) return fail("session_not_found", `session ${key} does not exist any more`);
+  if (requester.archivedAt !== undefined) {
+    return fail("session_archived", `session ${key} is archived and read-only`);
+  }
+  if ((await getRunOfCall(unit.tx, request.callId)) === undefined) return ok(requester);
+  return fail("idempotency_conflict", "this call was accepted a moment before");
+}
+
 async function enqueue(
   parts: SpawnParts,
-  request: SpawnRequest,
+  asked: SpawnRequest,
   unit: Unit,
   runId: string,
   attachments: AttachmentReceipt | undefined,
 ): Promise<Result<{ accepted: Accepted; child: Session }>> {
   const { engine, settings } = parts;
-  const { requester, requesterRun } = request;
+  const current = await requesterIn(unit, asked);
+  if (!current.ok) return current;
+  const requester = current.value;
+  const request = { ...asked, requester };
+  const { requesterRun } = request;
   const open = await openSpawnsOf(unit.tx, { sessionKey: requester.key });
   // Asked again inside the unit: calls of one message run side by side.
   const tooMany = checkChildren(open.length, settings);
@@ -143,7 +165,8 @@ async function enqueue(
     rootSessionKey: requester.key,
     flow: { flowId: ids.flowId, step: "task", turn: 1 },
     callId: request.callId,
-    timeoutMs: request.plan.runTimeoutSeconds * 1000,
+    // Rounded up: a short limit never turns into none.
+    timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
     ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
   });
   if (!accepted.ok) return accepted;
@@ -206,8 +229,8 @@ export async function spawnedBefore(parts: SpawnParts, callId: string): Promise<
 }
 
 /**
- * Spawns a sub-agent; the rules have made a plan of the call, and `spawnedBefore` knows nothing of it. Failures
- * are results.
+ * Spawns a sub-agent; the rules have made a plan of the call, and `spawnedBefore` knows nothing of it.
+ * Failures are results.
  */
 export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<SpawnResult> {
   const { engine } = parts;
@@ -230,7 +253,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
       return receiptOf(accepted.run.runId, child, request.withheldTools);
     }
     await undo();
-    return toolFailure(spawned);
+    return (await spawnedBefore(parts, request.callId)) ?? toolFailure(spawned);
   } catch (error) {
     await undo();
     throw error;

@@ -9,7 +9,15 @@ import { getChain } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import { cancelFlow } from "./cancel.ts";
 import { cancelJobs } from "./cancel-jobs.ts";
-import { type JobParts, jobMayHaveEnded, jobRunEnded, planChildCleanup } from "./job.ts";
+import {
+  type JobParts,
+  jobMayHaveEnded,
+  jobRunEnded,
+  jobStopped,
+  lookAbove,
+  planChildCleanup,
+  wakeRunEnded,
+} from "./job.ts";
 import { conversationRunEnded } from "./reply-back.ts";
 
 /** What follows from the end of a run. */
@@ -24,29 +32,31 @@ export function createSuccessors(parts: JobParts): Successors {
           if (flow.kind === "send") await cancelFlow(acceptor, unit, flow, reason);
         }
       }
+      await wakeRunEnded(parts, acceptor, unit, run);
       const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
       if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
       await postponeCleanup(acceptor, unit, run, flow?.open === true && flow.kind === "spawn");
     },
     async cancelBelow(acceptor, unit, aborted) {
-      const ended = await cancelJobs(acceptor, unit, aborted);
-      // A sub-agent that only waited for its own has nothing left to wait for.
       const session = await getSession(unit.tx, aborted.sessionKey);
-      if (session !== undefined) await jobMayHaveEnded(parts, acceptor, unit, session);
+      // Before those below: what becomes of them is asked for no more.
+      if (session !== undefined && aborted.runId === undefined) {
+        await jobStopped(parts, acceptor, unit, session);
+      }
+      const ended = await cancelJobs(acceptor, unit, aborted);
+      if (session === undefined) return ended;
+      // A sub-agent that only waited for what was cancelled has nothing left to wait for.
+      await jobMayHaveEnded(parts, acceptor, unit, session);
+      await lookAbove(parts, acceptor, unit, session);
       return ended;
     },
-    async budgetUsedUp(acceptor, unit, run, error) {
-      const { rootSessionKey } = await getChain(unit.tx, run.chainId);
+    async budgetUsedUp(acceptor, unit, refused, error) {
+      const { rootSessionKey } = await getChain(unit.tx, refused.chainId);
       const root = rootSessionKey === undefined ? undefined : await getSession(unit.tx, rootSessionKey);
       if (root === undefined) return;
-      const provenance: Provenance = {
-        kind: "notice",
-        sourceSessionKey: run.sessionKey,
-        runId: run.runId,
-        chainId: run.chainId,
-        hop: run.hop,
-      };
+      const { sessionKey: sourceSessionKey, chainId, hop } = refused;
+      const provenance: Provenance = { kind: "notice", sourceSessionKey, chainId, hop };
       const text = `Notice from the gateway: ${error}. No further run of this conversation starts.`;
       await acceptor.acceptIn(unit, {
         sessionKey: root.key,

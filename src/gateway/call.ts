@@ -31,7 +31,7 @@ export interface GatewayDeps {
   models(): readonly ModelRow[];
   /** Whether a model of this name could run; a failure lists valid ones. */
   checkModel(name: string): Result<unknown>;
-  /** Where a session's tools work: undefined for a bare one; a failure for a contained one with no backend. */
+  /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;

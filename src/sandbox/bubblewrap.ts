@@ -9,8 +9,8 @@
 // - Memory: what all use together is watched, 20 looks a second, so a fast program takes some hundred
 //   megabytes more before it is stopped. The kernel's own limit is for each process, and wide: it counts
 //   what is only reserved. Memory that is neither resident nor private (a shared mapping given back page by
-//   page) and buffers in the kernel are not counted. The kernel is told to end contained processes before
-//   any other.
+//   page) and buffers in the kernel are not counted: what lies unread in pipes and sockets is bounded by open
+//   files alone. The kernel is told to end contained processes before any other, which they can take back.
 // - Processes: the kernel's limit on a user's processes does not hold for root (process-wall.ts is in its
 //   place), nor, for each sandbox, on kernels before 5.14. Where neither holds only the watch stands, and a
 //   fork bomb may reach thousands before it is cleared away.
@@ -24,7 +24,7 @@ import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { World } from "../world.ts";
 import { killGroup, type ProcessPlan, runProcess, SEARCH_PATH } from "./process.ts";
-import { childrenOf, exactMemory, roughMemory, treeBelow } from "./process-tree.ts";
+import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process-tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
 import {
   type ContainedEnd,
@@ -52,6 +52,8 @@ const OPEN_FILES_MAX = 1_024;
 /** Bubblewrap's own setup takes about 10 ms; until then there is no first process to kill. */
 const KILL_AGAIN_MS = 5;
 const KILL_TRIES_MAX = 20;
+/** How an error starts that came before a script, which writes its own: bubblewrap's, or our shells'. */
+const SETUP_FAILED = /^(?:bwrap|sandbox): /;
 /** The first file descriptor that a child may read data from. */
 const FIRST_DATA = 3;
 
@@ -100,15 +102,31 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/** What the watch looks at besides time and disk. */
-function lookInside(needs: SandboxNeeds): Parameters<typeof watchRun>[3] {
+/** Twice: who is about to become another program has his parent's memory for a moment, and counts double. */
+async function weighsMore(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
+  if ((await exactMemory(processes, bytesMax)) <= bytesMax) return false;
+  return (await exactMemory(processes, bytesMax)) > bytesMax;
+}
+
+/** What the watch of one run looks at besides time and disk. */
+function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
   // The first process, our shell, is not the program's.
   const threadsMax = needs.processesMax + 1;
   const memoryMax = needs.memoryMb * MEGABYTE;
+  let weighing = false;
+  let restUntil = 0;
   return (pid, stop) => {
-    const { pids, threads } = treeBelow(pid, threadsMax);
-    if (threads > threadsMax) stop("processes");
-    else if (roughMemory(pids) > memoryMax && exactMemory(pids) > memoryMax) stop("memory");
+    const { processes, threads } = treeBelow(pid, threadsMax);
+    if (threads > threadsMax) return stop("processes");
+    if (weighing || clock.monotonic() < restUntil || roughMemory(processes) <= memoryMax) return;
+    weighing = true;
+    const startedAt = clock.monotonic();
+    void weighsMore(processes, memoryMax).then((tooMuch) => {
+      weighing = false;
+      // As long a rest as the work was: a program that makes itself slow to weigh takes half of one thread.
+      restUntil = 2 * clock.monotonic() - startedAt;
+      if (tooMuch) stop("memory");
+    });
   };
 }
 
@@ -186,14 +204,20 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
   return {
     kind: "bubblewrap",
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
-      const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb);
+      const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
       // Bubblewrap and the first process inside are behind the wall too.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       try {
-        const watch = watchRun(ground, usedBytes, limits.timeoutMs, lookInside(ground.needs));
+        const watch = watchRun(
+          ground,
+          usedBytes,
+          limits.timeoutMs,
+          lookInside(ground.needs, ground.world.clock),
+        );
         const end = await runProcess({ ...planOf(ground, program, limits, full, wall), watch });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();
-        if (failed) return fail("sandbox_unavailable", `the program was not run: ${failed}`);
+        if (failed && (program.kind === "shell" || SETUP_FAILED.test(failed)))
+          return fail("sandbox_unavailable", `the program was not run: ${failed}`);
         return ok({ ...end, full });
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);

@@ -4,8 +4,9 @@
 // D2: to stop a program is to kill its container; the client, who waits for it, then ends by itself (S5).
 //     What holds otherwise than with bubblewrap: processes and memory are walls, kept by the kernel's
 //     control groups; the system that is seen is the image's, not the host's; `network` is docker's bridge,
-//     where the host's loopback can't be reached. When the gateway is killed a container lives on until its
-//     time is over.
+//     where the host's loopback can't be reached. System calls are refused by docker's own list, not by
+//     seccomp.ts: a program may leave a file with a setuid bit in the workspace, owned by the gateway's user.
+//     When the gateway is killed a container lives on until its time is over.
 
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
@@ -109,7 +110,7 @@ export function dockerSandbox(ground: Ground): Sandbox {
   return {
     kind: "docker",
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
-      const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb);
+      const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
       const name = `parley-${ground.world.ids.uuid()}`;
       const plan: ProcessPlan = {
         file: "docker",

@@ -5,9 +5,10 @@
 // FB3: no usable backend is a failure that says what is wrong with each and how to install one.
 
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -18,7 +19,7 @@ import { DOCKER_IMAGE_DEFAULT, dockerSandbox } from "./docker.ts";
 import { SEARCH_PATH } from "./process.ts";
 import { removeLeftWalls } from "./process-wall.ts";
 import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
-import { CONTAINED_NODE, checkWorkspace } from "./system-view.ts";
+import { CONTAINED_NODE, checkWorkspace, type Surroundings } from "./system-view.ts";
 import type { CodeCache, Ground } from "./watch.ts";
 
 type Backend = Sandbox["kind"];
@@ -33,10 +34,8 @@ export interface SandboxFinder {
   probe(backend: Backend, image?: string): Promise<Probe>;
 }
 
-export interface FinderParts {
+export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"> {
   readonly world: World;
-  /** Folders and files of the gateway that no sandbox may hold: its store, its configuration. */
-  readonly keepOut: readonly string[];
   /** Where compiled code of our own scripts is kept; a folder of the gateway's. Left out: nowhere. */
   readonly cacheDir?: string;
   /** The gateway's environment; the backends' own programs get of it what `PASSED_ON` names. */
@@ -176,11 +175,16 @@ function groundOf(args: {
 
 /** One finder serves a whole process: it remembers what works, and how full each workspace is. */
 export function createSandboxFinder(parts: FinderParts): SandboxFinder {
-  const { world, keepOut } = parts;
+  const { world } = parts;
   const environment = passedOn(parts.environment ?? {});
   const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
   const disks = new Map<string, DiskBook>();
-  let codeCache: ReturnType<typeof openCodeCache> | undefined;
+  const codeCaches = new Map<string, ReturnType<typeof openCodeCache>>();
+  const around: Surroundings = {
+    ...parts,
+    code: CODE,
+    homes: [homedir(), ...(parts.environment?.HOME ? [parts.environment.HOME] : [])],
+  };
 
   async function probe(backend: Backend, image = DOCKER_IMAGE_DEFAULT): Promise<Probe> {
     const name = backend === "docker" ? `docker ${image}` : backend;
@@ -197,12 +201,13 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   }
 
   async function find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>> {
-    const checked = await prepareWorkspace(workspace, [...keepOut, CODE]);
+    const checked = await prepareWorkspace(workspace, around);
     if (!checked.ok) return checked;
     const real = checked.value;
     const disk = disks.get(real) ?? new DiskBook(real, world.clock);
     disks.set(real, disk);
-    codeCache ??= openCodeCache(parts.cacheDir);
+    const codeCache = codeCaches.get(real) ?? openCodeCache(parts.cacheDir, real);
+    codeCaches.set(real, codeCache);
     const ground = groundOf({
       world,
       environment,
@@ -229,8 +234,12 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
 }
 
 /** Without the folder everything works, only slower. */
-async function openCodeCache(dir: string | undefined): Promise<{ codeCache?: CodeCache }> {
-  if (dir === undefined) return {};
+async function openCodeCache(
+  cacheDir: string | undefined,
+  workspace: string,
+): Promise<{ codeCache?: CodeCache }> {
+  if (cacheDir === undefined) return {};
+  const dir = join(cacheDir, createHash("sha256").update(workspace).digest("hex").slice(0, 32));
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     return { codeCache: { dir: await realpath(dir), warm: new Set() } };
@@ -239,14 +248,14 @@ async function openCodeCache(dir: string | undefined): Promise<{ codeCache?: Cod
   }
 }
 
-async function prepareWorkspace(workspace: string, keepOut: readonly string[]): Promise<Result<string>> {
+async function prepareWorkspace(workspace: string, around: Surroundings): Promise<Result<string>> {
   // By its name first: no folder is made where none may be.
-  const named = checkWorkspace(workspace, keepOut);
+  const named = checkWorkspace(workspace, around);
   if (!named.ok) return named;
   try {
     await mkdir(workspace, { recursive: true, mode: 0o700 });
   } catch (error) {
     return fail("sandbox_unavailable", `the workspace ${workspace} can't be made: ${String(error)}`);
   }
-  return checkWorkspace(workspace, keepOut);
+  return checkWorkspace(workspace, around);
 }

@@ -17,10 +17,18 @@ export interface ProcessWall {
   remove(): void;
 }
 
+function groupsOfGateway(): string[] {
+  try {
+    return readFileSync("/proc/self/cgroup", "utf8").split("\n");
+  } catch {
+    // A kernel without control groups.
+    return [];
+  }
+}
+
 /** Folders in which a group with a limit on processes may be made: the older kind's, then the newer's. */
 function places(): string[] {
-  const lines = readFileSync("/proc/self/cgroup", "utf8").split("\n");
-  return lines.flatMap((line) => {
+  return groupsOfGateway().flatMap((line) => {
     const [, controllers, path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers === "pids") return [join(MOUNT, "pids", path)];
     return controllers === "" ? [join(MOUNT, dirname(path))] : [];

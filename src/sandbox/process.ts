@@ -89,7 +89,10 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
   const errors = new Output(ERRORS_KEPT_BYTES);
   return new Promise((done, failed) => {
     let ending: Ending = "ended";
+    let over = false;
     const stop = (why: Ending) => {
+      // A look that took long may come to its end after the process.
+      if (over) return;
       if (ending === "ended") ending = why;
       plan.kill(child);
     };
@@ -103,6 +106,7 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
     child.stderr?.on("data", (chunk: Buffer) => errors.add(chunk));
     let unwatch: (() => void) | undefined;
     const release = () => {
+      over = true;
       abort.removeEventListener("abort", onAbort);
       unwatch?.();
     };

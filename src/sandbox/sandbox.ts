@@ -7,7 +7,10 @@
 // S4: it has no privileges and can't get any: no capabilities, no setuid, no new user namespace.
 // S5: when `run` returns, nothing of it is left: everything that it started has ended.
 // S6: time, output, memory, processes and disk are bounded; over a limit it is stopped, and the end says why.
-// S7: a workspace that would bring the host in (/, a system folder, the gateway's own files) is refused.
+// S7: a workspace that would bring the host in (/, a system folder, a home, the gateway's own files, another
+//     agent's workspace inside it) is refused; so is every one while the gateway's files lie where all see.
+// What they don't promise: sessions that share a workspace share what is in it. A bare session, or a person,
+// who runs or obeys what a contained one left there (a script, a git hook, a build file) does it uncontained.
 // The workspace has the same path inside and outside, so that paths mean the same to everybody.
 
 import type { Result } from "../core/errors.ts";

@@ -3,15 +3,17 @@
 // SC2: calls of a foreign architecture are refused whole, so that no second table of numbers goes round it.
 // SC3: no file gets a setuid or setgid bit: it would lie in the workspace with the gateway's user as its
 //      owner, and outside the sandbox the bit would count.
-// Refused whole: memory that no process owns and no limit counts (memfd, System V segments and queues), the
-// key rings (they are in no namespace), wide doors into the kernel that ordinary programs don't need, and
-// openat2, whose mode can't be seen.
+// SC4: a socket is of a family that the network's namespace contains. Others reach round it: AF_VSOCK the
+//      machine's own host.
+// Refused whole: memory that no process owns and no limit counts (memfd; segments, queues and semaphores of
+// System V), the key rings (they are in no namespace), the kernel's log, wide doors into the kernel that
+// ordinary programs don't need, and openat2, whose mode can't be seen.
 
 interface Guarded {
   readonly number: number;
   /** Which argument is the file mode. */
   readonly mode: number;
-  /** Which one holds the flags of an open: the mode counts only with O_CREAT. */
+  /** Which one holds the flags of an open: the mode counts only where they make a file. */
   readonly flags?: number;
 }
 
@@ -20,13 +22,16 @@ interface Machine {
   readonly audit: number;
   readonly refused: readonly number[];
   readonly guarded: readonly Guarded[];
+  readonly socket: number;
 }
 
 const X64: Machine = {
   audit: 0xc000003e,
   refused: [
     29, // shmget
+    64, // semget
     68, // msgget
+    103, // syslog
     248, // add_key
     249, // request_key
     250, // keyctl
@@ -49,12 +54,13 @@ const X64: Machine = {
     { number: 268, mode: 2 }, // fchmodat
     { number: 452, mode: 2 }, // fchmodat2
   ],
+  socket: 41,
 };
 
 /** The same calls, as far as this machine has them. */
 const ARM64: Machine = {
   audit: 0xc00000b7,
-  refused: [194, 186, 217, 218, 219, 241, 279, 280, 282, 425, 437, 447],
+  refused: [194, 190, 186, 116, 217, 218, 219, 241, 279, 280, 282, 425, 437, 447],
   guarded: [
     { number: 33, mode: 2 },
     { number: 52, mode: 1 },
@@ -62,6 +68,7 @@ const ARM64: Machine = {
     { number: 56, mode: 3, flags: 2 },
     { number: 452, mode: 2 },
   ],
+  socket: 198,
 };
 
 const LOAD = 0x20;
@@ -75,7 +82,11 @@ const EPERM = 1;
 const ENOSYS = 38;
 /** Numbers from here on are the x32 table of the same architecture. */
 const X32_FIRST = 0x40000000;
-const O_CREAT = 0o100;
+const EAFNOSUPPORT = 97;
+/** AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK, which tells of the interfaces. */
+const FAMILIES = [1, 2, 10, 16];
+/** O_CREAT, and what O_TMPFILE has besides O_DIRECTORY. */
+const MAKES_A_FILE = 0o100 | 0o20000000;
 const SETUID_OR_SETGID = 0o6000;
 const NUMBER_OFFSET = 0;
 const ARCHITECTURE_OFFSET = 4;
@@ -103,7 +114,7 @@ function guard({ number, mode, flags }: Guarded): Buffer[] {
       ? []
       : [
           instruction(LOAD, argumentOffset(flags)),
-          instruction(JUMP_ANY_BIT, O_CREAT, 1, 0),
+          instruction(JUMP_ANY_BIT, MAKES_A_FILE, 1, 0),
           instruction(RETURN, ALLOW),
         ];
   const steps = [
@@ -112,6 +123,15 @@ function guard({ number, mode, flags }: Guarded): Buffer[] {
     instruction(JUMP_ANY_BIT, SETUID_OR_SETGID, 1, 0),
     instruction(RETURN, ALLOW),
     instruction(RETURN, ANSWER | EPERM),
+  ];
+  return [instruction(JUMP_EQUAL, number, 0, steps.length), ...steps];
+}
+
+function guardSocket(number: number): Buffer[] {
+  const steps = [
+    instruction(LOAD, argumentOffset(0)),
+    ...FAMILIES.flatMap((family) => [instruction(JUMP_EQUAL, family, 0, 1), instruction(RETURN, ALLOW)]),
+    instruction(RETURN, ANSWER | EAFNOSUPPORT),
   ];
   return [instruction(JUMP_EQUAL, number, 0, steps.length), ...steps];
 }
@@ -129,6 +149,7 @@ export function seccompFilter(arch: string): Buffer | undefined {
     instruction(RETURN, ANSWER | ENOSYS),
     ...machine.refused.flatMap(refuse),
     ...machine.guarded.flatMap(guard),
+    ...guardSocket(machine.socket),
     instruction(RETURN, ALLOW),
   ]);
 }

@@ -1,11 +1,14 @@
 // Owns what a contained program sees of the system, as arguments of bubblewrap, and which folders may be a
 // workspace.
 // SV1: a thing of the host is seen only when it is named here; all of it is read-only.
-// SV2: parts of /proc that speak of the whole machine are covered: to a gateway that runs as root they would
-//      be writable, capabilities or not, since the kernel asks for the owner.
+// SV2: parts of /proc that speak of the whole machine are covered, but for plain files that everybody may
+//      read and nobody write: to a gateway that runs as root they would be writable, capabilities or not,
+//      since the kernel asks for the owner.
+// SV3: what one contained agent may write holds no other agent's workspace: it could put a link in its place,
+//      and the other's sandbox would bring in whatever that leads to.
 
-import { existsSync, readlinkSync, realpathSync, statSync } from "node:fs";
-import { sep } from "node:path";
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { basename, dirname, join, sep } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 
 /** Where a contained program finds the gateway's Node and code. */
@@ -38,26 +41,13 @@ const CONFIGURATION = [
   "fonts",
   "terminfo",
 ];
-const PROC_READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
-const PROC_COVERED = [
-  "acpi",
-  "asound",
-  "kcore",
-  "keys",
-  "kmsg",
-  "kpagecgroup",
-  "kpagecount",
-  "kpageflags",
-  "latency_stats",
-  "mtrr",
-  "pagetypeinfo",
-  "sched_debug",
-  "scsi",
-  "slabinfo",
-  "timer_list",
-  "timer_stats",
-  "vmallocinfo",
-];
+/** Files of /proc that everybody may read, and that tell of this machine what helps to attack it. */
+const PROC_TELLING = ["cmdline", "iomem", "ioports", "kallsyms", "key-users", "keys"];
+/** A name space's own. */
+const PROC_OWN = ["sysvipc"];
+const READ_BY_ALL_WRITTEN_BY_NONE = 0o444;
+/** The kernel's settings: read by many, and never to be written. */
+const PROC_SETTINGS = "/proc/sys";
 /** No workspace lies in these, and none holds one of them. */
 const NOT_A_WORKSPACE = [
   ...SYSTEM_LINKS,
@@ -71,7 +61,7 @@ const NOT_A_WORKSPACE = [
 ];
 
 /** Too wide for a workspace: they hold what belongs to others. A folder inside one is fine. */
-const TOO_WIDE = ["/tmp", "/home", "/run", "/var"];
+const TOO_WIDE = ["/tmp", "/home", "/run", "/run/user", "/var", "/var/lib", "/opt", "/srv", "/mnt", "/media"];
 
 /** Small files that a contained program finds in place of the host's. */
 export const OWN_FILES: Readonly<Record<string, string>> = {
@@ -84,20 +74,32 @@ export const OWN_FILES: Readonly<Record<string, string>> = {
 const isWithin = (folder: string, path: string): boolean =>
   path === folder || folder === sep || path.startsWith(folder + sep);
 
+/** Of a path that does not exist yet: where it would be. */
 const realOf = (path: string): string => {
   try {
     return realpathSync(path);
   } catch {
-    return path;
+    const above = dirname(path);
+    return above === path ? path : join(realOf(above), basename(path));
   }
 };
 
-/**
- * The real path of a workspace, or why it can't be contained.
- * `keepOut`: folders and files of the gateway that must not come into the sandbox with it.
- */
-export function checkWorkspace(workspace: string, keepOut: readonly string[]): Result<string> {
+/** What belongs to others on this machine. */
+export interface Surroundings {
+  /** The gateway's store and configuration: no workspace holds one of them or lies in one. */
+  readonly keepOut: readonly string[];
+  /** The gateway's code: the same, but it may be seen. */
+  readonly code?: string;
+  /** Homes: no workspace is one, or holds one. */
+  readonly homes?: readonly string[];
+  /** All agents' workspaces: none may lie in another that is contained. Two agents may share one. */
+  readonly workspaces?: readonly string[];
+}
+
+/** The real path of a workspace, or why it can't be contained. */
+export function checkWorkspace(workspace: string, around: Surroundings): Result<string> {
   const real = realOf(workspace);
+  const holds = (path: string): boolean => isWithin(real, path) || isWithin(real, realOf(path));
   const refuse = (why: string) =>
     fail("sandbox_unavailable", `the workspace ${workspace} can't be contained: ${why}`, {
       hint: "Give the agent a folder of its own: agents.defaults.workspace or agents.list[].workspace.",
@@ -105,10 +107,15 @@ export function checkWorkspace(workspace: string, keepOut: readonly string[]): R
   if (real === sep) return refuse("it is the whole file system");
   const system = NOT_A_WORKSPACE.find((folder) => isWithin(folder, real) || isWithin(real, folder));
   if (system !== undefined) return refuse(`it takes in ${system}, a part of the system`);
-  const wide = TOO_WIDE.find((folder) => isWithin(real, folder));
+  const wide = [...TOO_WIDE, ...(around.homes ?? [])].find(holds);
   if (wide !== undefined) return refuse(`it takes in all of ${wide}`);
-  const own = keepOut.find((path) => isWithin(real, realOf(path)));
-  if (own !== undefined) return refuse(`it holds ${own}, which belongs to the gateway`);
+  const seen = around.keepOut.find((path) => SYSTEM_FOLDERS.some((folder) => isWithin(folder, realOf(path))));
+  if (seen !== undefined) return refuse(`every sandbox would show ${seen}, which belongs to the gateway`);
+  const gateways = around.code === undefined ? around.keepOut : [...around.keepOut, around.code];
+  const own = gateways.find((path) => holds(path) || isWithin(realOf(path), real));
+  if (own !== undefined) return refuse(`it holds or lies in ${own}, which belongs to the gateway`);
+  const other = around.workspaces?.find((path) => holds(path) && path !== workspace && realOf(path) !== real);
+  if (other !== undefined) return refuse(`it holds ${other}, the workspace of another agent`);
   return ok(real);
 }
 
@@ -125,20 +132,19 @@ function systemFolders(): string[] {
   return [...[...folders, ...configuration].flatMap((path) => ["--ro-bind", path, path]), ...links];
 }
 
+function coverOf(name: string): string[] {
+  const path = `/proc/${name}`;
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  if (status?.isDirectory()) return ["--tmpfs", path, "--remount-ro", path];
+  if (status === undefined || !status.isFile()) return [];
+  const harmless = (status.mode & 0o777) === READ_BY_ALL_WRITTEN_BY_NONE && !PROC_TELLING.includes(name);
+  return harmless ? [] : ["--ro-bind", "/dev/null", path];
+}
+
 function ownProc(): string[] {
-  const there = (name: string): boolean => existsSync(`/proc/${name}`);
-  const covered = PROC_COVERED.filter(there).flatMap((name) => {
-    const path = `/proc/${name}`;
-    return statSync(path).isDirectory()
-      ? ["--tmpfs", path, "--remount-ro", path]
-      : ["--ro-bind", "/dev/null", path];
-  });
-  const readOnly = PROC_READ_ONLY.filter(there).flatMap((name) => [
-    "--ro-bind",
-    `/proc/${name}`,
-    `/proc/${name}`,
-  ]);
-  return ["--proc", "/proc", ...readOnly, ...covered];
+  const kept = [...PROC_OWN, basename(PROC_SETTINGS)];
+  const others = readdirSync("/proc").filter((name) => !/^\d+$/.test(name) && !kept.includes(name));
+  return ["--proc", "/proc", "--ro-bind", PROC_SETTINGS, PROC_SETTINGS, ...others.flatMap(coverOf)];
 }
 
 const memoryFolder = (path: string, megabytes: number): string[] => [

@@ -24,7 +24,8 @@ export interface Ground {
 
 /**
  * Where Node keeps what it compiled of our scripts, so that the next start takes a third of the time. Only a
- * script's first run in a process may write it, before that run has seen anything but our own code and input.
+ * script's first run may write it. Each workspace has its own: a command that misleads that run by swapping
+ * folders under it reaches nobody else's code.
  */
 export interface CodeCache {
   readonly dir: string;
@@ -44,6 +45,8 @@ export function codeCacheFor(ground: Pick<Ground, "codeCache">, program: Program
 type Stop = (why: Ending) => void;
 
 const LOOK_EVERY_MS = 50;
+/** A look that takes long is followed by a pause this many times as long: the gateway has other work. */
+const PAUSE_TIMES = 10;
 
 /** `look`: what else is looked at, given the backend's process. */
 export function watchRun(
@@ -56,9 +59,11 @@ export function watchRun(
   return (child, stop) => {
     const lookAtDisk = diskLook(ground.disk, ground.needs.diskMb, usedAtStart, () => stop("disk"));
     const lookAgain = () => {
-      next = clock.at(clock.now() + LOOK_EVERY_MS, lookAgain);
+      const startedAt = clock.monotonic();
       if (child.pid !== undefined) look(child.pid, stop);
       lookAtDisk();
+      const pauseMs = PAUSE_TIMES * (clock.monotonic() - startedAt);
+      next = clock.at(clock.now() + Math.max(LOOK_EVERY_MS, pauseMs), lookAgain);
     };
     let next = clock.at(clock.now() + LOOK_EVERY_MS, lookAgain);
     const deadline = clock.at(clock.now() + timeoutMs, () => stop("timeout"));

@@ -1,4 +1,5 @@
-// Owns the table of things that fall due. A deadline is a row: a restart forgets none, and moving one is an update.
+// Owns the table of things that fall due. A deadline is a row: a restart forgets none, and moving one is an
+// update.
 
 import type { Db, Tx } from "./sql.ts";
 

@@ -320,7 +320,7 @@ export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Prom
     .execute();
 }
 
-/** Whether it falls to the caller to tell the chain's root session that the budget is used up: once a chain. */
+/** Whether it falls to the caller to tell the chain's root session that the budget is used up: once. */
 export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
   const done = await tx
     .updateTable("chains")

@@ -125,7 +125,9 @@ function report(
       return { status: "ok", exitCode, ...(signal === null ? {} : { signal }), ...details };
     }
     case "timeout": {
-      const error = `the command was killed after ${seconds} s, everything that it started with it`;
+      // A bare one that left the group lives on (C1).
+      const all = "full" in end ? "everything that it started" : "its whole process group";
+      const error = `the command was killed after ${seconds} s, ${all} with it`;
       const hint = "Give a larger timeoutSeconds, or split the work.";
       return toolFailure(fail("exec_timeout", error, { hint, details }));
     }

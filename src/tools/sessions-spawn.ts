@@ -1,5 +1,5 @@
-// Owns the tool `sessions_spawn`: arguments in, one result object out. What may be spawned, `core/spawn-policy` says;
-// what a spawn is, `flows/spawn` knows.
+// Owns the tool `sessions_spawn`: arguments in, one result object out. What may be spawned,
+// `core/spawn-policy` says; what a spawn is, `flows/spawn` knows.
 // SS1: everything is checked before anything is written: a refused call leaves no session and no file.
 
 import { contentsWereLeftOut } from "../core/attachment-rules.ts";
@@ -66,7 +66,7 @@ export const sessionsSpawn: Tool = {
     idempotent: true,
   },
   async execute(ctx, args, call) {
-    // Asked first: what was accepted before a crash is not judged again, and its files are not kept in the call.
+    // Asked first: what was accepted before a crash is not judged again, and its files are not in the call.
     const before = await spawnedBefore(ctx, call.callId);
     if (before !== undefined) return before;
     const request = await plan(ctx, args, call.callId);
@@ -179,6 +179,7 @@ async function plan(
     plan: decided.value,
     withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
     ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
+    ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
     ...(label.value === undefined ? {} : { label: label.value }),
     ...(attachments.value === undefined ? {} : { attachments: attachments.value }),
     ...(mountPath.value === undefined ? {} : { mountPath: mountPath.value }),

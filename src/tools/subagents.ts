@@ -3,10 +3,12 @@
 
 import { fail, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
+import { mayAccess } from "../flows/access.ts";
 import { cancelJob } from "../flows/cancel-jobs.ts";
 import { listVisible } from "../flows/list.ts";
-import { getFlow } from "../store/flows.ts";
+import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";
+import { getSession } from "../store/sessions.ts";
 import { textArgument } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -73,17 +75,30 @@ async function listChildren(ctx: ToolContext): Promise<ToolResult> {
   return { count: rows.length, subagents: rows, more: page.nextCursor !== undefined };
 }
 
+/** The children that have work left: not those of a page, which older ones may not be on. */
+async function unfinished(ctx: ToolContext): Promise<Session[]> {
+  const jobs = await openSpawnsOf(ctx.db, { sessionKey: ctx.session.key });
+  const found = await Promise.all(jobs.map((job) => oneOf(ctx, job.targetKey)));
+  return found.flat();
+}
+
+/** The child of this key, if it is one's own. */
+async function oneOf(ctx: ToolContext, key: string): Promise<Session[]> {
+  const child = await getSession(ctx.db, key);
+  if (child?.spawnedBy !== ctx.session.key) return [];
+  return (await mayAccess(ctx, ctx.viewer, "spawn", child)) ? [child] : [];
+}
+
 async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): Promise<ToolResult> {
   const wanted = textArgument(args, "sessionKey", KEY_CHARS_MAX);
   if (!wanted.ok) return toolFailure(wanted);
   if (wanted.value === undefined) {
     return toolFailure(fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"'));
   }
-  const { rows } = await children(ctx);
   const all = wanted.value === "all";
-  const chosen = rows.map(({ session }) => session).filter((child) => all || child.key === wanted.value);
+  const chosen = all ? await unfinished(ctx) : await oneOf(ctx, wanted.value);
   if (chosen.length === 0 && !all) {
-    const keys = rows.map(({ session }) => session.key);
+    const keys = (await children(ctx)).rows.map(({ session }) => session.key);
     const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
     return toolFailure(fail("not_visible", "that is no sub-agent of yours", { hint }));
   }

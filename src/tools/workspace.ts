@@ -3,13 +3,13 @@
 //     a place inside the workspace.
 // X2: what is opened is a regular file, proven on the open handle, and opening never blocks (fifo, device).
 // X3: a file is replaced in one step (temporary file, rename), so a reader sees the old text or the new one.
-// A process that swaps folders under us between check and use is caught by the second look after opening, as
-// far as the system's calls allow; containment against hostile commands is the sandbox's work, not this
-// file's.
+// A process that swaps folders under us between check and use gets nothing: on Linux the open handle itself
+// tells where it leads, and a file is replaced through its folder's handle. Elsewhere a second look after
+// opening has to do. At worst an empty folder is made outside.
 
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, realpath, rename, rm } from "node:fs/promises";
-import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 
 const PATH_MAX_BYTES = 4_096;
@@ -194,6 +194,15 @@ async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<Plac
   return fail("file_problem", `${shown} is a special file (pipe, socket or device), not a regular file`);
 }
 
+const isLinux = process.platform === "linux";
+const byHandle = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`;
+
+/** Whether an open file or folder is the one of that real path; where the system can't tell: it may be. */
+async function leadsTo(handle: FileHandle, real: string): Promise<boolean> {
+  const leads = isLinux ? await readlink(byHandle(handle)).catch(nothingThere) : undefined;
+  return leads === undefined || leads === real;
+}
+
 /** Opens a file for reading and proves on the handle that it is the regular file of this place. */
 export async function openToRead(place: Place): Promise<Result<FileHandle>> {
   if (place.found === "nothing") return fail("file_not_found", `${place.shown} does not exist`);
@@ -205,7 +214,8 @@ export async function openToRead(place: Place): Promise<Result<FileHandle>> {
     handle = await open(place.real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const opened = await handle.stat();
     const named = await lstat(place.real);
-    const stillThere = (await realpath(dirname(place.real))) === dirname(place.real);
+    const stillThere =
+      (await leadsTo(handle, place.real)) && (await realpath(dirname(place.real))) === dirname(place.real);
     if (opened.isFile() && stillThere && opened.ino === named.ino && opened.dev === named.dev)
       return ok(handle);
     await handle.close();
@@ -216,11 +226,36 @@ export async function openToRead(place: Place): Promise<Result<FileHandle>> {
   }
 }
 
+const swapped = (): Error => Object.assign(new Error("swapped"), { code: "ELOOP" });
+
+/** The folder of a place, under a name that nobody can lead elsewhere, and what gives that name back. */
+async function holdFolder(folder: string): Promise<{ path: string; release(): Promise<void> }> {
+  if (!isLinux) return { path: folder, release: async () => undefined };
+  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+  const handle = await open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (await leadsTo(handle, folder)) return { path: byHandle(handle), release: () => handle.close() };
+  await handle.close();
+  throw swapped();
+}
+
 /** Puts a text where `place` says, in one step. `temporaryId` names the temporary file beside it. */
 export async function replaceFile(place: Place, text: string, temporaryId: string): Promise<Result<void>> {
   if (place.found === "folder") return fail("file_problem", `${place.shown} is a folder`);
-  const folder = dirname(place.real);
-  const temporary = join(folder, `.parley-${temporaryId}.tmp`);
+  try {
+    const folder = await holdFolder(dirname(place.real));
+    try {
+      await replaceIn(folder.path, place, text, `.parley-${temporaryId}.tmp`);
+    } finally {
+      await folder.release();
+    }
+    return ok(undefined);
+  } catch (error) {
+    return fileFailure(error, place.shown);
+  }
+}
+
+async function replaceIn(folder: string, place: Place, text: string, temporaryName: string): Promise<void> {
+  const temporary = join(folder, temporaryName);
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   try {
     const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644);
@@ -231,11 +266,11 @@ export async function replaceFile(place: Place, text: string, temporaryId: strin
     } finally {
       await handle.close();
     }
-    if ((await realpath(folder)) !== folder) throw Object.assign(new Error("swapped"), { code: "ELOOP" });
-    await rename(temporary, place.real);
-    return ok(undefined);
+    const above = dirname(place.real);
+    if (!isLinux && (await realpath(above)) !== above) throw swapped();
+    await rename(temporary, join(folder, basename(place.real)));
   } catch (error) {
     await rm(temporary, { force: true }).catch(nothingThere);
-    return fileFailure(error, place.shown);
+    throw error;
   }
 }

@@ -209,3 +209,35 @@ test("an aborted run has a result for every call, also where a provider used an 
   const roles = (await readRun(opened.store.db, run)).map((message) => message.role);
   expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult"]);
 });
+
+test("L2: lanes that wait for a slot get one in order, whatever is accepted as it comes free", async () => {
+  for (let delay = 0; delay < 12; delay += 1) {
+    const begun: string[] = [];
+    const started = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const opened = await openTestEngine({
+      settings: { maxConcurrent: 1 },
+      async execute({ run }) {
+        begun.push(run.sessionKey);
+        started.resolve();
+        if (run.sessionKey === "a") await release.promise;
+        return ok("done");
+      },
+    });
+    await makeSessions(opened.store, "a", "b", "c", "late");
+    await tell(opened, "a");
+    await started.promise;
+    await tell(opened, "b");
+    const last = await tell(opened, "c");
+    const late = Promise.withResolvers<string>();
+    const off = opened.engine.bus.subscribe((event) => {
+      if (event.kind !== "run_ended") return;
+      off();
+      ticks(delay).then(() => late.resolve(tell(opened, "late")));
+    });
+    release.resolve();
+    await endOf(opened.engine, last);
+    await endOf(opened.engine, await late.promise);
+    expect(begun, `accepted ${delay} steps later`).toEqual(["a", "b", "c", "late"]);
+  }
+});

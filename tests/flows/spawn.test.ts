@@ -137,26 +137,6 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("a job over its time limit is stopped and announced as timeout with what it had written", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: boss(
-        async (turn) => {
-          turn.handle.text("half of it");
-          await new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
-          return "";
-        },
-        { runTimeoutSeconds: 0.03 },
-      ),
-    });
-    await app.route(MAIN);
-    await spawnResults(app, "x");
-    await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual([
-      expect.stringMatching(/^Status: timeout\nResult:[\s\S]*\nNotes: .*longer than its limit/),
-    ]);
-  });
-
   test("in mode wake the requester's agent is run on the result instead", async () => {
     const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play: boss(worker) });
     await app.route(MAIN);

@@ -1,6 +1,6 @@
 // Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play says what each session does.
 
-import type { OutgoingMessage } from "../../src/channels/channel.ts";
+import type { DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { textOf } from "../../src/core/message.ts";
@@ -54,6 +54,10 @@ export interface SpawnAppOptions {
   readonly dir?: string;
   readonly world?: World;
   readonly crash?: CrashPoint;
+  /** What the channel says to an attempt. Default: sent. */
+  readonly channel?: () => DeliveryOutcome;
+  /** The test stops this app itself, or lets it die. */
+  readonly dies?: boolean;
 }
 
 export interface SpawnApp {
@@ -70,7 +74,10 @@ export interface SpawnApp {
   texts(sessionKey: string): Promise<string[]>;
   runs(sessionKey: string): Promise<Run[]>;
   quiet(): Promise<void>;
+  isQuiet(): Promise<boolean>;
   crashed(): Promise<void>;
+  /** A planned end of the process. */
+  stop(graceMs: number): Promise<void>;
 }
 
 async function isQuiet(store: Store): Promise<boolean> {
@@ -80,6 +87,14 @@ async function isQuiet(store: Store): Promise<boolean> {
   const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
   const pending = db.selectFrom("deliveries").select("id").where("state", "=", "pending");
   return run === undefined && flow === undefined && (await pending.executeTakeFirst()) === undefined;
+}
+
+async function untilQuiet(store: Store): Promise<void> {
+  const deadline = Date.now() + 15_000;
+  while (!(await isQuiet(store))) {
+    if (Date.now() > deadline) throw new Error("work is left that nobody does");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 interface Parts {
@@ -156,9 +171,10 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
   const channel = {
     id: "webchat",
     deduplicates: true,
-    async deliver(message: OutgoingMessage) {
-      sent.push(message);
-      return { kind: "sent" as const };
+    async deliver(message: OutgoingMessage): Promise<DeliveryOutcome> {
+      const outcome = options.channel?.() ?? { kind: "sent" };
+      if (outcome.kind === "sent") sent.push(message);
+      return outcome;
     },
   };
   const engine: Engine = new Engine({
@@ -197,7 +213,7 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
   const { engine, outbox } = await openParts(options, store, sent);
   engine.bus.subscribe((event) => events.push(event));
   cleanup(async () => {
-    if (crashing.hasCrashed()) return;
+    if (crashing.hasCrashed() || options.dies === true) return;
     await engine.stop(0);
     await outbox.stop();
   });
@@ -240,15 +256,15 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
       return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
     },
     runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
-    async quiet() {
-      const deadline = Date.now() + 15_000;
-      while (!(await isQuiet(store))) {
-        if (Date.now() > deadline) throw new Error("work is left that nobody does");
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    },
+    quiet: () => untilQuiet(store),
+    isQuiet: () => isQuiet(store),
     async crashed() {
       await crashing.crashed;
+      await disk.close();
+    },
+    async stop(graceMs) {
+      await engine.stop(graceMs);
+      await outbox.stop();
       await disk.close();
     },
   };

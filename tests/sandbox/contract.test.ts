@@ -1,6 +1,6 @@
 // What every backend promises, asked of each one that works here.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Box, running, until, whyNot } from "./kit.ts";
@@ -101,6 +101,13 @@ function contract(backend: "bubblewrap" | "docker"): void {
       status: "forbidden",
       code: "path_outside",
     });
+  });
+
+  test("compiled code of our scripts is kept for each workspace apart, so that none can plant it for another", async () => {
+    const other = join(box.folder, "other");
+    await box.tool("write", { path: "a", content: "" });
+    await box.tool("write", { path: "a", content: "" }, { workspace: other });
+    expect(readdirSync(join(box.folder, "cache"))).toHaveLength(2);
   });
 
   test("a large text and a picture pass whole", async () => {

@@ -207,6 +207,15 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       );
     });
 
+    test("SV2: of /proc's part about the whole machine there are harmless files, and the settings to read", async () => {
+      const whole = "for p in /proc/[!0-9]*; do test -L $p";
+      const files = await box.says(`${whole} || { test -f $p && stat -c %a $p; }; done; true`);
+      expect([...new Set(files.split("\n"))]).toEqual(["444"]);
+      const folders = await box.says(`${whole} || { test -d $p && test "$(ls $p)" && echo $p; }; done; true`);
+      expect(folders).toBe("/proc/sys\n/proc/sysvipc");
+      expect(await box.says("cat /proc/cmdline /proc/kallsyms /proc/keys 2>/dev/null | wc -c")).toBe("0");
+    });
+
     test("there are no capabilities, no new privileges, a filter on system calls, and one user who is nobody special", async () => {
       const status = await box.says("cat /proc/self/status; id -u");
       expect(status.match(/^Cap\w+:\s+0+$/gm)).toHaveLength(5);
@@ -233,7 +242,15 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
           "install -m 6755 f g",
           "mknod -m 4755 p p",
           "cp -p $PWD/set h && test ! -u h",
+          "python3 unnamed.py",
         ];
+        // A file without a name that gets one later.
+        const unnamed = [
+          "import ctypes, os",
+          "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755)",
+          "ctypes.CDLL(None).linkat(-100, b'/proc/self/fd/%d' % fd, -100, b'unnamed', 0x400)",
+        ];
+        writeFileSync(join(box.workspace, "unnamed.py"), unnamed.join("\n"));
         chmodSync(join(box.workspace), 0o755);
         writeFileSync(join(box.workspace, "set"), "");
         chmodSync(join(box.workspace, "set"), 0o4755);
@@ -275,7 +292,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
       "key rings and memory that no process owns are refused as an older kernel would",
       async () => {
-        const numbers = [29, 68, 248, 249, 250, 298, 319, 321, 323, 425, 437, 447];
+        const numbers = [29, 64, 68, 103, 248, 249, 250, 298, 319, 321, 323, 425, 437, 447];
         const library = "import ctypes; c = ctypes.CDLL(None, use_errno=True)";
         const calls = `print([(c.syscall(n, 0, 0, 0, 0, 0), ctypes.get_errno()) for n in ${JSON.stringify(numbers)}])`;
         const answers = `[${numbers.map(() => "(-1, 38)").join(", ")}]`;
@@ -285,6 +302,25 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S3: network", () => {
+    // Needs Python to make sockets of any family.
+    test.runIf(existsSync("/usr/bin/python3"))(
+      "SC4: a socket that no network namespace holds, such as a virtual machine's to its host, can't be made",
+      async () => {
+        const tries = [1, 2, 10, 16, 30, 31, 38, 40, 42];
+        const program = `
+import socket
+for family in ${JSON.stringify(tries)}:
+    try: print(family, bool(socket.socket(family, socket.SOCK_RAW if family == 16 else socket.SOCK_STREAM)))
+    except OSError as error: print(family, error.errno)`;
+        writeFileSync(join(box.workspace, "sockets.py"), program);
+        for (const network of [false, true]) {
+          expect(await box.says("python3 sockets.py", { needs: { network } })).toBe(
+            "1 True\n2 True\n10 True\n16 True\n30 97\n31 97\n38 97\n40 97\n42 97",
+          );
+        }
+      },
+    );
+
     test("a port of this machine's loopback and an abstract socket can't be reached", async () => {
       const [tcp, abstract] = [createServer(), createServer()];
       let met = 0;

@@ -1,6 +1,6 @@
 // Which backend is found, and what is said when none is. The backends' programs are fakes on a search path.
 
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -117,4 +117,36 @@ test("docker is told to contain: nothing is left to its defaults, and no name ca
   expect(args).toContain(`type=bind,"source=/code","target=/run/parley/code",readonly`);
   expect(args.slice(-6)).toEqual(["3", "bash", "--noprofile", "--norc", "-c", "echo $1"]);
   expect(args.join(" ")).not.toContain("privileged");
+});
+
+test("SV3: a workspace that holds another agent's is refused, whatever lies there by now; one beside it is not", async () => {
+  const outer = join(folder, "ws");
+  const inner = join(outer, "deep/inner");
+  const parts = { world: realWorld({ level: "silent" }), keepOut: [], environment: { PATH: folder } };
+  const one = createSandboxFinder({ ...parts, workspaces: [outer, inner, `${outer}-2`] });
+  const refused = /holds .*inner, the workspace of another agent/;
+  const errorOf = async (place: string): Promise<string> => {
+    const found = await one.find({ ...NEEDS, backend: "docker" }, place);
+    return found.ok ? "" : found.error;
+  };
+  expect(await errorOf(outer)).toMatch(refused);
+  expect(existsSync(outer)).toBe(false);
+  mkdirSync(join(outer, "deep"), { recursive: true });
+  symlinkSync(tmpdir(), inner);
+  expect(await errorOf(outer)).toMatch(refused);
+  rmSync(inner);
+  for (const fine of [inner, `${outer}-2`]) expect(await errorOf(fine)).toMatch(/docker is not installed/);
+});
+
+test("S7: while a store or configuration lies where every sandbox sees it, there is no sandbox", async () => {
+  const world = realWorld({ level: "silent" });
+  const one = createSandboxFinder({
+    world,
+    keepOut: ["/usr/local/etc/parley.json5"],
+    environment: { PATH: folder },
+  });
+  expect(await one.find(NEEDS, workspace())).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("every sandbox would show /usr/local/etc/parley.json5"),
+  });
 });

@@ -2,7 +2,8 @@
 // of a workspace changes that. Every bomb is bounded by a limit of time too.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Box, gatewayProgram, running, until, whyNot } from "./kit.ts";
@@ -107,6 +108,42 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(Number(await box.says(shm))).toBeLessThan(9);
     });
 
+    // Needs Python to end one thread of a process.
+    test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
+      "PT2: memory of a process whose first thread has ended counts too",
+      async () => {
+        const program = `
+import ctypes, os, threading, time
+def grow():
+    kept = []
+    for _ in range(40):
+        kept.append(bytearray(b"x" * (8 << 20)))
+        time.sleep(0.02)
+    os._exit(0)
+threading.Thread(target=grow).start()
+ctypes.CDLL(None).syscall(60, 0)`;
+        writeFileSync(join(box.workspace, "hide.py"), program);
+        expect((await box.run("python3 hide.py", { needs: { memoryMb: 96 } })).ending).toBe("memory");
+      },
+    );
+
+    // Needs Python to share memory.
+    test.runIf(existsSync("/usr/bin/python3"))("memory that many share counts once", async () => {
+      const program = `
+import mmap, os, time
+shared = mmap.mmap(-1, 100 << 20)
+def touch():
+    for page in range(0, 100 << 20, 4096): shared[page] = 1
+touch()
+for _ in range(30):
+    if os.fork() == 0: touch(); time.sleep(1.5); os._exit(0)
+time.sleep(1.5)
+print("done")`;
+      writeFileSync(join(box.workspace, "share.py"), program);
+      const text = await box.says("python3 share.py", { needs: { memoryMb: 256 } });
+      expect(text).toBe("done");
+    });
+
     test("endless output is stopped", async () => {
       expect((await box.run("yes")).ending).toBe("output");
     });
@@ -137,6 +174,22 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     test("one file can't be larger than the quota", async () => {
       const end = await box.run("head -c 100M /dev/zero > big; stat -c %s big", { needs: { diskMb: 16 } });
       expect(Number(end.text.trim().split("\n").at(-1) || 0)).toBeLessThanOrEqual(16 << 20);
+    });
+
+    test("Q3: a workspace that is filled with empty files is full", async () => {
+      const many = "mkdir many; cd many; for i in $(seq 200000); do : > $i; done; echo made all";
+      const end = await box.run(many, { needs: { diskMb: 16 } });
+      expect(end).toMatchObject({ ending: "disk", text: "" });
+      expect(await box.run("rm -r many", { needs: { diskMb: 16 } })).toMatchObject({ full: true });
+      expect(await box.run("true", { needs: { diskMb: 16 } })).toMatchObject({ full: false });
+    });
+
+    test("Q4: a workspace that somebody removes meanwhile harms nobody but the command", async () => {
+      const going = box.run("touch started; while test ! -e stop; do sleep 0.01; done; sleep 0.3; echo end");
+      await until(() => existsSync(join(box.workspace, "started")));
+      renameSync(box.workspace, join(box.folder, "elsewhere"));
+      writeFileSync(join(box.folder, "elsewhere", "stop"), "");
+      expect((await going).text).toBe("end\n");
     });
 
     test("a disk that is filled by files which are deleted and still open is seen too", async () => {
@@ -199,6 +252,8 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
         join(box.folder, "root"),
         join(box.folder, "usr/share"),
         box.folder,
+        join(box.outside, "deep/er"),
+        homedir(),
       ]) {
         expect(await box.finder.find(needs, workspace), workspace).toMatchObject({
           ok: false,

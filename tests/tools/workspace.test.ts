@@ -1,7 +1,8 @@
 // What happens when something is swapped between the look at a path and its use.
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -83,3 +84,33 @@ test("folders are made inside only", async () => {
   expect(await makeFolder(workspace, "folder/a.txt/y")).toMatchObject({ ok: false, code: "file_problem" });
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
+
+// Only Linux tells of an open file where it lies. Needs Python to swap fast enough.
+test.runIf(process.platform === "linux" && existsSync("/usr/bin/python3"))(
+  "a folder that is swapped for a link out of the workspace, again and again, lets nothing in or out",
+  async () => {
+    symlinkSync(join(base, "outside"), at("evil"));
+    writeFileSync(join(base, "outside/a.txt"), "s3cret");
+    const turns = '("folder", "kept"), ("evil", "folder"), ("folder", "evil"), ("kept", "folder")';
+    const program = `import os\nos.chdir(${JSON.stringify(workspace)})
+while True:\n  for a, b in (${turns}): os.rename(a, b)`;
+    const swapping = spawn("python3", ["-c", program]);
+    const texts = new Set<string>();
+    try {
+      for (let round = 0; round < 3_000; round++) {
+        const seen = await findPlace(workspace, "folder/a.txt", { createFolders: false });
+        const handle = seen.ok ? await openToRead(seen.value) : seen;
+        if (handle.ok) {
+          texts.add(await handle.value.readFile("utf8"));
+          await handle.value.close();
+        }
+        const free = await findPlace(workspace, `folder/${round}`, { createFolders: false });
+        if (free.ok) await replaceFile(free.value, "x", `id${round}`);
+      }
+    } finally {
+      swapping.kill("SIGKILL");
+    }
+    expect(texts).not.toContain("s3cret");
+    expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
+  },
+);

@@ -4,7 +4,7 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { SpawnChain } from "../../core/sandbox-policy.ts";
-import { agentOf, type Settings } from "../../core/settings.ts";
+import { agentOf, findAgent, type Settings } from "../../core/settings.ts";
 import { identityOf, type Viewer } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/chain.ts";
@@ -32,6 +32,9 @@ async function invoke(
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
   const { session, agent, settings, chain } = found.value;
+  // Its rights, and whether it is contained, stood in its agent's settings: nobody else's are in their place.
+  if (findAgent(settings, session.agentId) === undefined)
+    return fail("agent_not_found", `agent "${session.agentId}" is no longer configured (agents.list)`);
   const sandbox = await ctx.deps.sandboxFor(chain);
   if (!sandbox.ok) return sandbox;
   const tool = {

@@ -1,0 +1,48 @@
+// Who runs contained, and with what: a child of a contained session never gains by it (I13).
+
+import { expect, test } from "vitest";
+import { type ChainLink, hasNetwork, isSandboxed, type SpawnChain } from "../../src/core/sandbox-policy.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+
+const OFF = { mode: "off", network: false };
+const BOXED = { mode: "all", network: false };
+const ONLINE = { mode: "all", network: true };
+
+function settingsOf(boxes: Readonly<Record<string, object>>) {
+  const agents = Object.entries(boxes).map(([id, box]) => {
+    const agent = agentSettings(id);
+    return { ...agent, sandbox: { ...agent.sandbox, ...box } };
+  });
+  return settingsWith({ agents });
+}
+
+/** A chain of these agents' sessions: each was spawned by the next. `above`: who spawned the last, and is gone. */
+function chainOf(agentIds: readonly [string, ...string[]], above?: string): SpawnChain {
+  const keys = agentIds.map((id, index) => `agent:${id}:subagent:${index}`);
+  const links = agentIds.map((agentId, index): ChainLink => {
+    const spawnedBy = keys[index + 1] ?? above;
+    const key = keys[index] ?? "";
+    return { key, agentId, kind: "other", spawnDepth: 0, ...(spawnedBy === undefined ? {} : { spawnedBy }) };
+  });
+  return links as unknown as SpawnChain;
+}
+
+test("SB2: a contained session has the network only if every contained session above it has it", () => {
+  const settings = settingsOf({ offline: BOXED, online: ONLINE, bare: OFF });
+  expect(hasNetwork(chainOf(["online"]), settings)).toBe(true);
+  expect(hasNetwork(chainOf(["offline"]), settings)).toBe(false);
+  expect(hasNetwork(chainOf(["online", "online"]), settings)).toBe(true);
+  expect(hasNetwork(chainOf(["online", "offline"]), settings)).toBe(false);
+  expect(hasNetwork(chainOf(["online", "online", "offline"]), settings)).toBe(false);
+  expect(hasNetwork(chainOf(["offline", "online"]), settings)).toBe(false);
+  // Who works bare has the network anyway.
+  expect(hasNetwork(chainOf(["online", "bare"]), settings)).toBe(true);
+});
+
+test("SB1: the setting of a requester's agent goes on to hold when the requester is gone", () => {
+  const settings = settingsOf({ main: OFF, boxed: BOXED });
+  expect(isSandboxed(chainOf(["main"], "agent:boxed:main"), settings)).toBe(true);
+  expect(isSandboxed(chainOf(["main", "main"], "agent:boxed:main"), settings)).toBe(true);
+  expect(isSandboxed(chainOf(["main"], "agent:main:main"), settings)).toBe(false);
+  expect(isSandboxed(chainOf(["main"], "agent:nobody:main"), settings)).toBe(false);
+});

@@ -1,0 +1,393 @@
+// How jobs of sub-agents end when several things happen at once: stopped, deleted, refused, raced. Each is closed
+// and told, once.
+
+import { mkdtempSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../src/core/settings.ts";
+import { lostAttachments } from "../../src/flows/archive.ts";
+import { writeAttachments } from "../../src/flows/attachments.ts";
+import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
+import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import { endOf, sessionRow } from "../kit/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const CHAT = "agent:main:chat:one";
+
+function settings(subagents: Partial<Settings["subagents"]> = {}, more: Partial<Settings> = {}): Settings {
+  const base = settingsWith();
+  return { ...base, ...more, subagents: { ...base.subagents, maxSpawnDepth: 2, ...subagents } };
+}
+
+function withBudget(maxChainTokens: number, subagents: Partial<Settings["subagents"]> = {}): Settings {
+  const base = settings(subagents);
+  const agentToAgent = { ...base.session.agentToAgent, maxChainTokens };
+  return { ...base, session: { ...base.session, agentToAgent } };
+}
+
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const aborted = (turn: Turn): Promise<unknown> =>
+  new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
+
+/** Whoever nobody spawned spawns what it is told; a child told `outer` spawns `inner`; others do what `play` says. */
+const family =
+  (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
+  async (turn) => {
+    const { session, input, step, handle } = turn;
+    if (session.spawnedBy === undefined) {
+      if (handle.run.input.provenance !== undefined) return "heard";
+      return JSON.stringify(await turn.tool("sessions_spawn", { task: input, ...args }));
+    }
+    if (step === "task" && input === "outer") {
+      const { status } = await turn.tool("sessions_spawn", { task: "inner" });
+      return `inner is ${status}`;
+    }
+    return play(turn);
+  };
+
+const endless: SpawnPlay = async (turn) => {
+  if (turn.step === "announce") return "announced";
+  await aborted(turn);
+  return "";
+};
+
+async function spawned(app: SpawnApp, from: string, task: string): Promise<Record<string, unknown>> {
+  const run = await app.tell(from, task);
+  return JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+}
+
+async function only(app: SpawnApp, of: string) {
+  for (;;) {
+    const [child] = await app.children(of);
+    if (child !== undefined) return child;
+    await tick();
+  }
+}
+
+async function untilRuns(app: SpawnApp, key: string, state: string): Promise<void> {
+  while ((await app.runs(key)).every((run) => run.state !== state)) await tick();
+}
+
+/** A child of main that has done its own part and waits for its own child, which is at work. */
+async function waitingChild(app: SpawnApp) {
+  await app.route(MAIN);
+  await spawned(app, MAIN, "outer");
+  const child = await only(app, MAIN);
+  const inner = await only(app, child.key);
+  await untilRuns(app, inner.key, "running");
+  await untilRuns(app, child.key, "ok");
+  return { child, inner };
+}
+
+function facts(app: SpawnApp, own: Settings) {
+  return { engine: app.engine, settings: own, dropTranscript: async () => {} };
+}
+
+describe("a child that only waits for its own", () => {
+  test("stopped: its job ends aborted, told by the runtime, without another turn", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: family(endless) });
+    const { child, inner } = await waitingChild(app);
+    await app.engine.abort({ sessionKey: child.key });
+    await app.quiet();
+    expect((await app.runs(child.key)).map((run) => run.flow?.step)).toEqual(["task"]);
+    expect((await app.runs(inner.key)).map((run) => run.state)).toEqual(["aborted"]);
+    expect(app.sent.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^Status: aborted\nResult: inner is accepted\nNotes: it was stopped while/),
+    ]);
+  });
+
+  test("deleted: its job is closed and told all the same, and what was below it is cancelled", async () => {
+    const own = settings();
+    const app = await openSpawnApp({ settings: own, play: family(endless) });
+    const { child, inner } = await waitingChild(app);
+    await deleteSession(facts(app, own), child);
+    await app.quiet();
+    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: aborted\n/)]);
+    expect((await app.runs(child.key)).map((run) => run.state)).toEqual(["ok"]);
+    expect(await app.runs(inner.key)).toMatchObject([{ state: "aborted", code: "session_deleted" }]);
+  });
+
+  test("whose own is cancelled in its name ends then, and announces", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: family(endless) });
+    const { child, inner } = await waitingChild(app);
+    const cancel = { action: "cancel", sessionKey: inner.key };
+    expect(await app.call(child.key, "subagents", cancel)).toMatchObject({ cancelled: [inner.key] });
+    expect(await app.call(child.key, "subagents", cancel)).toMatchObject({ status: "ok", cancelled: [] });
+    await app.quiet();
+    expect(app.sent.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^Status: ok\nResult: announced/),
+    ]);
+  });
+
+  test("reset: its own go on, and its job ends once they have", async () => {
+    const own = settings();
+    const release = Promise.withResolvers<void>();
+    const app = await openSpawnApp({
+      settings: own,
+      play: family(async (turn) => {
+        if (turn.step !== "announce") await release.promise;
+        return `done: ${turn.session.spawnDepth}`;
+      }),
+    });
+    const { child, inner } = await waitingChild(app);
+    await resetSession(facts(app, own), child);
+    release.resolve();
+    await app.quiet();
+    expect((await app.runs(inner.key)).map((run) => run.state)).toEqual(["ok", "ok"]);
+    expect(app.sent).toHaveLength(1);
+    const kept = await app.store.db.selectFrom("deliveries").select(["state", "code", "text"]).execute();
+    expect(kept.find((row) => row.state === "failed")).toMatchObject({
+      code: "requester_reset",
+      text: expect.stringContaining("done: 2"),
+    });
+  });
+});
+
+test("CN1: what is cancelled with a deleted session is announced to nobody, and says so to listeners", async () => {
+  const own = settings();
+  const app = await openSpawnApp({ settings: own, play: family(endless) });
+  await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
+  await app.route(CHAT);
+  await spawned(app, CHAT, "outer");
+  const child = await only(app, CHAT);
+  const inner = await only(app, child.key);
+  await untilRuns(app, inner.key, "running");
+  const chat = await app.session(CHAT);
+  if (chat === undefined) throw new Error("no chat");
+  await deleteSession(facts(app, own), chat);
+  await app.quiet();
+  expect(await app.store.db.selectFrom("deliveries").selectAll().execute()).toEqual([]);
+  const ended = app.events.filter((event) => event.kind === "flow" && event.step === "ended");
+  expect(new Set(ended.map((event) => event.kind === "flow" && event.from))).toEqual(
+    new Set([child.key, inner.key]),
+  );
+});
+
+test("JB1: a child that spawns in its announce turn announces once that result is there", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: family(async (turn) => {
+      if (turn.input === "inner") return "inner result";
+      if (turn.step === "announce" && turn.session.spawnDepth === 1) {
+        const announces = (await app.runs(turn.session.key)).filter((run) => run.flow?.step === "announce");
+        if (announces.length === 1) await turn.tool("sessions_spawn", { task: "inner" });
+        return `announce ${announces.length}`;
+      }
+      return turn.step === "announce" ? "inner announces" : "worked";
+    }),
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "plain");
+  await app.quiet();
+  const child = await only(app, MAIN);
+  expect((await app.runs(child.key)).map((run) => run.flow?.step)).toEqual([
+    "task",
+    "announce",
+    "task",
+    "announce",
+  ]);
+  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringContaining("Result: announce 2")]);
+});
+
+test("a job over its time limit is told with what it had written so far", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: family(
+      async (turn) => {
+        turn.handle.text("half of it");
+        await aborted(turn);
+        return "";
+      },
+      { runTimeoutSeconds: 0.03 },
+    ),
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "x");
+  await app.quiet();
+  expect(app.sent.map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^Status: timeout\nResult: half of it\nNotes: .*longer than its limit/),
+  ]);
+});
+
+test("a limit shorter than the clock's step is a limit", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: family(endless, { runTimeoutSeconds: 0.0001 }),
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "x");
+  await app.quiet();
+  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: timeout\n/)]);
+});
+
+test("a job that never began has taken no time, and its result is not another's", async () => {
+  const world = fakeWorld();
+  const app = await openSpawnApp({ settings: settings({ maxConcurrent: 1 }), play: family(endless), world });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "first");
+  const second = await spawned(app, MAIN, "second");
+  await world.advance(60_000);
+  await app.engine.abort({ sessionKey: String(second.childSessionKey) });
+  while (app.sent.length === 0) await world.advance(1);
+  await app.engine.abort({ sessionKey: MAIN });
+  while ((await app.engine.load()).slots.taken > 0) await world.advance(1);
+  expect(app.sent[0]?.text).toMatch(/^Status: aborted\nResult: \(none\)[\s\S]*runtime 0.0s/);
+});
+
+describe("chain budgets", () => {
+  const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
+
+  test("one that only refuses an announce turn is told to the root session, too", async () => {
+    // Each run counts 5 tokens: main, then the child's task, and no announce turn any more.
+    const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
+    await app.route(MAIN);
+    await spawned(app, MAIN, "x");
+    await app.quiet();
+    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: ok\nResult: did x\n/)]);
+    const notices = (await app.texts(MAIN)).filter((line) =>
+      line.startsWith("user: Notice from the gateway"),
+    );
+    expect(notices).toEqual([expect.stringContaining("maxChainTokens is 10")]);
+  });
+
+  test("a requester that can't be woken any more has the result posted and written down", async () => {
+    const hold = Promise.withResolvers<void>();
+    const own = withBudget(20, { announce: "wake" });
+    const app = await openSpawnApp({
+      settings: own,
+      play: async (turn) => {
+        if (turn.input === "wait") await hold.promise;
+        return family(plain)(turn);
+      },
+    });
+    await app.route(MAIN);
+    await spawned(app, MAIN, "x");
+    const busy = await app.tell(MAIN, "wait");
+    // 15 tokens are used when the wake is accepted behind that message, and 20 once it could start.
+    const child = await only(app, MAIN);
+    while ((await app.runs(child.key)).filter((run) => run.state === "ok").length < 2) await tick();
+    await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());
+    hold.resolve();
+    await endOf(app.engine, busy.runId);
+    await app.quiet();
+    expect(
+      app.sent.map(({ text }) => text).filter((text) => text.includes("Result: announced")),
+    ).toHaveLength(1);
+    const lines = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
+    expect(lines).toHaveLength(1);
+  });
+});
+
+test("a wake that a reset ends before it began is posted instead", async () => {
+  const own = settings({ announce: "wake" });
+  const app = await openSpawnApp({
+    settings: own,
+    play: async (turn) => {
+      if (turn.input === "wait") return endless(turn);
+      return family((child) => (child.step === "announce" ? "announced" : "did"))(turn);
+    },
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "x");
+  await app.tell(MAIN, "wait");
+  while ((await app.runs(MAIN)).every((run) => run.input.provenance === undefined)) await tick();
+  const main = await app.session(MAIN);
+  if (main === undefined) throw new Error("no main");
+  await resetSession(facts(app, own), main);
+  await app.quiet();
+  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringContaining("Result: announced")]);
+  expect(await app.texts(MAIN)).toEqual([]);
+});
+
+describe("a spawn that an abort overtakes", () => {
+  test("I1: spawns nothing", async () => {
+    const results: Record<string, unknown>[] = [];
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: async (turn) => {
+        const stopping = app.engine.abort({ sessionKey: MAIN });
+        const calls = [1, 2, 3].map((at) => turn.tool("sessions_spawn", { task: "late" }, `call${at}`));
+        results.push(...(await Promise.all(calls)));
+        await stopping;
+        return "";
+      },
+    });
+    await app.tell(MAIN, "go");
+    await app.quiet();
+    while (results.length < 3) await tick();
+    expect(results.map((result) => result.code)).toEqual(["run_aborted", "run_aborted", "run_aborted"]);
+    expect(await app.children(MAIN)).toEqual([]);
+  });
+
+  test("I4: the same call twice at the same instant makes one child", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: async (turn) => {
+        if (turn.session.key !== MAIN) return "done";
+        if (turn.handle.run.kind !== "turn") return "";
+        const calls = [1, 2].map(() => turn.tool("sessions_spawn", { task: "x" }, "same"));
+        const [first, second] = await Promise.all(calls);
+        return JSON.stringify([first?.childSessionKey, second?.childSessionKey]);
+      },
+    });
+    const run = await app.tell(MAIN, "go");
+    const [first, second] = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "[]");
+    await app.quiet();
+    expect(first).toBe(second);
+    expect(await app.children(MAIN)).toHaveLength(1);
+  });
+});
+
+test("the tool subagents cancels a child that a hundred newer ones have pushed off its list", async () => {
+  const app = await openSpawnApp({ settings: settings(), play: family(endless) });
+  const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
+  await app.store.transaction(async (tx) => {
+    await updateSession(tx, oldest, { updatedAt: 1 });
+    for (let at = 0; at < 110; at += 1) {
+      const key = `agent:main:subagent:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
+      await insertSession(tx, sessionRow(key, { spawnedBy: MAIN, spawnDepth: 1, updatedAt: 10 + at }));
+    }
+  });
+  const all = await app.call(MAIN, "subagents", { action: "cancel", sessionKey: "all" });
+  expect(all).toMatchObject({ status: "ok", cancelled: [oldest] });
+});
+
+describe("attachments", () => {
+  function withWorkspace() {
+    const workspace = mkdtempSync(join(tmpdir(), "parley-test-ends-"));
+    const own = { ...settings(), agents: [agentSettings("main", { workspace })] };
+    const folder = join(workspace, ".parley", "attachments");
+    return { own, workspace, names: () => readdir(folder).catch(() => [] as string[]) };
+  }
+  const attachments = [{ name: "a.txt", content: "a" }];
+
+  test("go with a session that an operator deletes", async () => {
+    const { own, names } = withWorkspace();
+    const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
+    await spawned(app, MAIN, "x");
+    expect(await names()).toHaveLength(1);
+    await deleteSession(facts(app, own), await only(app, MAIN));
+    expect(await names()).toEqual([]);
+    await app.quiet();
+  });
+
+  test("that a crash left behind after their job are found at the next start; those still needed are not", async () => {
+    const { own, workspace, names } = withWorkspace();
+    const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
+    const { runId } = await spawned(app, MAIN, "x");
+    expect(await lostAttachments(app.store.db, own)).toEqual([]);
+    await app.engine.abort({ sessionKey: (await only(app, MAIN)).key });
+    await app.quiet();
+    while ((await names()).length > 0) await tick();
+    const plan = { files: [] };
+    await writeAttachments(workspace, plan, String(runId));
+    expect(await lostAttachments(app.store.db, own)).toEqual([
+      { workspace, dir: `.parley/attachments/${runId}` },
+    ]);
+  });
+});

@@ -1,0 +1,396 @@
+// Sub-agents at any depth, and whatever people, limits and crashes do to them: once it is quiet, every job is closed
+// and was told once, and nothing of it is left behind. A failure prints its seed: `storyOf(SEED)` does the same again.
+
+import { mkdirSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { DeliveryOutcome } from "../../src/channels/channel.ts";
+import type { Run } from "../../src/core/run.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { lostAttachments } from "../../src/flows/archive.ts";
+import { removeAttachments } from "../../src/flows/attachments.ts";
+import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
+import { getSession, insertSession } from "../../src/store/sessions.ts";
+import type { Db } from "../../src/store/sql.ts";
+import type { Timer, World } from "../../src/world.ts";
+import { sessionRow, temporaryFolder } from "../kit/engine.ts";
+import { checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+
+const SEEDS = 60;
+const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
+const STEPS_OF_A_LIFE = 12;
+/** Every so many stories have attachments: the disk's own pace makes those a little different each time. */
+const ATTACHED = 5;
+const PATIENCE_MS = 10_000;
+const DAY_MS = 24 * 3_600_000;
+
+type Dice = { below(limit: number): number; chance(share: number): boolean; of<T>(values: readonly T[]): T };
+
+function dice(seed: string): Dice {
+  // FNV-1a, then xorshift: any text gives a sequence of its own.
+  let state = 0x811c9dc5;
+  for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193);
+  state = state >>> 0 || 1;
+  const next = (): number => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    state >>>= 0;
+    return state / 2 ** 32;
+  };
+  const below = (limit: number): number => Math.floor(next() * limit);
+  return {
+    below,
+    chance: (share) => next() < share,
+    of: (values) => values[below(values.length)] as (typeof values)[number],
+  };
+}
+
+/** What outlives a process in this test. */
+interface Story {
+  readonly seed: number;
+  readonly dir: string;
+  readonly workspace: string;
+  readonly world: FakeWorld;
+  readonly dice: Dice;
+  readonly settings: Settings;
+  readonly accepted: string[];
+  /** By tool call: the child that it made. */
+  readonly children: Map<string, string>;
+  readonly wrong: string[];
+}
+
+interface Life {
+  inside: number;
+  dead: boolean;
+}
+
+function settingsOf(roll: Dice, workspace: string): Settings {
+  const base = settingsWith({
+    agents: ["main", "research"].map((id) => agentSettings(id, { workspace })),
+    subagents: {
+      maxConcurrent: 1 + roll.below(3),
+      maxChildren: 2 + roll.below(3),
+      maxSpawnDepth: 1 + roll.below(3),
+      archiveAfterMinutes: roll.of([0, 60, 60]),
+      announce: roll.of(["post", "wake"] as const),
+    },
+  });
+  const limits = { maxPingPongTurns: 1, maxHops: 6, maxChainRuns: roll.of([9, 16, 40]) };
+  const budget = roll.chance(0.4) ? { maxChainTokens: 10 + roll.below(60) } : {};
+  return {
+    ...base,
+    maxConcurrent: 1 + roll.below(3),
+    session: { ...base.session, agentToAgent: { ...limits, ...budget } },
+  };
+}
+
+/** The story's world as one process sees it: once it is dead, none of its timers fires. */
+function worldOf(story: Story, life: Life): World {
+  const { clock } = story.world;
+  const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
+  return { ...story.world, clock: { ...clock, at } };
+}
+
+function pause(story: Story, ms: number, signal: AbortSignal): Promise<void> {
+  const { clock } = story.world;
+  return new Promise((resolve) => {
+    clock.at(clock.now() + ms, resolve);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+async function spawnOne(story: Story, turn: Turn, luck: Dice, name: string): Promise<void> {
+  const args = {
+    task: `${name} of ${turn.handle.run.runId}`,
+    cleanup: luck.of(["keep", "keep", "delete"]),
+    ...(luck.chance(0.2) ? { runTimeoutSeconds: 0.001 + luck.below(40) / 1000 } : {}),
+    ...(story.seed % ATTACHED === 0 && luck.chance(0.4)
+      ? { attachments: [{ name: "a.txt", content: "a" }] }
+      : {}),
+  };
+  const result = await turn.tool("sessions_spawn", args, name);
+  if (result.status !== "accepted") return;
+  const callId = `${turn.handle.run.runId}:${name}`;
+  const child = String(result.childSessionKey);
+  const before = story.children.get(callId) ?? child;
+  if (before !== child) story.wrong.push(`I4: call ${callId} made ${before} and ${child}`);
+  story.children.set(callId, child);
+}
+
+/** A turn whose choices depend on the run alone, so that a later attempt makes the same ones. */
+async function act(story: Story, turn: Turn): Promise<string> {
+  const { runId } = turn.handle.run;
+  const luck = dice(`${story.seed} ${runId}`);
+  const isPersons = turn.handle.run.input.provenance === undefined;
+  if (luck.chance(0.4)) await pause(story, luck.below(40), turn.handle.signal);
+  const share = isPersons ? 0.8 : turn.step === "announce" ? 0.08 : 0.35;
+  const names = luck.chance(share) ? ["one", "two", "three"].slice(0, 1 + luck.below(3)) : [];
+  await Promise.all(names.map((name) => spawnOne(story, turn, luck, name)));
+  turn.handle.text("half");
+  if (luck.chance(0.3)) await pause(story, luck.below(30), turn.handle.signal);
+  if (luck.chance(0.12)) throw new Error("the model failed");
+  return luck.chance(0.15) ? luck.of(["ANNOUNCE_SKIP", ""]) : `words of ${runId}`;
+}
+
+function playOf(story: Story, life: Life): SpawnPlay {
+  return async (turn) => {
+    const isChild = turn.session.spawnedBy !== undefined;
+    life.inside += isChild ? 1 : 0;
+    if (life.inside > story.settings.subagents.maxConcurrent) story.wrong.push("over maxConcurrent");
+    try {
+      return await act(story, turn);
+    } finally {
+      life.inside -= isChild ? 1 : 0;
+    }
+  };
+}
+
+function channelOf(story: Story): () => DeliveryOutcome {
+  return () => {
+    const roll = story.dice.below(10);
+    if (roll === 0) return { kind: "refused", error: "no" };
+    return roll === 1 ? { kind: "retry", error: "later", afterMs: 10 } : { kind: "sent" };
+  };
+}
+
+/** A process that dies takes its store with it: whatever else was asked of it fails. */
+async function unlessDead(life: Life, work: () => Promise<void>): Promise<void> {
+  try {
+    if (!life.dead) await work();
+  } catch (error) {
+    if (!life.dead) throw error;
+  }
+}
+
+async function open(story: Story, life: Life, crashAt?: number): Promise<SpawnApp> {
+  const crash = { commit: crashAt ?? 0, when: story.dice.of(["before", "after"] as const) };
+  const app = await openSpawnApp({
+    settings: story.settings,
+    dir: story.dir,
+    world: worldOf(story, life),
+    play: playOf(story, life),
+    channel: channelOf(story),
+    dies: true,
+    crash,
+  });
+  void app.crashed().then(() => {
+    life.dead = true;
+  });
+  await unlessDead(life, async () => {
+    const lost = await lostAttachments(app.store.db, story.settings);
+    for (const { workspace, dir } of lost) await removeAttachments(workspace, dir);
+  });
+  return app;
+}
+
+async function someSession(story: Story, app: SpawnApp): Promise<Session | undefined> {
+  const rows = await app.store.db
+    .selectFrom("sessions")
+    .select(["key", "spawned_by"])
+    .orderBy("key")
+    .execute();
+  const children = rows.flatMap((row) => (row.spawned_by === null ? [] : [row.key]));
+  const key = children.length > 0 && story.dice.chance(0.5) ? story.dice.of(children) : story.dice.of(ROOTS);
+  return getSession(app.store.db, key);
+}
+
+/** One thing that a person does. What a missing or archived session refuses is refused. */
+async function doSomething(story: Story, app: SpawnApp): Promise<void> {
+  const { dice: roll, settings } = story;
+  const session = await someSession(story, app);
+  if (session === undefined) return;
+  const { key } = session;
+  const facts = { engine: app.engine, settings, dropTranscript: async () => {} };
+  const what = roll.below(20);
+  if (what < 10) story.accepted.push((await app.tell(key, "from a person")).runId);
+  else if (what < 12) {
+    const runs = await app.runs(key);
+    if (runs.length > 0) await app.engine.abort({ sessionKey: key, runId: roll.of(runs.slice(-4)).runId });
+  } else if (what < 14) await app.engine.abort({ sessionKey: key });
+  else if (what < 15) await app.call(key, "subagents", { action: "cancel", sessionKey: "all" });
+  else if (what < 17) await resetSession(facts, session);
+  else if (what < 18) await deleteSession(facts, session, { deleteTranscript: roll.chance(0.5) });
+  else await app.route(key);
+}
+
+async function checkChildren(story: Story, db: Db): Promise<void> {
+  const rows = await db
+    .selectFrom("flows")
+    .select(["requester_key", (eb) => eb.fn.countAll<number>().as("n")])
+    .where("kind", "=", "spawn")
+    .where("state", "=", "open")
+    .groupBy("requester_key")
+    .execute();
+  for (const row of rows) expect(Number(row.n)).toBeLessThanOrEqual(story.settings.subagents.maxChildren);
+}
+
+/** A process from its start to its crash, or its planned stop. */
+async function live(story: Story): Promise<void> {
+  const { dice: roll, world } = story;
+  const life: Life = { inside: 0, dead: false };
+  const app = await open(story, life, roll.chance(0.7) ? 4 + roll.below(90) : undefined);
+  for (let step = 0; step < STEPS_OF_A_LIFE && !life.dead; step += 1) {
+    const doing = doSomething(story, app).catch(() => undefined);
+    if (roll.chance(0.5)) await inTime(story, life, "a person's request", doing);
+    await world.advance(roll.below(25));
+    await unlessDead(life, () => checkChildren(story, app.store.db));
+  }
+  if (!life.dead) await inTime(story, life, "a stop", app.stop(roll.of([0, 20])));
+  life.dead = true;
+}
+
+/** Lets time pass until something has come to its end, or the process that does it is dead. */
+async function inTime(story: Story, life: Life, what: string, work: Promise<unknown>): Promise<void> {
+  let over = false;
+  const watched = work.finally(() => {
+    over = true;
+  });
+  watched.catch(() => undefined);
+  const until = Date.now() + PATIENCE_MS;
+  for (let round = 0; Date.now() < until && !over && !life.dead; round += 1) {
+    await story.world.advance(round < 100 ? 1 : 20);
+  }
+  if (!over && !life.dead) throw new Error(`${what} does not come to an end`);
+}
+
+/** The last process: works everything off, and lets a day pass. */
+async function settle(story: Story, life: Life): Promise<SpawnApp> {
+  const app = await open(story, life);
+  const until = Date.now() + PATIENCE_MS;
+  for (let round = 0; Date.now() < until && !(await app.isQuiet()); round += 1) {
+    await story.world.advance(round < 300 ? 10 : 1_000);
+  }
+  const { db } = app.store;
+  const left = await db.selectFrom("flows").selectAll().where("state", "=", "open").execute();
+  expect(left, "jobs are left that nobody ends").toEqual([]);
+  expect(await app.isQuiet(), "work is left that nobody does").toBe(true);
+  const dates = () => db.selectFrom("deadlines").select(["kind", "key", "due_at"]).execute();
+  const end = story.world.clock.now() + DAY_MS;
+  for (let round = 0; round < 400 && story.world.clock.now() < end; round += 1) {
+    await story.world.advance((await dates()).length === 0 ? end - story.world.clock.now() : 600_000);
+  }
+  expect(await dates(), "a date is left that never comes").toEqual([]);
+  return app;
+}
+
+const isTold = (run: Run, from: string): boolean => {
+  const { provenance } = run.input;
+  return provenance?.kind === "inter_session" && provenance.sourceSessionKey === from;
+};
+
+/** Each job once: appended, woken with, posted, kept; or silent, or cancelled. */
+async function checkJobs(app: SpawnApp): Promise<number> {
+  const { db } = app.store;
+  const deliveries = await db.selectFrom("deliveries").selectAll().execute();
+  const jobs = await db.selectFrom("flows").selectAll().where("kind", "=", "spawn").execute();
+  for (const job of jobs) {
+    expect(job.state, `job of ${job.target_key}`).toBe("ended");
+    const own = await db.selectFrom("runs").select("run_id").where("flow_id", "=", job.flow_id).execute();
+    const ownIds = own.map((row) => row.run_id);
+    // A sub-agent's first run and its announce turn come from its requester, not from below.
+    const told = (await app.runs(job.requester_key)).filter((run) => isTold(run, job.target_key));
+    const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
+    const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
+    const wakes = told.filter((run) => run.kind === "turn");
+    const appends = told.filter((run) => run.kind === "append");
+    const about = `${job.target_key} (${job.end_reason}): ${wakes.length} ${appends.length} ${mine.length}`;
+    if (job.end_reason !== "announced") {
+      expect(["cancelled", "silent"]).toContain(job.end_reason);
+      expect([...told, ...mine], about).toEqual([]);
+    } else if (wakes.length > 0) {
+      const instead = wakes[0]?.code === "chain_limit" ? 1 : 0;
+      expect([wakes.length, appends.length, mine.length], about).toEqual([1, instead, 0]);
+    } else {
+      expect(appends.length, about).toBeLessThanOrEqual(1);
+      expect(mine.length, about).toBeLessThanOrEqual(1);
+      expect(appends.length + mine.length, about).toBeGreaterThan(0);
+    }
+  }
+  return jobs.length;
+}
+
+async function checkSessions(story: Story, app: SpawnApp): Promise<void> {
+  const { db } = app.store;
+  for (const { key } of await db.selectFrom("sessions").select("key").execute()) {
+    const session = await getSession(db, key);
+    if (session?.spawn === undefined) continue;
+    expect(session.spawn.cleanup, `${key} was to be deleted`).toBe("keep");
+    expect(session.archivedAt !== undefined, `${key} is archived`).toBe(
+      story.settings.subagents.archiveAfterMinutes > 0,
+    );
+  }
+  const folder = join(story.workspace, ".parley", "attachments");
+  const files = () => readdir(folder).catch(() => []);
+  // Removed once the commit is done, beside everything else.
+  const until = Date.now() + PATIENCE_MS;
+  while (Date.now() < until && (await files()).length > 0) await story.world.advance(0);
+  expect(await files(), "attachments are left behind").toEqual([]);
+}
+
+async function checkStory(story: Story, app: SpawnApp): Promise<number> {
+  const { db } = app.store;
+  expect(story.wrong).toEqual([]);
+  await checkRuns(db, story.accepted);
+  await checkTold(db);
+  await checkTranscripts(db);
+  await checkSessions(story, app);
+  // What was aborted while it wrote attachments is still on its way out.
+  const taken = async () => (await app.engine.load()).slots.taken;
+  const until = Date.now() + PATIENCE_MS;
+  while (Date.now() < until && (await taken()) > 0) await story.world.advance(1);
+  expect(await taken(), "all slots are free").toBe(0);
+  const jobs = await checkJobs(app);
+  const known = await db.selectFrom("flows").select("target_key").where("kind", "=", "spawn").execute();
+  const targets = new Set(known.map((row) => row.target_key));
+  expect(targets.size, "one job a child").toBe(known.length);
+  for (const child of story.children.values()) expect(targets.has(child), `${child} has a job`).toBe(true);
+  return jobs;
+}
+
+async function storyOf(seed: number): Promise<number> {
+  const roll = dice(`spawns ${seed}`);
+  const workspace = join(temporaryFolder(), "workspace");
+  mkdirSync(workspace);
+  const story: Story = {
+    seed,
+    dir: temporaryFolder(),
+    workspace,
+    world: fakeWorld({ seed }),
+    dice: roll,
+    settings: settingsOf(roll, workspace),
+    accepted: [],
+    children: new Map(),
+    wrong: [],
+  };
+  const life: Life = { inside: 0, dead: false };
+  const first = await open(story, life);
+  await first.store.transaction((tx) => insertSession(tx, sessionRow("agent:main:chat:one")));
+  for (const key of ROOTS) if (roll.chance(0.6)) await first.route(key);
+  await inTime(story, life, "a stop", first.stop(0));
+  life.dead = true;
+  for (let lives = 1 + roll.below(2); lives > 0; lives -= 1) await live(story);
+  const lastLife: Life = { inside: 0, dead: false };
+  const last = await settle(story, lastLife);
+  const jobs = await checkStory(story, last);
+  await inTime(story, lastLife, "a stop", last.stop(0));
+  lastLife.dead = true;
+  return jobs;
+}
+
+test("I2, I4: whatever happens, every job of a sub-agent ends once and is told once, and leaves nothing behind", async () => {
+  let jobs = 0;
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    try {
+      jobs += await storyOf(seed);
+    } catch (error) {
+      throw new Error(`SEED=${seed}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  expect(jobs, "the stories are about something").toBeGreaterThan(SEEDS);
+}, 120_000);

@@ -1,0 +1,105 @@
+// Messages to and from sub-agents: who converses with whom, and what is refused (SPEC 4); and what is left of a
+// sub-agent that was deleted.
+
+import { expect, test } from "vitest";
+import type { Settings } from "../../src/core/settings.ts";
+import { endOf } from "../kit/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
+import { settingsWith } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+
+function settings(subagents: Partial<Settings["subagents"]> = {}): Settings {
+  return settingsWith({
+    subagents,
+    tools: { subagents: { allow: ["*"], deny: [] } },
+    session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } },
+  });
+}
+
+async function childOf(app: SpawnApp, task: string): Promise<string> {
+  const result = await app.call(MAIN, "sessions_spawn", { task });
+  await app.quiet();
+  return String(result.childSessionKey);
+}
+
+const steps = async (app: SpawnApp, key: string): Promise<string[]> =>
+  (await app.runs(key)).map((run) => run.flow?.step ?? run.kind);
+
+test("a sub-agent that asks another session gets one reply: it reports, so there is no loop", async () => {
+  const results: Record<string, unknown>[] = [];
+  const play: SpawnPlay = async (turn) => {
+    if (turn.input === "ask") {
+      results.push(await turn.tool("sessions_send", { sessionKey: RESEARCH, message: "well?" }));
+    }
+    return `words of ${turn.session.agentId}`;
+  };
+  const app = await openSpawnApp({ settings: settings(), play });
+  const child = await childOf(app, "ask");
+  expect(results).toMatchObject([{ status: "ok", reply: "words of research" }]);
+  expect(await steps(app, RESEARCH)).toEqual(["round1"]);
+  expect(await steps(app, child)).toEqual(["task", "announce"]);
+});
+
+test("a sub-agent that is asked may converse", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: (turn) => `words of ${turn.session.agentId}`,
+  });
+  const child = await childOf(app, "x");
+  await app.call(RESEARCH, "sessions_send", { sessionKey: child, message: "well?", timeoutSeconds: 0 });
+  await app.quiet();
+  expect(await steps(app, child)).toEqual(["task", "announce", "round1", "reply"]);
+  expect(await steps(app, RESEARCH)).toEqual(["reply"]);
+});
+
+test("a sub-agent at its job can't send to who gave it: its result is the message", async () => {
+  const results: Record<string, unknown>[] = [];
+  const play: SpawnPlay = async (turn) => {
+    if (turn.session.key !== MAIN) {
+      results.push(await turn.tool("sessions_send", { sessionKey: MAIN, message: "done" }));
+    }
+    return "done";
+  };
+  const app = await openSpawnApp({ settings: settings(), play });
+  await childOf(app, "x");
+  expect(results.map((result) => result.code)).toEqual(["open_flow", "open_flow"]);
+  expect(await steps(app, MAIN)).toEqual(["append"]);
+});
+
+test.each<[string, string]>([
+  ["fails", "error"],
+  ["is silent", "ok"],
+])("in mode wake a requester that %s was told once, and keeps the result", async (how, state) => {
+  const play: SpawnPlay = (turn) => {
+    if (turn.session.key !== MAIN) return `done: ${turn.step}`;
+    if (how === "fails") throw new Error("no model");
+    return "REPLY_SKIP";
+  };
+  const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play });
+  await app.route(MAIN);
+  await childOf(app, "x");
+  expect((await app.runs(MAIN)).map((run) => `${run.kind} ${run.state}`)).toEqual([`turn ${state}`]);
+  expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
+});
+
+test("nothing is found of a sub-agent that was deleted after its job, but its announcement", async () => {
+  const play: SpawnPlay = async (turn) => {
+    if (turn.session.key !== MAIN) return turn.step === "announce" ? "the sum" : "pomegranate";
+    if (turn.handle.run.input.provenance !== undefined) return "";
+    return JSON.stringify(await turn.tool("sessions_spawn", { task: "pomegranate", cleanup: "delete" }));
+  };
+  const app = await openSpawnApp({ settings: settings(), play });
+  const run = await app.tell(MAIN, "go");
+  const { childSessionKey } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+  await app.quiet();
+  while ((await app.session(childSessionKey)) !== undefined) await new Promise((done) => setImmediate(done));
+  expect(await app.call(MAIN, "sessions_search", { query: "pomegranate" })).toMatchObject({ count: 0 });
+  expect(await app.call(MAIN, "sessions_history", { sessionKey: childSessionKey })).toMatchObject({
+    status: "error",
+    code: "session_not_found",
+  });
+  expect(await app.call(MAIN, "subagents", {})).toMatchObject({ count: 0 });
+  expect((await app.texts(MAIN)).at(-1)).toContain("Result: the sum");
+});

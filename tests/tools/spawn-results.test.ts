@@ -1,0 +1,307 @@
+// What `sessions_spawn` makes and answers, within which limits, and whom `agents_list` names.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ModelPort } from "../../src/agent/model.ts";
+import { ZERO_USAGE } from "../../src/core/message.ts";
+import type { SpawnChain } from "../../src/core/sandbox-policy.ts";
+import type { Session } from "../../src/core/session.ts";
+import type { ProviderSettings, Settings } from "../../src/core/settings.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { createExecutor } from "../../src/execute.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import { callTool, toolNames } from "../../src/tools/catalog.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
+import { endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { type App, agentSettings, type Choices, openApp, settingsWith } from "./app.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const BOXED = "agent:boxed:main";
+const CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001";
+const SPAWN = "sessions_spawn";
+
+const workspace = mkdtempSync(join(tmpdir(), "parley-spawn-tool-"));
+const box = (id: string) => ({ sandbox: { ...agentSettings(id).sandbox, mode: "all" as const } });
+const AGENTS = [
+  agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
+  agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
+  agentSettings("boxed", { workspace, ...box("boxed"), subagents: { allowAgents: ["main"] } }),
+];
+
+let app: App;
+const apps: App[] = [];
+async function other(choices: Choices): Promise<App> {
+  const made = await openApp({ agents: AGENTS, ...choices });
+  apps.push(made);
+  return made;
+}
+beforeAll(async () => {
+  app = await other({});
+  await app.add(CHILD, { spawnedBy: MAIN, spawnDepth: 1 });
+});
+afterAll(async () => {
+  for (const one of apps) await one.close();
+  rmSync(workspace, { recursive: true, force: true });
+});
+
+const file = (more: object = {}) => ({ name: "a.txt", content: "a", ...more });
+
+async function childOf(on: App, result: ToolResult): Promise<Session> {
+  expect(result).toMatchObject({ status: "accepted" });
+  return on.session(String(result.childSessionKey));
+}
+
+test("a sub-agent at the depth limit is told which setting keeps it; a raised one lets it, to that depth", async () => {
+  const refused = await app.call(CHILD, SPAWN, { task: "x" });
+  expect(refused).toMatchObject({ status: "forbidden", code: "tool_denied" });
+  expect(refused.error).toContain("1 deep, and agents.defaults.subagents.maxSpawnDepth is 1");
+  const deeper = await other({ subagents: { maxSpawnDepth: 2 } });
+  await deeper.add(CHILD, { spawnedBy: MAIN, spawnDepth: 1 });
+  const nested = await childOf(deeper, await deeper.call(CHILD, SPAWN, { task: "x" }));
+  expect(nested).toMatchObject({ spawnDepth: 2, spawnedBy: CHILD });
+  expect(await deeper.call(nested.key, SPAWN, { task: "x" })).toMatchObject({ code: "tool_denied" });
+});
+
+test("a thread is refused on a channel that has none, naming it", async () => {
+  const own = await other({});
+  const route = { channel: "webchat", to: "somebody" };
+  await own.add("agent:main:chat:read", { lastRoute: route });
+  const result = await own.call("agent:main:chat:read", SPAWN, { task: "x", thread: true });
+  expect(result).toMatchObject({ status: "forbidden", code: "spawn_denied" });
+  expect(result.error).toContain("webchat has none");
+});
+
+test("more unfinished children than maxChildren are an error that names it; an ended one makes room", async () => {
+  const own = await other({ subagents: { maxChildren: 1 } });
+  own.hold();
+  const first = await own.call(MAIN, SPAWN, { task: "x" });
+  const refused = await own.call(MAIN, SPAWN, { task: "x" });
+  expect(refused).toMatchObject({ status: "error", code: "too_many_children" });
+  expect(refused.error).toContain("agents.defaults.subagents.maxChildren is 1");
+  const cancel = { action: "cancel", sessionKey: first.childSessionKey };
+  expect(await own.call(MAIN, "subagents", cancel)).toMatchObject({ cancelled: [first.childSessionKey] });
+  expect(await own.call(MAIN, "subagents", cancel)).toMatchObject({ status: "ok", cancelled: [] });
+  expect(await own.call(MAIN, SPAWN, { task: "x" })).toMatchObject({ status: "accepted" });
+});
+
+test("attachments that are switched off are refused by name of the setting", async () => {
+  const limits = { ...app.settings.tools.sessionsSpawn.attachments, enabled: false };
+  const own = await other({ tools: { sessionsSpawn: { attachments: limits } } });
+  const result = await own.call(MAIN, SPAWN, { task: "x", attachments: [file()] });
+  expect(result).toMatchObject({ status: "forbidden", code: "tool_denied" });
+  expect(result.error).toContain("tools.sessions_spawn.attachments.enabled is false");
+});
+
+test("a sandboxed requester gets contained children only, and its child is contained for good", async () => {
+  const bare = await app.call(BOXED, SPAWN, { task: "x", agentId: "main" });
+  expect(bare).toMatchObject({ status: "forbidden", code: "spawn_denied", hint: "Sandboxed are: boxed." });
+  expect(bare.error).toContain("a sandboxed session can't spawn one that is not");
+  const child = await childOf(app, await app.call(BOXED, SPAWN, { task: "x" }));
+  expect(child.spawn?.sandboxed).toBe(true);
+  const required = { task: "x", agentId: "boxed", sandbox: "require" };
+  expect((await childOf(app, await app.call(RESEARCH, SPAWN, required))).spawn?.sandboxed).toBe(true);
+});
+
+test("a call with everything makes the child that it describes", async () => {
+  const args = {
+    task: "count",
+    label: " beans ",
+    agentId: " Research ",
+    model: "offline/rehearsal",
+    thinking: "high",
+    timeoutSeconds: 1.5,
+    thread: false,
+    mode: "run",
+    cleanup: "delete",
+    sandbox: "inherit",
+    attachments: [
+      file(),
+      file({ name: "b.bin", content: "AAE=", encoding: "base64", mimeType: "image/png" }),
+    ],
+    attachAs: { mountPath: "/in" },
+  };
+  const result = await app.call(MAIN, SPAWN, args);
+  expect(Object.keys(result).sort()).toEqual(["attachments", "childSessionKey", "model", "runId", "status"]);
+  expect(result.attachments).toMatchObject({
+    dir: `.parley/attachments/${result.runId}`,
+    files: [
+      { name: "a.txt", bytes: 1, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      { name: "b.bin", bytes: 2 },
+    ],
+  });
+  const child = await childOf(app, result);
+  expect(child).toMatchObject({
+    key: expect.stringMatching(/^agent:research:subagent:[0-9a-f-]{36}$/),
+    agentId: "research",
+    label: "beans",
+    model: "offline/rehearsal",
+    thinkingLevel: "high",
+    spawnedBy: MAIN,
+    spawn: { cleanup: "delete", mode: "run", mountPath: "/in", sandboxed: false, requesterKey: MAIN },
+  });
+  const [run] = (await listRuns(app.engine.store.db, { sessionKey: child.key, limit: 9 })).reverse();
+  expect(run).toMatchObject({ runId: result.runId, timeoutMs: 1_500, hop: 1 });
+  expect(run?.input.text).toContain("count");
+  expect(run?.input.text).toContain('meant for "/in"');
+});
+
+test("what a child's agent may and its requester may not is withheld, and said", async () => {
+  const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
+  const own = await other({
+    agents: [...agents, agentSettings("research")].map((agent) => ({
+      ...agent,
+      subagents: { allowAgents: ["*"] },
+    })),
+  });
+  expect(await own.call(MAIN, SPAWN, { task: "x", agentId: "research" })).toMatchObject({
+    withheldTools: ["exec"],
+  });
+  expect(await own.call(MAIN, SPAWN, { task: "x" })).not.toHaveProperty("withheldTools");
+});
+
+const PROVIDER: ProviderSettings = {
+  id: "local",
+  api: "openai-completions",
+  baseUrl: "http://127.0.0.1:1",
+  headers: {},
+  models: ["call", "agents", "defaults", "own"].map((id) => ({
+    id,
+    contextWindow: 100_000,
+    maxOutputTokens: 100,
+    reasoning: false,
+    images: false,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  })),
+};
+
+/** A gateway's engine with its real executor; the model only says who was asked. */
+async function openReal(settings: Settings): Promise<{ engine: Engine; asked: string[] }> {
+  const world = quietWorld();
+  const store = await openStore(temporaryFolder(), world);
+  const asked: string[] = [];
+  const port: ModelPort = {
+    async call({ model }) {
+      asked.push(model.ref);
+      const content = [{ type: "text" as const, text: "done" }];
+      const from = {
+        api: "test",
+        provider: "local",
+        model: model.ref,
+        usage: ZERO_USAGE,
+        stopReason: "stop",
+      };
+      return { kind: "message", message: { role: "assistant", content, timestamp: 1, ...from } };
+    },
+  };
+  const sandboxFor = async () => ({ ok: true as const, value: undefined });
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 4 },
+    successors: createSuccessors({
+      settings,
+      transcriptPath: () => undefined,
+      outbound: { deliveryQueued: () => {} },
+    }),
+    executor: createExecutor({ settings, store, world, port, sandboxFor, engine: () => engine }),
+  });
+  await ensureMainSessions({ engine, settings });
+  await engine.start();
+  return { engine, asked };
+}
+
+test.each<[string, string, { call?: string; agents?: string; defaults?: string }]>([
+  ["the call's", "local/call", { call: "local/call", agents: "local/agents", defaults: "local/defaults" }],
+  [
+    "else the target agent's for sub-agents",
+    "local/agents",
+    { agents: "local/agents", defaults: "local/defaults" },
+  ],
+  ["else the defaults' for sub-agents", "local/defaults", { defaults: "local/defaults" }],
+  ["else the target agent's own", "local/own", {}],
+])("the model is %s: %s is answered, and it is what the child runs on", async (_, expected, given) => {
+  const subagents = { allowAgents: ["*"], ...(given.agents === undefined ? {} : { model: given.agents }) };
+  const settings: Settings = {
+    ...settingsWith({
+      agents: [
+        agentSettings("main", { subagents: { allowAgents: ["*"], model: "offline/rehearsal" } }),
+        agentSettings("research", { model: "local/own", subagents }),
+      ],
+      ...(given.defaults === undefined ? {} : { subagents: { model: given.defaults } }),
+    }),
+    providers: [PROVIDER],
+  };
+  const { engine, asked } = await openReal(settings);
+  const session = await getSession(engine.store.db, MAIN);
+  if (session === undefined) throw new Error("no main");
+  const chain: SpawnChain = [session];
+  const args = { task: "x", agentId: "research", ...(given.call === undefined ? {} : { model: given.call }) };
+  const viewer = { kind: "session" as const, key: MAIN, agentId: "main", sandboxed: false };
+  const [agent] = settings.agents;
+  if (agent === undefined) throw new Error("no agent");
+  const ctx = {
+    settings,
+    db: engine.store.db,
+    engine,
+    viewer,
+    session,
+    agent,
+    chain,
+    toolNames: toolNames(),
+  };
+  const signal = new AbortController().signal;
+  const result = await callTool(
+    { ...ctx, signal },
+    { callId: "c", attempt: 1, name: SPAWN, arguments: args },
+  );
+  expect(result).toMatchObject({ status: "accepted", model: expected });
+  expect(await endOf(engine, String(result.runId))).toMatchObject({ state: "ok", model: expected });
+  expect(asked[0]).toBe(expected);
+  await engine.stop(0);
+});
+
+describe("agents_list", () => {
+  test("names oneself and whom one may name, with model, runtime and containment", async () => {
+    expect(await app.call(MAIN, "agents_list", {})).toEqual({
+      requester: "main",
+      allowAny: false,
+      agents: [
+        { id: "main", model: "offline/rehearsal", runtime: "builtin", sandboxed: false, self: true },
+        {
+          id: "research",
+          name: "Research",
+          model: "offline/rehearsal",
+          runtime: "builtin",
+          sandboxed: false,
+          self: false,
+        },
+      ],
+    });
+  });
+
+  test("with a star it names every configured agent; each of them can be spawned, and no other", async () => {
+    const list = await app.call(RESEARCH, "agents_list", {});
+    expect(list).toMatchObject({ allowAny: true });
+    const agents = list.agents as { id: string; sandboxed: boolean }[];
+    expect(agents.map(({ id, sandboxed }) => `${id} ${sandboxed}`)).toEqual([
+      "main false",
+      "research false",
+      "boxed true",
+    ]);
+    for (const { id } of agents)
+      await childOf(app, await app.call(RESEARCH, SPAWN, { task: "x", agentId: id }));
+    expect(await app.call(RESEARCH, SPAWN, { task: "x", agentId: "nobody" })).toMatchObject({
+      code: "agent_not_found",
+    });
+  });
+
+  test("takes no arguments", async () => {
+    expect(await app.call(MAIN, "agents_list", { all: true })).toMatchObject({ code: "unknown_argument" });
+  });
+});

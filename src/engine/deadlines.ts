@@ -15,6 +15,8 @@ import type { Commit, Unit } from "./unit.ts";
 
 const AT_ONCE_MAX = 50;
 const STORE_RETRY_MS = 1_000;
+/** A row whose handler failed is looked at again this much later. */
+const FAILED_AGAIN_MS = 60_000;
 /** A kind that this version has no handler for is looked at again this much later. */
 const UNKNOWN_KIND_MS = 3_600_000;
 
@@ -80,12 +82,25 @@ export class Deadlines {
     const { db, world, handlers } = this.#parts;
     try {
       const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX);
-      for (const deadline of due) await this.#fire(deadline, handlers.get(deadline.kind));
+      for (const deadline of due) {
+        await this.#fire(deadline, handlers.get(deadline.kind)).catch((error: unknown) =>
+          this.#postpone(deadline, error),
+        );
+      }
       this.#wakeAt(await nextDeadlineAt(db));
     } catch (error) {
       world.log.error({ err: error }, "stored deadlines could not be worked off");
       this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
     }
+  }
+
+  /** A row whose handler fails must not hold up those behind it. */
+  async #postpone(deadline: Deadline, error: unknown): Promise<void> {
+    const { kind, key } = deadline;
+    this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be worked off");
+    await this.#parts.commit((unit) =>
+      setDeadline(unit.tx, { kind, key, dueAt: unit.now + FAILED_AGAIN_MS }),
+    );
   }
 
   async #fire(deadline: Deadline, handler: DeadlineHandler | undefined): Promise<void> {

@@ -8,6 +8,7 @@
 import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import { StoreProblem } from "../store/problems.ts";
 import { claimBudgetNotice, claimRun, getChain, moveHeld, nextInLane } from "../store/runs.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { type AcceptLimits, withinBudget } from "./accept.ts";
@@ -18,12 +19,19 @@ import {
   type LaneHandle,
   LostLane,
 } from "./execution.ts";
-import { type EndFacts, endInUnit, type FinishParts, runtimeMessage } from "./finish.ts";
+import { type EndFacts, endInUnit, type FinishParts, runtimeMessage, type Successors } from "./finish.ts";
 import type { Pool } from "./slots.ts";
 import type { Unit } from "./unit.ts";
 
 /** After this many crashed attempts a run ends `error`. */
 const CRASHES_MAX = 3;
+/** Times that the end of a run is tried with all that follows from it, when it is not the store that fails. */
+const END_FAILURES_MAX = 20;
+const NO_SUCCESSORS: Successors = {
+  runEnded: async () => {},
+  cancelBelow: async () => [],
+  budgetUsedUp: async () => {},
+};
 /** Pause before a store that failed is asked again. */
 const STORE_RETRY_MS = 500;
 
@@ -310,16 +318,21 @@ export class Lanes {
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit, finish, world } = this.#parts;
     const { run } = execution.handle;
+    let failures = 0;
     while (execution.stopReason() !== "ended") {
+      // What follows from the end fails again and again: the run ends without it rather than hold its lane for ever.
+      const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
       try {
         await commit(async (unit) => {
           if (!(await execution.writeFinal(unit))) return false;
           return execution.stopReason() === "parked"
             ? moveHeld(unit.tx, execution.fence, "queued")
-            : endInUnit(unit, run, facts, finish, execution.fence);
+            : endInUnit(unit, run, facts, parts, execution.fence);
         });
         return;
       } catch (error) {
+        // A store that is full or away comes back; anything else is a fault of ours.
+        if (!(error instanceof StoreProblem)) failures += 1;
         world.log.error({ err: error, runId: run.runId }, "the end of a run could not be stored");
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));

@@ -5,7 +5,7 @@ import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
-import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { assistantText, endOf, makeSessions, NO_SUCCESSORS, openTestEngine, runRow } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
@@ -240,4 +240,48 @@ test("L2: lanes that wait for a slot get one in order, whatever is accepted as i
     await endOf(opened.engine, await late.promise);
     expect(begun, `accepted ${delay} steps later`).toEqual(["a", "b", "c", "late"]);
   }
+});
+
+test("L4: what follows from an end may fail again and again: the run still ends, and its lane goes on", async () => {
+  const world = fakeWorld();
+  const { engine, store } = await openTestEngine({
+    world,
+    execute: async () => ({ state: "ok", reply: "done" }),
+    successors: { ...NO_SUCCESSORS, runEnded: () => Promise.reject(new Error("a bug of ours")) },
+  });
+  await makeSessions(store, "a");
+  const first = await engine.accept({ sessionKey: "a", input: { text: "one" } });
+  const second = await engine.accept({ sessionKey: "a", input: { text: "two" } });
+  if (!first.ok || !second.ok) throw new Error("not accepted");
+  for (let half = 0; half < 100; half += 1) await world.advance(500);
+  expect(await runRow(store, first.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
+  expect(await runRow(store, second.value.run.runId)).toMatchObject({ state: "ok" });
+});
+
+test("DD2: a deadline whose handler fails is put off, and those behind it are worked off", async () => {
+  const world = fakeWorld();
+  const worked: string[] = [];
+  const { engine, store } = await openTestEngine({
+    world,
+    execute: async () => ({ state: "ok" }),
+    deadlineHandlers: new Map([
+      [
+        "test",
+        async (_unit: unknown, key: string) => {
+          if (key === "bad") throw new Error("never works");
+          worked.push(key);
+          return "done" as const;
+        },
+      ],
+    ]),
+  });
+  await engine.commit(async (unit) => {
+    await engine.setDeadline(unit, { kind: "test", key: "bad", dueAt: unit.now });
+    await engine.setDeadline(unit, { kind: "test", key: "good", dueAt: unit.now + 1 });
+  });
+  for (let step = 0; step < 20; step += 1) await world.advance(10);
+  expect(worked).toEqual(["good"]);
+  const left = await store.db.selectFrom("deadlines").select(["key", "due_at"]).execute();
+  expect(left).toEqual([{ key: "bad", due_at: expect.any(Number) }]);
+  expect(left[0]?.due_at).toBeGreaterThan(world.clock.now());
 });

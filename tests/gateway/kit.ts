@@ -60,16 +60,8 @@ async function playTurn(handle: LaneHandle, play: Play | undefined): Promise<End
   }
 }
 
-export async function openHouse(options: HouseOptions = {}): Promise<House> {
-  const world = options.world ?? quietWorld();
-  const dir = options.dir ?? temporaryFolder();
-  const base = settingsWith(options.choices ?? {});
-  const settings: Settings = {
-    ...base,
-    store: { ...base.store, dir },
-    gateway: { ...base.gateway, ...options.gateway },
-  };
-  const store = await openStore(dir, world);
+/** Engine, flows, outbox and webchat over a store. */
+async function openWorkers(options: HouseOptions, settings: Settings, store: Store, world: World) {
   const channels = new Map<string, Channel>();
   const engine: Engine = new Engine({
     store,
@@ -92,6 +84,20 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
+  return { engine, outbox };
+}
+
+export async function openHouse(options: HouseOptions = {}): Promise<House> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const base = settingsWith(options.choices ?? {});
+  const settings: Settings = {
+    ...base,
+    store: { ...base.store, dir },
+    gateway: { ...base.gateway, ...options.gateway },
+  };
+  const store = await openStore(dir, world);
+  const { engine, outbox } = await openWorkers(options, settings, store, world);
   const gateway = await startGateway({
     settings,
     world,

@@ -8,7 +8,7 @@ import type { AssistantMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
 import type { Session } from "../../src/core/session.ts";
-import { Engine, type EngineSettings } from "../../src/engine/engine.ts";
+import { Engine, type EngineParts, type EngineSettings } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts, Successors } from "../../src/engine/finish.ts";
 import { getRun } from "../../src/store/runs.ts";
@@ -105,6 +105,7 @@ export interface TestEngineOptions {
   readonly settings?: Partial<EngineSettings>;
   readonly world?: World;
   readonly start?: boolean;
+  readonly deadlineHandlers?: EngineParts["deadlineHandlers"];
 }
 
 export interface TestEngine {
@@ -129,6 +130,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
     settings: { ...LIMITS, ...options.settings },
     successors: options.successors ?? NO_SUCCESSORS,
     executor: { execute: options.execute },
+    ...(options.deadlineHandlers === undefined ? {} : { deadlineHandlers: options.deadlineHandlers }),
   });
   if (options.start !== false) await engine.start();
   cleanup(() => engine.stop(0));

@@ -25,7 +25,9 @@ import type { Unit } from "./unit.ts";
 
 /** After this many crashed attempts a run ends `error`. */
 const CRASHES_MAX = 3;
-/** Times that the end of a run is tried with all that follows from it, when it is not the store that fails. */
+/**
+ * Times that the end of a run is tried with all that follows from it, when it is not the store that fails.
+ */
 const END_FAILURES_MAX = 20;
 const NO_SUCCESSORS: Successors = {
   runEnded: async () => {},
@@ -320,7 +322,8 @@ export class Lanes {
     const { run } = execution.handle;
     let failures = 0;
     while (execution.stopReason() !== "ended") {
-      // What follows from the end fails again and again: the run ends without it rather than hold its lane for ever.
+      // What follows from the end fails again and again: the run ends without it rather than hold its lane
+      // for ever.
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
       try {
         await commit(async (unit) => {

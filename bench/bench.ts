@@ -55,9 +55,9 @@ async function startOnce(idle: boolean): Promise<{ readyMs: number; idleMb: numb
   return inFolder(async (home) => {
     const from = performance.now();
     const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
-    const child = spawn(process.execPath, [join(ROOT, "bin", "parley.js"), "gateway", "--port", "0"], {
-      env,
-    });
+    // As `npm start` starts it.
+    const args = ["--max-semi-space-size=2", join(ROOT, "bin", "parley.js"), "gateway", "--port", "0"];
+    const child = spawn(process.execPath, args, { env });
     try {
       const url = await new Promise<string>((resolve, reject) => {
         let text = "";

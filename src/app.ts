@@ -24,7 +24,9 @@ import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
+import type { GatewayDeps } from "./gateway/call.ts";
 import { startGateway } from "./gateway/server.ts";
+import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
 import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
@@ -92,16 +94,23 @@ function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, Dead
 }
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
-function sandboxing(options: AppOptions): SandboxFor {
+function sandboxing(options: AppOptions): {
+  sandboxFor: SandboxFor;
+  refusesPeer: NonNullable<GatewayDeps["refusesPeer"]>;
+} {
   const { settings, world, configPath, environment } = options;
   const { dir } = settings.store;
-  return createSandboxFor(settings, async () => {
+  let peers: NetworkPeers | undefined;
+  const sandboxFor = createSandboxFor(settings, async () => {
     const { createSandboxFinder } = await import("./sandbox/find.ts");
+    const { NetworkPeers } = await import("./sandbox/peers.ts");
+    peers = new NetworkPeers();
     const keepOut = configPath === undefined ? [dir] : [dir, configPath];
     const workspaces = settings.agents.map(({ workspace }) => workspace);
     const cacheDir = join(dir, "sandbox-cache");
-    return createSandboxFinder({ world, keepOut, workspaces, cacheDir, environment });
+    return createSandboxFinder({ world, keepOut, workspaces, cacheDir, environment, peers });
   });
+  return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
 /** The engine with everything that it executes and delivers with. */
@@ -154,7 +163,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
   const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
   undo.push(() => mirror.close());
-  const sandboxFor = sandboxing(options);
+  const { sandboxFor, refusesPeer } = sandboxing(options);
   const { engine, outbox } = buildEngine(options, store, mirror, sandboxFor);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
@@ -182,6 +191,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
       })),
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
+    refusesPeer,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
   });

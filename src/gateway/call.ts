@@ -16,6 +16,13 @@ import type { Caller } from "./auth.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
 
+/** One TCP connection, as the gateway's end sees it. */
+export interface PeerOf {
+  readonly localPort: number;
+  readonly remotePort: number;
+  readonly remoteAddress: string;
+}
+
 /** What the composition root gives the gateway. */
 export interface GatewayDeps {
   readonly settings: Settings;
@@ -33,6 +40,8 @@ export interface GatewayDeps {
   checkModel(name: string): Result<unknown>;
   /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
+  /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
+  refusesPeer?(peer: PeerOf): Promise<boolean> | false;
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }

@@ -5,7 +5,7 @@
 //     go.
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -73,6 +73,8 @@ class GatewayServer implements Gateway {
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
   readonly #open = new Set<Connection>();
+  /** Connections of which it is still being found out whether they come from inside a sandbox. */
+  readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
   /** Oldest first. */
   readonly #strangers = new Set<Connection>();
   #ticks = 0;
@@ -95,9 +97,14 @@ class GatewayServer implements Gateway {
       overrideGlobalObjects: false,
       errorHandler: badRequest,
     });
-    this.#http = createServer(HTTP_OPTIONS, listener);
+    this.#http = createServer(HTTP_OPTIONS, (request, response) =>
+      this.#admit(request.socket, () => void listener(request, response)),
+    );
+    this.#http.on("connection", (socket) => this.#judge(socket));
     this.#http.maxConnections = SOCKETS_MAX;
-    this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
+    this.#http.on("upgrade", (request, socket, head) =>
+      this.#admit(socket, () => this.#upgrade(request, socket, head)),
+    );
     this.#parts = {
       world,
       authority,
@@ -147,6 +154,27 @@ class GatewayServer implements Gateway {
     });
     await closed;
     cutOff.cancel();
+  }
+
+  /** Asks, as soon as a connection comes, whether it is served at all. */
+  #judge(socket: Socket): void {
+    const { localPort = 0, remotePort = 0, remoteAddress = "" } = socket;
+    const refused = this.#deps.refusesPeer?.({ localPort, remotePort, remoteAddress }) ?? false;
+    if (refused !== false) this.#judged.set(socket, refused);
+  }
+
+  /** Serves what comes over a connection, once it is known that it may. */
+  #admit(socket: Duplex, serve: () => void): void {
+    const judged = this.#judged.get(socket);
+    if (judged === undefined) return serve();
+    socket.on("error", () => socket.destroy());
+    judged.then(
+      (refused) => (refused ? socket.destroy() : serve()),
+      (error: unknown) => {
+        this.#deps.world.log.error({ err: error }, "a connection could not be judged");
+        socket.destroy();
+      },
+    );
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -207,6 +207,7 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
       // Bubblewrap and the first process inside are behind the wall too.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
+      const leave = ground.needs.network ? ground.peers?.enter() : undefined;
       try {
         const watch = watchRun(
           ground,
@@ -223,6 +224,7 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
         const reason = error instanceof Error ? error.message : String(error);
         return fail("sandbox_unavailable", `bubblewrap could not be started: ${reason}`);
       } finally {
+        leave?.();
         wall?.remove();
       }
     },

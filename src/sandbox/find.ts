@@ -16,6 +16,7 @@ import type { World } from "../world.ts";
 import { bubblewrapSandbox } from "./bubblewrap.ts";
 import { DiskBook } from "./disk.ts";
 import { DOCKER_IMAGE_DEFAULT, dockerSandbox } from "./docker.ts";
+import type { NetworkPeers } from "./peers.ts";
 import { SEARCH_PATH } from "./process.ts";
 import { removeLeftWalls } from "./process-wall.ts";
 import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
@@ -38,6 +39,8 @@ export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"
   readonly world: World;
   /** Where compiled code of our own scripts is kept; a folder of the gateway's. Left out: nowhere. */
   readonly cacheDir?: string;
+  /** Told of every program that shares the host's network. */
+  readonly peers?: NetworkPeers;
   /** The gateway's environment; the backends' own programs get of it what `PASSED_ON` names. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
@@ -165,12 +168,14 @@ function groundOf(args: {
   real: string;
   disk?: DiskBook;
   codeCache?: CodeCache;
+  peers?: NetworkPeers;
 }): Ground {
   const { world, environment, needs, named, real } = args;
   const disk = args.disk ?? new DiskBook(real, world.clock);
   const place = { workspace: real, namedWorkspace: named, node: process.execPath, code: CODE };
   const cache = args.codeCache === undefined ? {} : { codeCache: args.codeCache };
-  return { world, environment, needs, ...place, ...cache, disk };
+  const peers = args.peers === undefined ? {} : { peers: args.peers };
+  return { world, environment, needs, ...place, ...cache, ...peers, disk };
 }
 
 /** One finder serves a whole process: it remembers what works, and how full each workspace is. */
@@ -215,6 +220,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
       named: workspace,
       real,
       disk,
+      ...(parts.peers === undefined ? {} : { peers: parts.peers }),
       ...(await codeCache),
     });
     const wanted: Backend[] = needs.backend === "auto" ? ["bubblewrap", "docker"] : [needs.backend];

@@ -20,7 +20,7 @@ import type { ProcessEnd } from "./process.ts";
 /**
  * What an agent's settings ask of its sandbox.
  * `network` shares the host's network. With bubblewrap this includes the host's loopback and its abstract
- * sockets, so the gateway's port can be reached; its token can't be read.
+ * sockets, but for the gateway's own port, which hangs up (peers.ts); its token can't be read.
  * `diskMb` is for the whole workspace; one that holds more can only shrink.
  * `image` is docker's: it has bash, and Node 24 or newer as `node`.
  */

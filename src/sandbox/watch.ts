@@ -2,6 +2,7 @@
 
 import type { World } from "../world.ts";
 import { type DiskBook, diskLook } from "./disk.ts";
+import type { NetworkPeers } from "./peers.ts";
 import type { Ending, ProcessPlan } from "./process.ts";
 import type { Program, SandboxNeeds } from "./sandbox.ts";
 import type { CacheView } from "./system-view.ts";
@@ -20,6 +21,8 @@ export interface Ground {
   /** Of the backend's own program, never of what runs inside: where it is found, where its daemon is. */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
+  /** Told of every program that shares the host's network. */
+  readonly peers?: NetworkPeers;
 }
 
 /**

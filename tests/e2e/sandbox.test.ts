@@ -1,6 +1,9 @@
 // A real gateway whose agent is sandboxed: what its commands can and can't reach, and what happens without a backend.
 
-import { readFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
@@ -80,4 +83,45 @@ test("without a usable backend the run is refused in clear words before the mode
   expect(end).toMatchObject({ status: "error", code: "run_failed" });
   expect(String(end.error)).toMatch(/docker/);
   expect(server.requests).toEqual([]);
+}, 60_000);
+
+/** Asks for /healthz over a raw connection, and says what came back. */
+const dial = (port: number): string =>
+  [
+    `exec 3<>/dev/tcp/127.0.0.1/${port} || { echo "no connection"; exit 0; }`,
+    'printf "GET /healthz HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n" >&3',
+    "answer=$(timeout 10 cat <&3)",
+    "echo \"answer: <${answer%%$'\\r'*}>\"",
+  ].join("\n");
+
+test("network: true reaches other servers of the machine, and not the gateway's own port", async (context) => {
+  if (reason !== undefined) context.skip(reason);
+  const other = createServer((_, response) => response.end("from another server")).listen(0, "127.0.0.1");
+  await once(other, "listening");
+  cleanup(() => void other.close());
+  const { port } = other.address() as AddressInfo;
+  const sandbox = { mode: "all", backend: "bubblewrap", network: true };
+  const { gateway, client, end, said } = await commandIn({ agents: { defaults: { sandbox } } }, (_, own) =>
+    [`(${dial(port)})`, "echo ---", `(${dial(own)})`].join("\n"),
+  );
+  expect(end).toMatchObject({ status: "ok" });
+  const [reached, refused] = said.split("---");
+  expect(reached).toContain("answer: <HTTP/1.1 200 OK>");
+  expect(refused).toContain("answer: <>");
+  // Whoever is outside is served all the while: this client by its socket, and by new connections.
+  const slow = client.call("tools.invoke", {
+    name: "exec",
+    arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },
+    sessionKey: "main",
+  });
+  const begun = join(gateway.home, ".parley", "workspace", "begun");
+  while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let tries = 0; tries < 5; tries += 1)
+    expect((await fetch(`${gateway.httpUrl}/healthz`)).status).toBe(200);
+  await client.call("tools.invoke", {
+    name: "write",
+    arguments: { path: "go", content: "" },
+    sessionKey: "main",
+  });
+  await slow;
 }, 60_000);

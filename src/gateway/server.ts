@@ -166,7 +166,10 @@ class GatewayServer implements Gateway {
   /** Serves what comes over a connection, once it is known that it may. */
   #admit(socket: Duplex, serve: () => void): void {
     const judged = this.#judged.get(socket);
-    if (judged === undefined) return serve();
+    if (judged === undefined) {
+      serve();
+      return;
+    }
     socket.on("error", () => socket.destroy());
     judged.then(
       (refused) => (refused ? socket.destroy() : serve()),

@@ -12,7 +12,7 @@ import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { activeRuns, getRun, runsOfFlow } from "../store/runs.ts";
 import { deleteSessionRows, getSession, updateSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
-import { attachmentDirs } from "./attachments.ts";
+import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 
 /** How soon a clean-up that something holds back is looked at again. */
 const AGAIN_MS = 1_000;
@@ -81,7 +81,7 @@ export async function lostAttachments(
 ): Promise<{ workspace: string; dir: string }[]> {
   const lost: { workspace: string; dir: string }[] = [];
   for (const { workspace } of settings.agents) {
-    const dirs = await attachmentDirs(workspace);
+    const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store.dir));
     for (const dir of dirs.ok ? dirs.value : []) {
       // A folder has the name of the run that it came with.
       if (await isLost(db, dir.slice(dir.lastIndexOf("/") + 1))) lost.push({ workspace, dir });

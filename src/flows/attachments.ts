@@ -3,6 +3,7 @@
 // AF2: nothing on the way down is a link, and nothing can become one meanwhile: each folder is opened, then
 //      named by its open handle (Linux), so a swap of its path leads nowhere.
 // AF3: removal takes links away and follows none; it never leaves the attachments folder.
+// AF4: a folder says which store it belongs to, so that no other gateway sweeps it up.
 // What may be attached is decided in core/attachment-rules.
 
 import { createHash } from "node:crypto";
@@ -27,6 +28,8 @@ export interface AttachmentPlan {
   readonly files: readonly PlannedFile[];
 }
 
+/** The owner stands in the first line of a manifest. */
+const MANIFEST_HEAD_BYTES = 256;
 const TOP = ".parley";
 const FOLDER = "attachments";
 const ID = /^[A-Za-z0-9-]{1,64}$/;
@@ -147,27 +150,40 @@ function unlessMissing(error: unknown): undefined {
   if (errnoOf(error) !== "ENOENT") throw error;
 }
 
-async function writeAll(work: Work, workspace: string, plan: AttachmentPlan, id: string): Promise<void> {
+async function writeAll(
+  work: Work,
+  workspace: string,
+  plan: AttachmentPlan,
+  folder: { id: string; owner: string },
+): Promise<void> {
   await mkdir(workspace, { recursive: true, mode: 0o700 });
   const root = await work.open(await realpath(workspace));
-  const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), id, true);
-  for (const { name, data } of plan.files) await work.write(own, name, data);
+  const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), folder.id, true);
   const files = plan.files.map(({ name, bytes, sha256, mimeType }) => ({ name, bytes, sha256, mimeType }));
-  await work.write(own, MANIFEST_NAME, `${JSON.stringify({ files }, null, 2)}\n`);
+  // First: whatever a crash leaves behind says whose it is (AF4).
+  const manifest = { owner: folder.owner, files };
+  await work.write(own, MANIFEST_NAME, `${JSON.stringify(manifest, null, 2)}\n`);
+  for (const { name, data } of plan.files) await work.write(own, name, data);
   await work.sync();
 }
 
-/** Writes a plan into the workspace. `id`: a new one for every plan. */
+/** The mark of a store's own folders, since several gateways may share a workspace. */
+export function attachmentOwner(storeDir: string): string {
+  return createHash("sha256").update(storeDir).digest("hex").slice(0, 32);
+}
+
+/** Writes a plan into the workspace. `id`: a new one for every plan; `owner`: see `attachmentOwner`. */
 export async function writeAttachments(
   workspace: string,
   plan: AttachmentPlan,
   id: string,
+  owner: string,
 ): Promise<Result<AttachmentReceipt>> {
   if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is no id for a folder`);
   for (let tries = 1; ; tries += 1) {
     const work = new Work();
     try {
-      await writeAll(work, workspace, plan, id);
+      await writeAll(work, workspace, plan, { id, owner });
       const files = plan.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
       return ok({ dir: `${TOP}/${FOLDER}/${id}`, files });
     } catch (error) {
@@ -229,13 +245,41 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
   await rmdir(path).catch(unlessMissing);
 }
 
-/** The folders of attachments in a workspace, as receipts name them: to find what a crash left behind. */
-export async function attachmentDirs(workspace: string): Promise<Result<string[]>> {
+/** Whether a folder was begun by this owner; one that a crash left empty belongs to nobody, and counts. */
+async function isOwned(above: Folder, id: string, owner: string): Promise<boolean> {
+  const work = new Work();
+  try {
+    const folder = await work.open(above.inside(id));
+    if ((await readdir(folder.inside(""))).length === 0) return true;
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+    const handle = await open(folder.inside(MANIFEST_NAME), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      const text = (await handle.read(Buffer.alloc(MANIFEST_HEAD_BYTES), 0)).buffer.toString("utf8");
+      return text.includes(`"owner": "${owner}"`);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    onlyErrno(error);
+    return false;
+  } finally {
+    await work.close();
+  }
+}
+
+/** The owner's folders of attachments in a workspace, as receipts name them: to find what a crash left. */
+export async function attachmentDirs(workspace: string, owner: string): Promise<Result<string[]>> {
   const work = new Work();
   try {
     const folder = await findFolder(work, workspace);
     const names = folder === undefined ? [] : await readdir(folder.inside(""));
-    return ok(names.filter((name) => ID.test(name)).map((name) => `${TOP}/${FOLDER}/${name}`));
+    const dirs: string[] = [];
+    for (const name of names) {
+      if (folder !== undefined && ID.test(name) && (await isOwned(folder, name, owner))) {
+        dirs.push(`${TOP}/${FOLDER}/${name}`);
+      }
+    }
+    return ok(dirs);
   } catch (error) {
     return fileFailure(`${TOP}/${FOLDER} could not be read`, error);
   } finally {

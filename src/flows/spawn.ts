@@ -20,7 +20,7 @@ import { insertFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRunOfCall } from "../store/runs.ts";
 import { getSession, insertSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
-import { type AttachmentPlan, removeAttachments, writeAttachments } from "./attachments.ts";
+import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachments } from "./attachments.ts";
 import { publishFlow } from "./flow-events.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
@@ -239,7 +239,8 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   const runId = engine.newId();
   let receipt: AttachmentReceipt | undefined;
   if (request.attachments !== undefined) {
-    const written = await writeAttachments(request.plan.agent.workspace, request.attachments, runId);
+    const owner = attachmentOwner(parts.settings.store.dir);
+    const written = await writeAttachments(request.plan.agent.workspace, request.attachments, runId, owner);
     if (!written.ok) return toolFailure(written);
     receipt = written.value;
   }

@@ -29,6 +29,7 @@ import { settingsWith } from "../tools/app.ts";
 
 const LIMITS = settingsWith().tools.sessionsSpawn.attachments;
 const ID = "0b8f6c1e-0000-4000-8000-000000000001";
+const OWNER = "a-store";
 const DIR = `.parley/attachments/${ID}`;
 
 let root = "";
@@ -60,7 +61,7 @@ test("files and manifest are written for the owner alone, and the receipt says w
   const umask = process.umask(0o077);
   mkdirSync(join(workspace, ".parley"), { mode: 0o755 });
   process.umask(umask);
-  const written = await writeAttachments(workspace, two(), ID);
+  const written = await writeAttachments(workspace, two(), ID, OWNER);
   const sums = [
     "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
     "ae4b3280e56e2faf83f414a6e3dabe9d5fbe18976544c05fed121accb85b53fc",
@@ -77,6 +78,7 @@ test("files and manifest are written for the owner alone, and the receipt says w
   });
   expect(readFileSync(join(workspace, DIR, "b.bin"))).toEqual(Buffer.from([0, 1, 2]));
   expect(JSON.parse(readFileSync(join(workspace, DIR, "manifest.json"), "utf8"))).toEqual({
+    owner: OWNER,
     files: [
       { name: "a.txt", bytes: 5, sha256: sums[0], mimeType: "text/plain; charset=utf-8" },
       { name: "b.bin", bytes: 3, sha256: sums[1], mimeType: "a/b" },
@@ -88,9 +90,9 @@ test("files and manifest are written for the owner alone, and the receipt says w
 
 test("a workspace that is not there yet is made, and may be named by a link", async () => {
   const later = join(root, "later", "on");
-  expect(await writeAttachments(later, two(), ID)).toMatchObject({ ok: true });
+  expect(await writeAttachments(later, two(), ID, OWNER)).toMatchObject({ ok: true });
   symlinkSync(later, join(root, "link"));
-  expect(await writeAttachments(join(root, "link"), two(), "second")).toMatchObject({ ok: true });
+  expect(await writeAttachments(join(root, "link"), two(), "second", OWNER)).toMatchObject({ ok: true });
   expect(readdirSync(join(later, ".parley/attachments")).sort()).toEqual([ID, "second"]);
 });
 
@@ -111,9 +113,9 @@ test.each([".parley", ".parley/attachments"])(
     symlinkSync(outside, join(workspace, link));
     const before = readdirSync(outside, { recursive: true });
     const refused = { ok: false, code: "file_problem", error: expect.stringContaining("link") };
-    expect(await writeAttachments(workspace, two(), "new")).toMatchObject(refused);
+    expect(await writeAttachments(workspace, two(), "new", OWNER)).toMatchObject(refused);
     expect(await removeAttachments(workspace, DIR)).toMatchObject(refused);
-    expect(await attachmentDirs(workspace)).toMatchObject(refused);
+    expect(await attachmentDirs(workspace, OWNER)).toMatchObject(refused);
     expect(readdirSync(outside, { recursive: true })).toEqual(before);
     expect(lstatSync(join(workspace, link)).isSymbolicLink()).toBe(true);
   },
@@ -122,17 +124,23 @@ test.each([".parley", ".parley/attachments"])(
 test("AF1: a folder that is there already is left as it was", async () => {
   mkdirSync(join(workspace, DIR), { recursive: true });
   writeFileSync(join(workspace, DIR, "mine"), "x");
-  expect(await writeAttachments(workspace, two(), ID)).toMatchObject({ ok: false, code: "file_problem" });
+  expect(await writeAttachments(workspace, two(), ID, OWNER)).toMatchObject({
+    ok: false,
+    code: "file_problem",
+  });
   expect(readdirSync(join(workspace, DIR))).toEqual(["mine"]);
   rmSync(join(workspace, DIR), { recursive: true });
   symlinkSync(root, join(workspace, DIR));
-  expect(await writeAttachments(workspace, two(), ID)).toMatchObject({ ok: false, code: "file_problem" });
+  expect(await writeAttachments(workspace, two(), ID, OWNER)).toMatchObject({
+    ok: false,
+    code: "file_problem",
+  });
   expect(existsSync(join(root, "a.txt"))).toBe(false);
 });
 
 test("AF1: a file in the way of a folder is told, and stays", async () => {
   writeFileSync(join(workspace, ".parley"), "x");
-  const written = await writeAttachments(workspace, two(), ID);
+  const written = await writeAttachments(workspace, two(), ID, OWNER);
   expect(written).toMatchObject({ ok: false, error: expect.stringContaining("no folder") });
   expect(readdirSync(workspace)).toEqual([".parley"]);
 });
@@ -155,10 +163,10 @@ test("AF1: a disk that is full half-way leaves nothing behind, and what was ther
   try {
     const files = ["a", "b", "c", "d"].map((name) => ({ name, content: "x".repeat(20_000) }));
     const full = { ok: false, code: "file_problem", error: expect.stringContaining("the disk is full") };
-    expect(await writeAttachments(disk, planOf(...files), ID)).toMatchObject(full);
+    expect(await writeAttachments(disk, planOf(...files), ID, OWNER)).toMatchObject(full);
     expect(readdirSync(disk)).toEqual([]);
-    expect(await writeAttachments(disk, two(), "small")).toMatchObject({ ok: true });
-    expect(await writeAttachments(disk, planOf(...files), ID)).toMatchObject(full);
+    expect(await writeAttachments(disk, two(), "small", OWNER)).toMatchObject({ ok: true });
+    expect(await writeAttachments(disk, planOf(...files), ID, OWNER)).toMatchObject(full);
     expect(readdirSync(join(disk, ".parley/attachments"))).toEqual(["small"]);
     expect(readdirSync(join(disk, ".parley/attachments/small")).sort()).toEqual([
       "a.txt",
@@ -175,7 +183,10 @@ test("AF1: a name that this file system does not take fails the whole plan, and 
   const broken: AttachmentPlan = {
     files: [...plan.files, { ...plan.files[0], name: "x".repeat(300) } as never],
   };
-  expect(await writeAttachments(workspace, broken, ID)).toMatchObject({ ok: false, code: "file_problem" });
+  expect(await writeAttachments(workspace, broken, ID, OWNER)).toMatchObject({
+    ok: false,
+    code: "file_problem",
+  });
   expect(readdirSync(workspace)).toEqual([]);
 });
 
@@ -185,7 +196,7 @@ test("spawns that write and fail beside each other don't take each other's folde
   for (let round = 0; round < 30; round += 1) {
     const place = join(workspace, String(round));
     const all = ["bad-1", "good", "bad-2", "bad-3"].map((id) =>
-      writeAttachments(place, id === "good" ? plan : broken, id),
+      writeAttachments(place, id === "good" ? plan : broken, id, OWNER),
     );
     expect((await Promise.all(all)).map(({ ok }) => ok)).toEqual([false, true, false, false]);
     expect(readdirSync(join(place, ".parley/attachments"))).toEqual(["good"]);
@@ -193,8 +204,8 @@ test("spawns that write and fail beside each other don't take each other's folde
 });
 
 test("AF3: removal takes what the agent put there too, and links without following them", async () => {
-  await writeAttachments(workspace, two(), ID);
-  await writeAttachments(workspace, two(), "other");
+  await writeAttachments(workspace, two(), ID, OWNER);
+  await writeAttachments(workspace, two(), "other", OWNER);
   const outside = join(root, "outside");
   mkdirSync(outside);
   writeFileSync(join(outside, "keep"), "x");
@@ -204,7 +215,7 @@ test("AF3: removal takes what the agent put there too, and links without followi
   symlinkSync(join(outside, "keep"), join(workspace, DIR, "to-file"));
   symlinkSync("nowhere", join(workspace, DIR, "dangling"));
   chmodSync(join(workspace, DIR, "a.txt"), 0o400);
-  expect(await attachmentDirs(workspace)).toMatchObject({ ok: true });
+  expect(await attachmentDirs(workspace, OWNER)).toMatchObject({ ok: true });
   expect(await removeAttachments(workspace, DIR)).toEqual({ ok: true, value: undefined });
   expect(readdirSync(join(workspace, ".parley/attachments"))).toEqual(["other"]);
   expect(readdirSync(outside)).toEqual(["keep"]);
@@ -236,7 +247,7 @@ test.each([
   "../other",
   "a\0b",
 ])("AF3: %j is no folder of attachments, and is not removed", async (dir) => {
-  await writeAttachments(workspace, two(), ID);
+  await writeAttachments(workspace, two(), ID, OWNER);
   expect(await removeAttachments(workspace, dir)).toMatchObject({ ok: false, code: "path_outside" });
   expect(readdirSync(join(workspace, DIR))).toHaveLength(3);
 });
@@ -244,7 +255,7 @@ test.each([
 test("removing twice, or what was never there, is fine; too deep a nest is told", async () => {
   expect(await removeAttachments(join(root, "no"), DIR)).toEqual({ ok: true, value: undefined });
   expect(await removeAttachments(workspace, DIR)).toEqual({ ok: true, value: undefined });
-  expect(await attachmentDirs(workspace)).toEqual({ ok: true, value: [] });
+  expect(await attachmentDirs(workspace, OWNER)).toEqual({ ok: true, value: [] });
   mkdirSync(join(workspace, DIR, ...Array.from({ length: 70 }, () => "d")), { recursive: true });
   expect(await removeAttachments(workspace, DIR)).toMatchObject({ ok: false, code: "file_problem" });
 });
@@ -257,7 +268,7 @@ test("AF2: a folder that is swapped for a link while files are written leads not
   for (let round = 0; round < 40; round += 1) {
     const id = `round-${round}`;
     mkdirSync(join(place, "attachments"), { recursive: true });
-    const writing = writeAttachments(workspace, two(), id);
+    const writing = writeAttachments(workspace, two(), id, OWNER);
     // Each round swaps a little later on the way.
     for (let turn = 0; turn < round; turn += 1) await new Promise(setImmediate);
     renameSync(place, aside);
@@ -272,4 +283,14 @@ test("AF2: a folder that is swapped for a link while files are written leads not
     rmSync(place, { recursive: true, force: true });
     rmSync(aside, { recursive: true, force: true });
   }
+});
+
+test("AF4: folders of another store in the same workspace, and those that an agent made, are left alone", async () => {
+  await writeAttachments(workspace, two(), ID, OWNER);
+  await writeAttachments(workspace, two(), "of-another-store", "another-store");
+  mkdirSync(join(workspace, ".parley/attachments/made-by-an-agent"));
+  writeFileSync(join(workspace, ".parley/attachments/made-by-an-agent/notes.txt"), "mine");
+  mkdirSync(join(workspace, ".parley/attachments/begun-and-lost"));
+  const own = await attachmentDirs(workspace, OWNER);
+  expect(own.ok && own.value.toSorted()).toEqual([DIR, ".parley/attachments/begun-and-lost"]);
 });

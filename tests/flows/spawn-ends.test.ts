@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/core/settings.ts";
 import { lostAttachments } from "../../src/flows/archive.ts";
-import { writeAttachments } from "../../src/flows/attachments.ts";
+import { attachmentOwner, writeAttachments } from "../../src/flows/attachments.ts";
 import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
 import { insertSession, updateSession } from "../../src/store/sessions.ts";
 import { endOf, sessionRow } from "../kit/engine.ts";
@@ -385,7 +385,7 @@ describe("attachments", () => {
     await app.quiet();
     while ((await names()).length > 0) await tick();
     const plan = { files: [] };
-    await writeAttachments(workspace, plan, String(runId));
+    await writeAttachments(workspace, plan, String(runId), attachmentOwner(own.store.dir));
     expect(await lostAttachments(app.store.db, own)).toEqual([
       { workspace, dir: `.parley/attachments/${runId}` },
     ]);

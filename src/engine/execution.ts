@@ -1,17 +1,17 @@
 // Owns one claimed run while this process executes it: what it may write, how it waits, how it is stopped.
-// X1: whatever it writes is fenced: a run that lost its lane writes nothing more (I1).
+// X1: what it writes goes through its transcript writer, and is fenced (I1).
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
 
 import type { LiveEvent } from "../core/event.ts";
-import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
+import type { Entry } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
 import { type Fence, isHeld, moveHeld } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
-import { appendEntry } from "../store/transcripts.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import type { Pool, Slots } from "./slots.ts";
+import { createTranscriptWriter } from "./transcript-writer.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
@@ -23,9 +23,6 @@ const TEXT_INTERVAL_MS = 25;
  * later.
  */
 export type StopReason = "ended" | "parked";
-
-/** Thrown into an execution whose lane somebody else took, or whose row has ended. */
-export class LostLane extends Error {}
 
 /** What the executor of a run may do. */
 export interface LaneHandle {
@@ -152,16 +149,6 @@ function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSign
   };
 }
 
-/** A text with which a turn can end: nothing is asked of a tool, and nothing failed. */
-function isFinalText(entry: Entry): boolean {
-  return (
-    !isCompaction(entry) &&
-    entry.role === "assistant" &&
-    entry.stopReason === "stop" &&
-    toolCallsOf(entry).length === 0
-  );
-}
-
 export function createExecution(run: Run, owner: string, parts: ExecutionParts, pool: Pool): Execution {
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
@@ -169,34 +156,9 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
   const stream = createTextStream(run, parts);
   let reason: StopReason | undefined;
 
-  let final: Entry | undefined;
-
-  const write = async (unit: Unit, entry: Entry): Promise<void> => {
-    const { sessionKey, sessionId, runId } = run;
-    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
-    if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
-  };
-  /** False: the lane is lost. */
-  const writeFinal = async (unit: Unit): Promise<boolean> => {
-    if (final === undefined) return true;
-    if (!(await isHeld(unit.tx, fence))) return false;
-    await write(unit, final);
-    return true;
-  };
+  const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
   const append = async (entry: Entry): Promise<void> => {
-    if (final === undefined && isFinalText(entry)) {
-      final = entry;
-      return;
-    }
-    const held = await parts.commit(async (unit) => {
-      if (!(await isHeld(unit.tx, fence))) return false;
-      if (final !== undefined) await write(unit, final);
-      await write(unit, entry);
-      return true;
-    });
-    if (!held) throw new LostLane(`run ${run.runId} no longer holds its lane`);
-    final = undefined;
-    stream.text("");
+    if ((await writer.append(entry)) === "stored") stream.text("");
   };
   const wait: RunWait = {
     runId: run.runId,
@@ -216,8 +178,8 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
       wait,
     },
     fence,
-    writeFinal,
-    textSoFar: () => (final === undefined || isCompaction(final) ? stream.last() : textOf(final)),
+    writeFinal: writer.writeFinal,
+    textSoFar: () => writer.finalText() ?? stream.last(),
     waiting: keeper.waiting,
     stop(why) {
       reason ??= why;

@@ -12,15 +12,10 @@ import { StoreProblem } from "../store/problems.ts";
 import { claimBudgetNotice, claimRun, getChain, moveHeld, nextInLane } from "../store/runs.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { type AcceptLimits, withinBudget } from "./accept.ts";
-import {
-  createExecution,
-  type Execution,
-  type ExecutionParts,
-  type LaneHandle,
-  LostLane,
-} from "./execution.ts";
+import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
 import { type EndFacts, endInUnit, type FinishParts, runtimeMessage, type Successors } from "./finish.ts";
 import type { Pool } from "./slots.ts";
+import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
 
 /** After this many crashed attempts a run ends `error`. */

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
 import { assistantText, endOf, makeSessions, NO_SUCCESSORS, openTestEngine, runRow } from "../kit/engine.ts";
@@ -284,4 +285,36 @@ test("DD2: a deadline whose handler fails is put off, and those behind it are wo
   const left = await store.db.selectFrom("deadlines").select(["key", "due_at"]).execute();
   expect(left).toEqual([{ key: "bad", due_at: expect.any(Number) }]);
   expect(left[0]?.due_at).toBeGreaterThan(world.clock.now());
+});
+
+test("a disk that is full for a moment costs a run nothing: the entry is stored once there is room", async () => {
+  const world = fakeWorld();
+  const full = { times: 0 };
+  const outcome = Promise.withResolvers<string>();
+  const { engine, store } = await openTestEngine({
+    world,
+    async execute(handle) {
+      full.times = 3;
+      const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
+      const stored = handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
+      outcome.resolve(await stored.then(() => "stored"));
+      return ok("done");
+    },
+    wrapStore: (disk) => ({
+      ...disk,
+      transaction: (work) => {
+        if (full.times === 0) return disk.transaction(work);
+        full.times -= 1;
+        return Promise.reject(new StoreProblem("full", "the store"));
+      },
+    }),
+  });
+  await makeSessions(store, "a");
+  const run = await engine.accept({ sessionKey: "a", input: { text: "one" } });
+  if (!run.ok) throw new Error(run.error);
+  for (let half = 0; half < 10; half += 1) await world.advance(500);
+  expect(await outcome.promise).toBe("stored");
+  expect(await runRow(store, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
+  const written = await readRun(store.db, run.value.run.runId);
+  expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
 });

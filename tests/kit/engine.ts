@@ -105,6 +105,8 @@ export interface TestEngineOptions {
   readonly settings?: Partial<EngineSettings>;
   readonly world?: World;
   readonly start?: boolean;
+  /** Stands before the disk, to have it refuse. */
+  readonly wrapStore?: (disk: Store) => Store;
   readonly deadlineHandlers?: EngineParts["deadlineHandlers"];
 }
 
@@ -123,7 +125,8 @@ export async function openStore(dir: string, world: World = quietWorld()): Promi
 export async function openTestEngine(options: TestEngineOptions): Promise<TestEngine> {
   const world = options.world ?? quietWorld();
   const dir = options.dir ?? temporaryFolder();
-  const store = await openStore(dir, world);
+  const disk = await openStore(dir, world);
+  const store = options.wrapStore?.(disk) ?? disk;
   const engine = new Engine({
     store,
     world,

@@ -1,0 +1,112 @@
+// Owns what a run writes into its transcript while it holds its lane.
+// TW1: every entry is fenced: a run that lost its lane writes nothing more (I1).
+// TW2: an entry is on disk before `append` returns, but for a final text: that goes with the run's end, or
+//      with
+//      the next entry.
+
+import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import { StoreProblem } from "../store/problems.ts";
+import { type Fence, isHeld } from "../store/runs.ts";
+import { appendEntry } from "../store/transcripts.ts";
+import type { World } from "../world.ts";
+import type { Commit, Unit } from "./unit.ts";
+
+/** Pause before a store that refused an entry is asked again, and how often it is asked. */
+const STORE_RETRY_MS = 500;
+const STORE_TRIES_MAX = 20;
+
+/** Thrown into an execution whose lane somebody else took, or whose row has ended. */
+export class LostLane extends Error {}
+
+interface WriterParts {
+  readonly commit: Commit;
+  readonly world: World;
+}
+
+export interface TranscriptWriter {
+  /** `kept`: it is a final text, and is written by the unit that ends the run. Throws `LostLane`. */
+  append(entry: Entry): Promise<"stored" | "kept">;
+  /**
+   * Writes the final text, if there is one, in the unit that ends or parks the run. False: the lane is lost.
+   */
+  writeFinal(unit: Unit): Promise<boolean>;
+  /** The final text that is still to be written. */
+  finalText(): string | undefined;
+}
+
+/** A text with which a turn can end: nothing is asked of a tool, and nothing failed. */
+function isFinalText(entry: Entry): boolean {
+  return (
+    !isCompaction(entry) &&
+    entry.role === "assistant" &&
+    entry.stopReason === "stop" &&
+    toolCallsOf(entry).length === 0
+  );
+}
+
+/**
+ * Tries again while it is the store that refuses: a disk that is full for a moment does not cost a run what
+ * it
+ * has done. Throws the refusal once the tries are used up, or when the run is stopped meanwhile.
+ */
+async function untilStored<T>(parts: WriterParts, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const { clock, log } = parts.world;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreProblem) || tries === STORE_TRIES_MAX || signal.aborted) throw error;
+      log.warn({ err: error, tries }, "an entry could not be stored; it is tried again");
+      await new Promise<void>((resolve) => {
+        const timer = clock.at(clock.now() + STORE_RETRY_MS, resolve);
+        const stop = (): void => {
+          timer.cancel();
+          resolve();
+        };
+        signal.addEventListener("abort", stop, { once: true });
+      });
+    }
+  }
+}
+
+export function createTranscriptWriter(
+  run: Run,
+  fence: Fence,
+  parts: WriterParts,
+  signal: AbortSignal,
+): TranscriptWriter {
+  let final: Entry | undefined;
+
+  const write = async (unit: Unit, entry: Entry): Promise<void> => {
+    const { sessionKey, sessionId, runId } = run;
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+    if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+  };
+  return {
+    finalText: () => (final === undefined || isCompaction(final) ? undefined : textOf(final)),
+    async writeFinal(unit) {
+      if (final === undefined) return true;
+      if (!(await isHeld(unit.tx, fence))) return false;
+      await write(unit, final);
+      return true;
+    },
+    async append(entry) {
+      if (final === undefined && isFinalText(entry)) {
+        final = entry;
+        return "kept";
+      }
+      const held = await untilStored(parts, signal, () =>
+        parts.commit(async (unit) => {
+          if (!(await isHeld(unit.tx, fence))) return false;
+          if (final !== undefined) await write(unit, final);
+          await write(unit, entry);
+          return true;
+        }),
+      );
+      if (!held) throw new LostLane(`run ${run.runId} no longer holds its lane`);
+      final = undefined;
+      return "stored";
+    },
+  };
+}

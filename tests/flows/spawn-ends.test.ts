@@ -1,9 +1,7 @@
 // How jobs of sub-agents end when several things happen at once: stopped, deleted, refused, raced. Each is closed
 // and told, once.
 
-import { mkdtempSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/core/settings.ts";
@@ -11,7 +9,7 @@ import { lostAttachments } from "../../src/flows/archive.ts";
 import { attachmentOwner, writeAttachments } from "../../src/flows/attachments.ts";
 import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
 import { insertSession, updateSession } from "../../src/store/sessions.ts";
-import { endOf, sessionRow } from "../kit/engine.ts";
+import { endOf, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
@@ -359,7 +357,7 @@ test("the tool subagents cancels a child that a hundred newer ones have pushed o
 
 describe("attachments", () => {
   function withWorkspace() {
-    const workspace = mkdtempSync(join(tmpdir(), "parley-test-ends-"));
+    const workspace = temporaryFolder();
     const own = { ...settings(), agents: [agentSettings("main", { workspace })] };
     const folder = join(workspace, ".parley", "attachments");
     return { own, workspace, names: () => readdir(folder).catch(() => [] as string[]) };

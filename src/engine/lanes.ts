@@ -24,7 +24,8 @@ const CRASHES_MAX = 3;
  * Times that the end of a run is tried with all that follows from it, when it is not the store that fails.
  */
 const END_FAILURES_MAX = 20;
-const NO_SUCCESSORS: Successors = {
+/** Nothing follows from the end of a run. */
+export const NO_SUCCESSORS: Successors = {
   runEnded: async () => {},
   cancelBelow: async () => [],
   budgetUsedUp: async () => {},

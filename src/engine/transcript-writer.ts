@@ -1,8 +1,7 @@
 // Owns what a run writes into its transcript while it holds its lane.
 // TW1: every entry is fenced: a run that lost its lane writes nothing more (I1).
 // TW2: an entry is on disk before `append` returns, but for a final text: that goes with the run's end, or
-//      with
-//      the next entry.
+//      with the next entry.
 
 import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
@@ -46,9 +45,8 @@ function isFinalText(entry: Entry): boolean {
 }
 
 /**
- * Tries again while it is the store that refuses: a disk that is full for a moment does not cost a run what
- * it
- * has done. Throws the refusal once the tries are used up, or when the run is stopped meanwhile.
+ * Tries again while it is the store that refuses: a disk that is full for a moment does not cost a run its
+ * work. Throws the refusal once the tries are used up, or when the run is stopped meanwhile.
  */
 async function untilStored<T>(parts: WriterParts, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const { clock, log } = parts.world;

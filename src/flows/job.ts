@@ -16,6 +16,7 @@ import type { Run } from "../core/run.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
 import { isSilent, subagentAnnounceContext } from "../core/turn-rules.ts";
+import type { AcceptRequest } from "../engine/accept.ts";
 import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
@@ -152,6 +153,26 @@ async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
   });
 }
 
+/** Puts the result into the requester's lane. False: it was refused. */
+async function hand(
+  moment: Moment,
+  requester: Session,
+  text: string,
+  last: Run | undefined,
+  more: Pick<AcceptRequest, "kind" | "flow" | "timeoutMs" | "route">,
+): Promise<boolean> {
+  const { acceptor, unit, flow, child } = moment;
+  const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: requester.key,
+    input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
+    chain,
+    successor: true,
+    ...more,
+  });
+  return accepted.ok;
+}
+
 /** Gives the requester's agent the result as a message; a sub-agent's own job goes on with it. */
 async function wake(
   moment: Moment,
@@ -159,43 +180,16 @@ async function wake(
   text: string,
   last: Run | undefined,
 ): Promise<boolean> {
-  const { acceptor, unit, flow, child } = moment;
-  const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
+  const { unit, child } = moment;
   const job = requester.spawn;
   const ownJob = job === undefined ? undefined : await getFlow(unit.tx, job.flowId);
   const firstRun = job === undefined ? undefined : await getRun(unit.tx, job.runId);
-  const accepted = await acceptor.acceptIn(unit, {
-    sessionKey: requester.key,
-    input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
-    chain,
-    successor: true,
+  return hand(moment, requester, text, last, {
     ...(ownJob?.open === true
-      ? {
-          flow: { flowId: ownJob.flowId, step: "task", turn: 1 } as const,
-          timeoutMs: firstRun?.timeoutMs ?? 0,
-        }
+      ? { flow: { flowId: ownJob.flowId, step: "task", turn: 1 }, timeoutMs: firstRun?.timeoutMs ?? 0 }
       : {}),
     ...(child.spawn?.route === undefined ? {} : { route: child.spawn.route }),
   });
-  return accepted.ok;
-}
-
-async function append(
-  moment: Moment,
-  requester: Session,
-  text: string,
-  last: Run | undefined,
-): Promise<boolean> {
-  const { acceptor, unit, flow, child } = moment;
-  const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
-  const accepted = await acceptor.acceptIn(unit, {
-    sessionKey: requester.key,
-    kind: "append",
-    input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
-    chain,
-    successor: true,
-  });
-  return accepted.ok;
 }
 
 /** Tells the requester, by the way that was agreed at the spawn and that is still open. */
@@ -221,7 +215,8 @@ async function tell(moment: Moment, text: string, last: Run | undefined): Promis
   const wakes = requester.spawn !== undefined || child.spawn?.announce === "wake";
   if (wakes && (await wake(moment, requester, text, last))) return;
   await post();
-  if (!(await append(moment, requester, text, last)) && route === undefined) await keep("requester_refused");
+  const appended = await hand(moment, requester, text, last, { kind: "append" });
+  if (!appended && route === undefined) await keep("requester_refused");
 }
 
 /** Whether a run gives its session's agent the result of a sub-agent. */

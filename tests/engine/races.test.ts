@@ -3,10 +3,11 @@
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
+import { NO_SUCCESSORS } from "../../src/engine/lanes.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
-import { assistantText, endOf, makeSessions, NO_SUCCESSORS, openTestEngine, runRow } from "../kit/engine.ts";
+import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });

@@ -8,6 +8,7 @@ import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { getWait } from "../../src/store/waits.ts";
 import type { Timer, World } from "../../src/world.ts";
+import { type Dice, dice } from "../kit/dice.ts";
 import { assistantText, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { type Actor, type FlowApp, openFlowApp, type Play } from "../kit/flow-app.ts";
 import {
@@ -30,28 +31,6 @@ const LIMITS = { maxPingPongTurns: 3, maxHops: 5, maxChainRuns: 14 };
 const SLOTS = 2;
 const STEPS_OF_A_LIFE = 14;
 const SETTLING_ROUNDS_MAX = 600;
-
-type Dice = { below(limit: number): number; chance(share: number): boolean; of<T>(values: readonly T[]): T };
-
-function dice(seed: string): Dice {
-  // FNV-1a, then xorshift: any text gives a sequence of its own.
-  let state = 0x811c9dc5;
-  for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193);
-  state = state >>> 0 || 1;
-  const next = (): number => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    state >>>= 0;
-    return state / 2 ** 32;
-  };
-  const below = (limit: number): number => Math.floor(next() * limit);
-  return {
-    below,
-    chance: (share) => next() < share,
-    of: (values) => values[below(values.length)] as (typeof values)[number],
-  };
-}
 
 /** What outlives a process in this test: the disk, the clock, and what was seen. */
 interface Story {

@@ -15,6 +15,7 @@ import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Db } from "../../src/store/sql.ts";
 import type { Timer, World } from "../../src/world.ts";
+import { type Dice, dice } from "../kit/dice.ts";
 import { sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
@@ -28,28 +29,6 @@ const STEPS_OF_A_LIFE = 12;
 const ATTACHED = 5;
 const PATIENCE_MS = 10_000;
 const DAY_MS = 24 * 3_600_000;
-
-type Dice = { below(limit: number): number; chance(share: number): boolean; of<T>(values: readonly T[]): T };
-
-function dice(seed: string): Dice {
-  // FNV-1a, then xorshift: any text gives a sequence of its own.
-  let state = 0x811c9dc5;
-  for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193);
-  state = state >>> 0 || 1;
-  const next = (): number => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    state >>>= 0;
-    return state / 2 ** 32;
-  };
-  const below = (limit: number): number => Math.floor(next() * limit);
-  return {
-    below,
-    chance: (share) => next() < share,
-    of: (values) => values[below(values.length)] as (typeof values)[number],
-  };
-}
 
 /** What outlives a process in this test. */
 interface Story {

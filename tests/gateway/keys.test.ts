@@ -2,29 +2,9 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import type { Session } from "../../src/core/session.ts";
 import { insertSession } from "../../src/store/sessions.ts";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { joined, openHouse } from "./kit.ts";
-
-function chatSession(key: string): Session {
-  return {
-    key,
-    sessionId: "00000000-0000-4000-8000-000000000002",
-    agentId: "main",
-    kind: "other",
-    createdAt: 1,
-    updatedAt: 1,
-    spawnDepth: 0,
-    external: false,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-  };
-}
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };
 
@@ -162,7 +142,7 @@ const CHANGES: [string, Record<string, unknown>][] = [
 test.each(CHANGES)("%s keeps its work and its answer in one commit, or neither", async (method, params) => {
   const house = await openHouse();
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
-  await house.store.transaction((tx) => insertSession(tx, chatSession(key)));
+  await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));
   // The answer can't be kept: so nothing may have been done.
   await house.store.transaction((tx) =>
     sql`create trigger full before insert on idempotency begin select raise(abort, 'full'); end`.execute(tx),

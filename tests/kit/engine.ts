@@ -11,11 +11,13 @@ import type { Session } from "../../src/core/session.ts";
 import { Engine, type EngineParts, type EngineSettings } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts, Successors } from "../../src/engine/finish.ts";
+import { NO_SUCCESSORS } from "../../src/engine/lanes.ts";
 import { getRun } from "../../src/store/runs.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { sessionRow as blankSession } from "../core/rows.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 
@@ -92,12 +94,6 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
 
 export const LIMITS: EngineSettings = { queueMax: 200, maxHops: 16, maxChainRuns: 200, maxConcurrent: 8 };
 
-export const NO_SUCCESSORS: Successors = {
-  runEnded: async () => {},
-  cancelBelow: async () => [],
-  budgetUsedUp: async () => {},
-};
-
 export interface TestEngineOptions {
   readonly dir?: string;
   readonly execute: (handle: LaneHandle) => Promise<EndFacts>;
@@ -140,24 +136,9 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
   return { engine, store, dir };
 }
 
+/** A session of the agent `main`, with an id of its own. */
 export function sessionRow(key: string, more: Partial<Session> = {}): Session {
-  return {
-    key,
-    sessionId: `id-of-${key}`,
-    agentId: "main",
-    kind: "other",
-    createdAt: 1,
-    updatedAt: 1,
-    spawnDepth: 0,
-    external: false,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    ...more,
-  };
+  return blankSession(key, { sessionId: `id-of-${key}`, agentId: "main", ...more });
 }
 
 /** Makes sessions that are not there yet. */

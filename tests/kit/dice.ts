@@ -1,0 +1,28 @@
+// Seeded chance for the random tests.
+
+/** Chance that is the same again for the same seed. */
+export type Dice = {
+  below(limit: number): number;
+  chance(share: number): boolean;
+  of<T>(values: readonly T[]): T;
+};
+
+export function dice(seed: string): Dice {
+  // FNV-1a, then xorshift: any text gives a sequence of its own.
+  let state = 0x811c9dc5;
+  for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193);
+  state = state >>> 0 || 1;
+  const next = (): number => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    state >>>= 0;
+    return state / 2 ** 32;
+  };
+  const below = (limit: number): number => Math.floor(next() * limit);
+  return {
+    below,
+    chance: (share) => next() < share,
+    of: (values) => values[below(values.length)] as (typeof values)[number],
+  };
+}

@@ -310,6 +310,8 @@ export async function getChain(db: Db, chainId: string): Promise<Chain> {
 }
 
 export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Promise<void> {
+  // An append and a run that ended in its queue cost nothing: no write for those.
+  if (usage.totalTokens === 0 && usage.cost.total === 0) return;
   await tx
     .updateTable("chains")
     .set((eb) => ({

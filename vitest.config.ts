@@ -1,5 +1,11 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { include: ["tests/**/*.test.ts"], testTimeout: 30_000, hookTimeout: 30_000, pool: "forks" },
+  test: {
+    include: ["tests/**/*.test.ts"],
+    globalSetup: ["tests/setup.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    pool: "forks",
+  },
 });

@@ -7,10 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ModelPort } from "../src/agent/model.ts";
-import { loadSettings } from "../src/config.ts";
 import { ok } from "../src/core/errors.ts";
-import { ZERO_USAGE } from "../src/core/message.ts";
 import type { Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
 import { Engine } from "../src/engine/engine.ts";
@@ -24,6 +21,7 @@ import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
 import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { realWorld } from "../src/world.ts";
+import { benchSettings, instantModel, sessionRow } from "./instant.ts";
 import { machine, type Row, residentMb, sample, table } from "./measure.ts";
 import { spawning } from "./spawning.ts";
 
@@ -42,12 +40,6 @@ async function inFolder<T>(work: (dir: string) => Promise<T>): Promise<T> {
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
-}
-
-function settingsIn(dir: string): Settings {
-  const loaded = loadSettings({ env: {}, home: dir });
-  if (!loaded.ok) throw new Error(loaded.error);
-  return loaded.value.settings;
 }
 
 /** Starts the real program, waits until it answers that it is ready, and ends it again. */
@@ -102,23 +94,6 @@ async function startUp(): Promise<Row[]> {
   ];
 }
 
-/** A model that answers at once. */
-const instant: ModelPort = {
-  async call({ model }) {
-    const message = {
-      role: "assistant" as const,
-      content: [{ type: "text" as const, text: "done" }],
-      timestamp: world.clock.now(),
-      api: "bench",
-      provider: "bench",
-      model: model.settings.id,
-      usage: { ...ZERO_USAGE, input: 10, output: 1, totalTokens: 11 },
-      stopReason: "stop",
-    };
-    return { kind: "message", message };
-  },
-};
-
 interface Bench {
   readonly engine: Engine;
   readonly store: Store;
@@ -127,7 +102,7 @@ interface Bench {
 
 async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   return inFolder(async (dir) => {
-    const settings = settingsIn(dir);
+    const settings = benchSettings(dir);
     const store = await openSqlite({ dir: settings.store.dir, durability: "full", log: world.log });
     const engine: Engine = new Engine({
       store,
@@ -146,7 +121,7 @@ async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
         settings,
         store,
         world,
-        port: instant,
+        port: instantModel(world),
         sandboxFor: async () => ok(undefined),
         engine: () => engine,
       }),
@@ -167,7 +142,7 @@ async function runOverhead(): Promise<Row> {
   const samples = await withEngine(({ engine, store }) =>
     sample(1_000, 200, async (at) => {
       const sessionKey = `agent:main:chat:${String(at % 50).padStart(8, "0")}-0000-4000-8000-000000000000`;
-      if (at < 50) await store.transaction((tx) => insertSession(tx, row(sessionKey, at)));
+      if (at < 50) await store.transaction((tx) => insertSession(tx, sessionRow(sessionKey, at)));
       const accepted = await engine.accept({ sessionKey, input: { text: "hello" } });
       if (!accepted.ok) throw new Error(accepted.error);
       const run = await engine.waitForRun(accepted.value.run.runId, engine.now() + 10_000);
@@ -183,33 +158,13 @@ async function runOverhead(): Promise<Row> {
   };
 }
 
-function row(key: string, at: number): Session {
-  return {
-    key,
-    sessionId: `session-${at}`,
-    agentId: "main",
-    kind: "other",
-    label: `conversation ${at}`,
-    createdAt: at,
-    updatedAt: 1_700_000_000_000 + at,
-    spawnDepth: 0,
-    external: false,
-    systemSent: true,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-  };
-}
-
 async function fillSessions(store: Store): Promise<void> {
   const batch = 10_000;
   for (let from = 0; from < SESSIONS; from += batch) {
     await store.transaction(async (tx) => {
       for (let at = from; at < from + batch; at += 1) {
         const id = at.toString(16).padStart(8, "0");
-        await insertSession(tx, row(`agent:main:chat:${id}-0000-4000-8000-000000000000`, at));
+        await insertSession(tx, sessionRow(`agent:main:chat:${id}-0000-4000-8000-000000000000`, at));
       }
     });
   }
@@ -233,7 +188,7 @@ async function fillTranscript(store: Store, session: Session): Promise<void> {
 async function readingTools(): Promise<Row[]> {
   return withEngine(async ({ engine, store, settings }) => {
     await fillSessions(store);
-    const talker = row(
+    const talker = sessionRow(
       MAIN.replace("main:main", "main:chat:ffffffff-0000-4000-8000-000000000000"),
       SESSIONS + 1,
     );

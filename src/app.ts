@@ -8,6 +8,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
 import { OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
@@ -17,6 +18,7 @@ import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
+import { sharedWorld } from "./engine/shared-world.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
@@ -119,7 +121,7 @@ function buildEngine(
   store: Store,
   mirror: Mirror,
   sandboxFor: SandboxFor,
-): { engine: Engine; outbox: OutboxWorker } {
+): { engine: Engine; outbox: OutboxWorker; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
@@ -142,6 +144,7 @@ function buildEngine(
     successors,
     executor,
     deadlineHandlers: deadlineHandlers(options, mirror),
+    facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
       ...agentToAgent,
@@ -150,24 +153,52 @@ function buildEngine(
     },
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
   });
-  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  const outbox: OutboxWorker = new OutboxWorker({
+    db: store.db,
+    commit: engine.commit,
+    channels,
+    world,
+    owner: engine.processId,
+    shared: store.shared !== undefined,
+  });
+  engine.everySweep(() => outbox.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox };
+  return { engine, outbox, channels };
+}
+
+/** The database that the settings name. */
+async function openStore({ settings, world }: AppOptions): Promise<Store> {
+  const { postgresUrl } = settings.store;
+  if (postgresUrl === undefined) return openSqlite({ ...settings.store, log: world.log });
+  const { openPostgres } = await import("./store/postgres.ts");
+  return openPostgres({ url: postgresUrl, world });
+}
+
+async function tokenOf({ settings, world }: AppOptions): Promise<string> {
+  return settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
+}
+
+/** Readable copies of transcripts are for the store of one machine; a cluster has none. */
+function mirrorOf({ settings, world }: AppOptions, store: Store): Mirror {
+  if (store.shared === undefined)
+    return openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
+  return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
-  const { settings, world, version } = options;
-  const store = await openSqlite({ ...settings.store, log: world.log });
+  const { settings, version } = options;
+  const store = await openStore(options);
   undo.push(() => store.close());
-  const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
-  const mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
+  const world = sharedWorld(store, options.world);
+  const token = await tokenOf(options);
+  const mirror = mirrorOf(options, store);
   undo.push(() => mirror.close());
   const { sandboxFor, refusesPeer } = sandboxing(options);
-  const { engine, outbox } = buildEngine(options, store, mirror, sandboxFor);
+  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, sandboxFor);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
-  for (const { workspace, dir } of await lostAttachments(store.db, settings)) {
+  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
     const removed = await removeAttachments(workspace, dir);
     if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
   }
@@ -198,6 +229,8 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => gateway.close({ reason: "stopping" }));
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
+  const accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });
+  accounts.start([...channels.values()].flatMap((channel) => channel.accounts ?? []));
   return {
     port: gateway.port,
     token,
@@ -206,6 +239,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     store,
     close: async (graceMs) => {
       gateway.announce({ reason: "stopping" });
+      await accounts.stop();
       await engine.stop(graceMs);
       await unwind(undo, world);
     },

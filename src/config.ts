@@ -9,8 +9,8 @@ import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
-import { checkNotYet, notUsedWarnings } from "./config/not-yet.ts";
-import { isSecretPath, problemsOf, tell } from "./config/problems.ts";
+import { notUsedWarnings } from "./config/not-yet.ts";
+import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { type ConfigFile, configSchema } from "./config/schema.ts";
 import {
@@ -26,7 +26,7 @@ import {
   valueAt,
 } from "./config/source.ts";
 import { type Failure, fail, ok, type Result } from "./core/errors.ts";
-import type { Settings } from "./core/settings.ts";
+import type { Settings, StoreSettings } from "./core/settings.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 
@@ -72,11 +72,13 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
   applyOverrides(source.tree, options.overrides ?? {});
   const checked = checkShape(source, problems);
   const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
-  if (settings === undefined || problems.length > 0) return refuse(problems, path);
+  if (settings === undefined || problems.length > 0)
+    return refuse(withoutValues(problems, source.values), path);
   warnings.push(
     ...notUsedWarnings(source.tree),
     ...keyWarnings(settings.providers),
     ...placeWarnings(settings, path),
+    ...clusterWarnings(settings),
   );
   if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
   return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
@@ -155,6 +157,23 @@ function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet
   }
 }
 
+/** From the file, else from the environment; `null` in the file: none. */
+function postgresOf(
+  store: ConfigFile["store"],
+  env: Env,
+  problems: Problem[],
+): Pick<StoreSettings, "postgresUrl"> {
+  const url = store.postgresUrl === undefined ? env.PARLEY_DATABASE_URL : store.postgresUrl;
+  if (url === undefined || url === null || url.trim() === "") return {};
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const isDatabase = ["postgres:", "postgresql:"].includes(parsed?.protocol ?? "");
+  if (isDatabase && parsed?.host !== "" && (parsed?.pathname.length ?? 0) > 1) return { postgresUrl: url };
+  const from = store.postgresUrl === undefined ? " (PARLEY_DATABASE_URL)" : "";
+  const text = `must be like postgres://user:password@host:5432/database${from}`;
+  problems.push({ path: ["store", "postgresUrl"], text });
+  return {};
+}
+
 interface Around {
   readonly env: Env;
   readonly home: string;
@@ -166,7 +185,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   const providersWrong = problems.some(({ path }) => path[0] === "models");
   const providers = providersOf(file.models.providers, around.env, providersWrong ? [] : problems);
   const { session, tools, store } = file;
-  checkNotYet(file, problems);
+  const postgres = postgresOf(store, around.env, problems);
   checkAgents(file, problems);
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
@@ -183,7 +202,11 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       maxBufferedBytes,
       tickIntervalMs,
     },
-    store: { dir: expand(store.dir, around.home, around.folder), durability: store.durability },
+    store: {
+      dir: expand(store.dir, around.home, around.folder),
+      durability: store.durability,
+      ...postgres,
+    },
     providers,
     agents: agentsOf(file, firstModel(providers), (path) => expand(path, around.home, around.folder)),
     maxConcurrent: file.agents.defaults.maxConcurrent,
@@ -266,6 +289,14 @@ function placeWarnings(settings: Settings, path: string): string[] {
   });
 }
 
+function clusterWarnings({ store, gateway }: Settings): string[] {
+  if (store.postgresUrl === undefined || gateway.token !== undefined) return [];
+  return [
+    "store.postgresUrl is set and gateway.auth.token is not: each gateway of the cluster would generate a " +
+      "token of its own; set gateway.auth.token (or PARLEY_TOKEN), the same for all",
+  ];
+}
+
 function modeWarnings(path: string, literals: Tree): string[] {
   const mode = statSync(path).mode & 0o777;
   if (process.platform === "win32" || (mode & 0o077) === 0 || !holdsSecret(literals)) return [];
@@ -298,6 +329,7 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
       token: token === undefined ? "(generated at first start)" : SET,
       tokens: tokens.map((one) => ({ ...one, token: SET })),
     },
+    store: { ...settings.store, ...(settings.store.postgresUrl === undefined ? {} : { postgresUrl: SET }) },
     providers: settings.providers.map(({ apiKey, headers, ...provider }) => ({
       ...provider,
       apiKey: apiKey === undefined ? "(none)" : SET,

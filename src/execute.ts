@@ -32,7 +32,7 @@ import type { Sandbox } from "./sandbox/sandbox.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
-import { invokeTool, toolNames, toolsFor } from "./tools/catalog.ts";
+import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { Tool, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
@@ -175,6 +175,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     thinking: thinkingOf(run, session, agent),
     entries: await readContext(store.db, session.sessionId),
     tools: tools.map((tool) => tool.spec),
+    everyTool: toolSpecs(),
     append: (entry) => handle.append(storedEntry(entry)),
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),

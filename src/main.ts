@@ -7,10 +7,18 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { CliParts, GatewayOptions, RunningGateway, SandboxReport, StoreReport } from "./cli/parts.ts";
+import type {
+  CliParts,
+  DatabaseReport,
+  GatewayOptions,
+  RunningGateway,
+  SandboxReport,
+  StoreReport,
+  StoreTools,
+} from "./cli/parts.ts";
 import { runCli } from "./cli/run.ts";
 import { processEnvironment } from "./config.ts";
-import { ok, type Result } from "./core/errors.ts";
+import { fail, ok, type Result } from "./core/errors.ts";
 import { redactSecrets } from "./core/redact.ts";
 import type { SandboxSettings } from "./core/settings.ts";
 import { realWorld, type World } from "./world.ts";
@@ -70,6 +78,30 @@ async function inspectStore(dir: string): Promise<StoreReport> {
   return inspectStoreDir(dir);
 }
 
+/** What a PostgreSQL store looks like to somebody who comes from outside. */
+export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
+  const { lookAtPostgres } = await import("./store/postgres-look.ts");
+  const { StoreProblem } = await import("./store/problems.ts");
+  try {
+    return ok({ ...(await lookAtPostgres(url, world, { counted: false })), version: versionOf() });
+  } catch (error) {
+    if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
+    throw error;
+  }
+}
+
+/** What can be done with a store as a whole, each loaded when it is called. */
+export function storeTools(world: World): StoreTools {
+  const moves = () => import("./store/transfer.ts");
+  return {
+    show: async (settings) => (await import("./store/show.ts")).showStore(settings, world),
+    migrate: async (settings, url, watch) => (await moves()).migrateStore({ settings, world, ...watch }, url),
+    backup: async (settings, file, watch) => (await moves()).backupStore({ settings, world, ...watch }, file),
+    restore: async (settings, file, watch) =>
+      (await moves()).restoreStore({ settings, world, ...watch }, file),
+  };
+}
+
 /** Contains something harmless, to see whether it can be done here. */
 async function inspectSandbox(
   wanted: SandboxSettings,
@@ -108,6 +140,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     exitNow: (code) => process.exit(code),
     openGateway: (options) => openGateway(options, { world, env, home }),
     inspectStore,
+    inspectDatabase: (url) => inspectDatabase(url, world),
+    store: storeTools(world),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
   };
   return runCli(argv, parts);

@@ -56,10 +56,10 @@ test("problems behind the shape are told together with those of the shape", () =
       { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
     gateway: { auth: { token: "same-token", tokens: [{ token: "same-token", scopes: ["operator.admin"] },
       { token: "12345678" }] } },
-    store: { postgresUrl: "postgres://u:geheim@h/d" }, gatway: 1 }`;
+    store: { postgresUrl: "mysql://u:geheim@h/d" }, gatway: 1 }`;
   expect(config().problems(text)).toEqual([
     "gatway: unknown key; the nearest valid key is gateway",
-    "store.postgresUrl: this version has only the embedded store; remove it",
+    "store.postgresUrl: must be like postgres://user:password@host:5432/database",
     'agents.list[1].id: "a" is there twice',
     "agents.list[1].default: only one agent can be the default, and agents.list[0] is",
     'agents.defaults.subagents.allowAgents[0]: there is no agent "reserch"; the nearest is research',
@@ -133,6 +133,17 @@ test("variables that are unset, malformed or hold a wrong value are problems wit
     ].sort(),
   );
   expect(found.join()).not.toContain("geheim");
+});
+
+test("a name that came from a variable and names nothing is told by its variable, in every list too", () => {
+  const text = `{ agents: { defaults: { model: "\${SECRET}" }, list: [{ id: "\${NAME}" }, { id: "\${NAME}",
+    subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
+  const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });
+  expect(found).toEqual([
+    'agents.list[1].id: "${NAME}" is there twice',
+    expect.stringContaining('there is no agent "x${SECRET}"; the nearest is ${NAME}'),
+    expect.stringContaining('there is no model "${SECRET}"'),
+  ]);
 });
 
 test("an earlier spelling beside the new one is a problem, and so is a rest that has no new place", () => {

@@ -343,12 +343,14 @@ test("a workspace that holds the store or the configuration is warned about", ()
 
 test("I14: the described settings hold everything but secrets", () => {
   const text = `{ gateway: { auth: { token: "geheim-1", tokens: [{ token: "geheim-2", scopes: ["operator.read"] }] } },
+    store: { postgresUrl: "postgres://u:geheim-5@h/d" },
     models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1", apiKey: "geheim-3",
       headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } } }`;
   const described = describeSettings(config().good(text).settings);
   expect(JSON.stringify(described)).not.toContain("geheim");
   expect(described).toMatchObject({
     gateway: { port: 7275, token: "(set)", tokens: [{ token: "(set)", scopes: ["operator.read"] }] },
+    store: { durability: "full", postgresUrl: "(set)" },
     providers: [{ id: "p", apiKey: "(set)", headers: { "x-key": "(set)" } }],
   });
 });

@@ -8,7 +8,8 @@ import * as rules from "./kit/tidy-rules.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(ts|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
-const SKIPPED_FOLDERS = ["node_modules", "dist", "coverage", ".git"];
+/** In a second working tree `.git` is a file. */
+const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
 /** Written by npm, a thousand lines a package; `packageProblems` reads it. */
 const LOCK_FILE = "package-lock.json";
 
@@ -16,7 +17,8 @@ function textsBelow(folder: string): Map<string, string> {
   const texts = new Map<string, string>();
   for (const entry of readdirSync(root + folder, { withFileTypes: true })) {
     const path = `${folder}${entry.name}`;
-    if (entry.isDirectory() && !SKIPPED_FOLDERS.includes(entry.name)) {
+    if (SKIPPED.includes(entry.name)) continue;
+    if (entry.isDirectory()) {
       for (const [inner, text] of textsBelow(`${path}/`)) texts.set(inner, text);
     } else if (entry.isFile() && TEXT.test(`/${path}`) && path !== LOCK_FILE) {
       texts.set(path, readFileSync(root + path, "utf8"));

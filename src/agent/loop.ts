@@ -34,6 +34,8 @@ export interface TurnArgs {
   /** The transcript, this run's input included and, after a crash, what the run already wrote. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
+  /** Also those that are not offered, for calls that an earlier attempt made. Default: `tools`. */
+  readonly everyTool?: readonly ToolSpec[];
   /** Durable before it returns. Throws if the run was taken away. */
   append(entry: Entry): Promise<void>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
@@ -119,6 +121,7 @@ function toolPort(args: TurnArgs) {
     runId,
     attempt,
     tools,
+    everyTool: args.everyTool ?? tools,
     world,
     callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal),
     onTool: (event: ToolEvent) => args.onTool(event),

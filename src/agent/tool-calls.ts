@@ -4,6 +4,7 @@
 //     holds up all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
 //     result says that the outcome is unknown. By K2 a call behind an unanswered group hasn't begun: it runs.
+//     A tool that is not offered any more is asked all the same: it knows what became of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered, not run; the
 //     answer has the form of a tool's own failure.
 
@@ -40,6 +41,8 @@ export interface ToolPort {
   readonly runId: string;
   readonly attempt: number;
   readonly tools: readonly ToolSpec[];
+  /** Also those that are not offered: an earlier attempt may have called one of them. */
+  readonly everyTool: readonly ToolSpec[];
   readonly world: World;
   append(entry: Entry): Promise<void>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
@@ -64,7 +67,7 @@ export async function answerCalls(
   signal: AbortSignal,
 ): Promise<boolean> {
   let mayHaveBegun = resumed;
-  for (const group of groupsOf(message, port.tools)) {
+  for (const group of groupsOf(message, port.everyTool)) {
     const open = group.filter((planned) => !answered.has(planned.index));
     if (open.length === 0) continue;
     // One call that throws (the lane is lost) stops its neighbours before the throw leaves this function.
@@ -131,6 +134,7 @@ function refusalOf(
 ): Failure | undefined {
   const { call, spec, index } = planned;
   const unreadable = call.arguments[UNREADABLE_ARGUMENTS];
+  const isOffered = tools.some((tool) => tool.name === call.name);
   if (message.stopReason === "length") {
     const error = "not run: your message reached the output limit, so this call may be cut off";
     return fail("invalid_argument", error, { hint: "Try again, shorter." });
@@ -138,7 +142,7 @@ function refusalOf(
   if (index >= CALLS_MAX) {
     return fail("invalid_argument", `not run: one message may make at most ${CALLS_MAX} calls`);
   }
-  if (spec === undefined) {
+  if (spec === undefined || (!isOffered && !mayHaveBegun)) {
     const names = tools.map((tool) => tool.name).join(", ");
     const error = `not run: there is no tool ${JSON.stringify(call.name.slice(0, NAME_CHARS_SHOWN))}`;
     return fail("unknown_tool", error, { hint: names === "" ? "You have no tools." : `You have: ${names}.` });

@@ -1,6 +1,7 @@
 // Owns what a channel is to the outbox: a place that takes text and says whether it has it.
 
 import type { Route } from "../core/session.ts";
+import type { Account } from "./accounts.ts";
 
 export interface OutgoingMessage {
   /** The same at every attempt: with `part`, what a channel that can de-duplicate does so by. */
@@ -31,4 +32,6 @@ export interface Channel {
   /** Longer texts are sent in parts. Absent: any length. */
   readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
+  /** Where messages come in, at one process of the deployment at a time. Absent: at none, or at any. */
+  readonly accounts?: readonly Account[];
 }

@@ -4,6 +4,7 @@
 // OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again (I5).
 // OB4: retries back off from 1 s to 5 min for 24 h, then the row is `failed`, where an operator sees it.
 
+import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
 import type { Commit } from "../engine/unit.ts";
 import {
@@ -38,6 +39,10 @@ interface OutboxParts {
   readonly commit: Commit;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly world: World;
+  /** This process, which makes the attempts. */
+  readonly owner: string;
+  /** Other processes deliver too: only what dead ones left open is settled here. Default false. */
+  readonly shared?: boolean;
 }
 
 export class OutboxWorker implements Outbox {
@@ -47,15 +52,34 @@ export class OutboxWorker implements Outbox {
   #looking = false;
   #lookAgain = false;
   #timer: Timer | undefined;
+  #recovering: Promise<void> | undefined;
 
   constructor(parts: OutboxParts) {
     this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    const { commit, channels, world } = this.#parts;
+    await this.#recover();
+    this.#state = "open";
+    this.deliveryQueued();
+  }
+
+  /** Looks after what other processes have left. Harmless at any time. */
+  sweep(): void {
+    if (this.#state !== "open" || this.#recovering !== undefined) return;
+    this.#recovering = this.#recover()
+      .catch((error: unknown) => this.#parts.world.log.error({ err: error }, "the outbox could not be swept"))
+      .finally(() => {
+        this.#recovering = undefined;
+        this.deliveryQueued();
+      });
+  }
+
+  async #recover(): Promise<void> {
+    const { commit, channels, world, shared } = this.#parts;
+    const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit((unit) =>
-      recoverOpenAttempts(unit.tx, unit.now, (route) => channels.get(route.channel)?.deduplicates === true),
+      recoverOpenAttempts(unit.tx, unit.now, canRepeat, shared === true ? unit.now : undefined),
     );
     for (const { id, route } of failed) {
       world.log.warn(
@@ -63,8 +87,6 @@ export class OutboxWorker implements Outbox {
         "a delivery's outcome is unknown; see parley deliveries",
       );
     }
-    this.#state = "open";
-    this.deliveryQueued();
   }
 
   deliveryQueued(): void {
@@ -80,6 +102,7 @@ export class OutboxWorker implements Outbox {
   async stop(): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
+    await this.#recovering;
     await Promise.all(this.#underWay.values());
   }
 
@@ -125,7 +148,7 @@ export class OutboxWorker implements Outbox {
     const limit = channel?.textMaxChars;
     const parts = limit === undefined ? [delivery.text] : splitText(delivery.text, limit);
     for (let part = delivery.partsSent + 1; part <= parts.length; part += 1) {
-      if (!(await this.#begun(delivery))) return;
+      if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
       const message = { text: parts[part - 1] ?? "", part, parts: parts.length };
       const outcome = this.#settle(delivery, await this.#hand(delivery, channel, message));
       const isLast = part === parts.length;
@@ -136,7 +159,7 @@ export class OutboxWorker implements Outbox {
 
   async #begun(delivery: Delivery): Promise<boolean> {
     try {
-      return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery.id));
+      return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery, this.#parts.owner));
     } catch (error) {
       this.#parts.world.log.error(
         { err: error, deliveryId: delivery.id },
@@ -149,10 +172,10 @@ export class OutboxWorker implements Outbox {
 
   /** What came of an attempt is known: it is written down as soon as the store takes it. */
   async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
-    const { commit, world } = this.#parts;
+    const { commit, world, owner } = this.#parts;
     for (;;) {
       try {
-        await commit((unit) => endAttempt(unit.tx, delivery.id, outcome, unit.now));
+        await commit((unit) => endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now));
         return;
       } catch (error) {
         world.log.error(

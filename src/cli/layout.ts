@@ -57,6 +57,15 @@ export function age(atMs: number, nowMs: number): string {
   return `${Math.floor(pastMs / ms)} ${unit}`;
 }
 
+const SIZES = ["bytes", "KB", "MB", "GB", "TB"];
+
+/** `312 bytes`, `1.5 MB`. */
+export function size(bytes: number): string {
+  const power = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(bytes) / 10)));
+  const number = bytes / 1024 ** power;
+  return `${power === 0 || number >= 100 ? Math.round(number) : number.toFixed(1)} ${SIZES[power]}`;
+}
+
 /** `1 agent`, `3 agents`. */
 export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;

@@ -4,7 +4,7 @@
 //      that a test can hold every one of them.
 
 import type { Result } from "../core/errors.ts";
-import type { SandboxSettings, Settings } from "../core/settings.ts";
+import type { SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
@@ -42,6 +42,84 @@ export interface StoreReport {
   readonly text: string;
 }
 
+export interface StoreTally {
+  readonly sessions: number;
+  readonly messages: number;
+  readonly runs: number;
+  /** Accepted and not ended: a gateway that starts on the store goes on with them. */
+  readonly unfinishedRuns: number;
+  readonly pendingDeliveries: number;
+}
+
+/** A gateway that shares a PostgreSQL store. */
+export interface StoreProcess {
+  readonly processId: string;
+  readonly host: string;
+  readonly version: string;
+  readonly startedAt: number;
+  readonly beatAt: number;
+  readonly alive: boolean;
+}
+
+/** What a store holds, and who uses it. */
+export interface StoreFacts {
+  readonly kind: "embedded" | "postgres";
+  /** In words without secrets. */
+  readonly place: string;
+  /** `version` absent: there is no store yet. `known`: what this program writes. */
+  readonly schema: { readonly version?: number; readonly known: number };
+  readonly holds?: { readonly tally: StoreTally; readonly bytes: number };
+  /** Embedded: whether a gateway has it. */
+  readonly use?: string;
+  /** PostgreSQL: also those that died a short time ago. */
+  readonly processes?: readonly StoreProcess[];
+}
+
+/** A whole store that was moved. */
+export interface StoreMove {
+  /** In words without secrets. */
+  readonly from: string;
+  readonly to: string;
+  readonly tally: StoreTally;
+  /** Of a backup's file. */
+  readonly bytes?: number;
+}
+
+/** Who waits for a move. */
+export interface MoveWatch {
+  /** Nothing of a move that it ends stays. */
+  readonly signal: AbortSignal;
+  /** Called now and then with the number of rows so far. */
+  copied(rows: number): void;
+}
+
+/** The store as the command line has it in hand. */
+export interface StoreTools {
+  show(settings: StoreSettings): Promise<Result<StoreFacts>>;
+  migrate(settings: StoreSettings, url: string, watch: MoveWatch): Promise<Result<StoreMove>>;
+  backup(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
+  restore(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
+}
+
+/** What is the matter with a PostgreSQL store, found out without changing it. */
+export interface DatabaseReport {
+  readonly place: string;
+  /** The server's version. */
+  readonly server: string;
+  readonly schema: { readonly name: string; readonly version?: number; readonly known: number };
+  /** Statements that give the user what a gateway needs and it lacks. */
+  readonly missingRights: readonly string[];
+  /** This machine's clock minus the database's. */
+  readonly clockAheadMs: number;
+  /** `max`: for all together. `others`: that no gateway has. `ofProcess`: of one gateway at most. */
+  readonly connections: { readonly max: number; readonly others: number; readonly ofProcess: number };
+  /** Settings of the server by which a commit may be lost. */
+  readonly unsafe: readonly string[];
+  readonly processes: readonly StoreProcess[];
+  /** Of this program. */
+  readonly version: string;
+}
+
 /** Whether tool calls can be contained on this machine, found out by containing something. */
 export interface SandboxReport {
   readonly usable: boolean;
@@ -69,6 +147,8 @@ export interface CliParts {
   exitNow(code: number): void;
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
   inspectStore(dir: string): Promise<StoreReport>;
+  inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
+  readonly store: StoreTools;
   /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
 }

@@ -4,6 +4,7 @@
 // RN2: wrong usage is exit code 2, in words that name the option or the command.
 
 import { Command, CommanderError, Option } from "commander";
+import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
 import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
@@ -106,11 +107,36 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addDeliveries(parent, on);
 }
 
+/** Hangs what is done with a whole store below `store`. */
+function addStore(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/store.ts");
+  const group = parent
+    .command("store")
+    .description("where the state is; a backup of it; its way to PostgreSQL");
+  const show = group
+    .command("show", { isDefault: true })
+    .description("where it is, what it holds, who uses it");
+  on(show, async () => (await commands()).showStore);
+  const migrate = group
+    .command("migrate")
+    .description("copy the embedded store into an empty PostgreSQL one");
+  migrate.requiredOption("--to <url>", "postgresql://user:password@host:5432/database, with ?schema=name");
+  on(migrate, async () => (await commands()).migrateStore);
+  const backup = group.command("backup").argument("<file>").description("write everything to a new file");
+  on(backup, async () => (await commands()).backupStore);
+  const restore = group
+    .command("restore")
+    .argument("<file>")
+    .description("fill an empty store from a backup");
+  on(restore, async () => (await commands()).restoreStore);
+}
+
 function addHouse(parent: Command, on: (command: Command, load: Load) => void): void {
   const start = parent.command("gateway").description("start the gateway in this terminal");
   start.option("--port <n>", "instead of the configured port; 0: any free one", portNumber);
   start.option("--host <address>", "instead of the configured address");
   on(start, gateway);
+  addStore(parent, on);
   const config = parent.command("config").description("the configuration file");
   on(
     config.command("check").description("say what is wrong with it, or what it amounts to"),
@@ -217,7 +243,8 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     const cli = createCli(parts, { json: argv.includes("--json") });
     // A group of commands that was given none of them says which there are.
     const isHelp = error.code === "commander.help";
-    const message = isHelp ? told.trim() : error.message.replace(/^error: /, "");
+    // An argument may be the address of a database.
+    const message = redactSecrets(isHelp ? told.trim() : error.message.replace(/^error: /, ""));
     const hint = isHelp ? {} : { hint: 'See "parley --help".' };
     return cli.fail({ code: "usage", error: message, ...hint }, EXIT.usage);
   } finally {

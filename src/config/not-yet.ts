@@ -1,20 +1,9 @@
-// Owns what is published in the configuration but has no effect in this version: told once, and refused where
-// leaving it out would be less safe than what was asked for.
+// Owns what is published in the configuration but has no effect in this version: told once.
 
 import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
-import { type ConfigFile, NOT_USED_YET } from "./schema.ts";
-import { isTree, type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
-
-/** What this version can't do and must not leave out silently. */
-export function checkNotYet(file: ConfigFile, problems: Problem[]): void {
-  if (file.store.postgresUrl) {
-    problems.push({
-      path: ["store", "postgresUrl"],
-      text: "this version has only the embedded store; remove it",
-    });
-  }
-}
+import { NOT_USED_YET } from "./schema.ts";
+import { isTree, type Path, showPath, type Tree, valueAt } from "./source.ts";
 
 /** One warning for all keys that are set and not used. A section that only repeats its defaults is fine. */
 export function notUsedWarnings(tree: Tree): string[] {

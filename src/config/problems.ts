@@ -115,6 +115,24 @@ function sizeText(message: string, bound: string, got: string): string {
   return message.startsWith("must ") ? message : `must be ${bound}, ${got}`;
 }
 
+/** A shorter value is a word like any other: to hide it would make the sentences unreadable. */
+const HIDDEN_CHARS_MIN = 6;
+
+/** The problems with each value of a variable that was put in named by its variable, in any letter case. */
+export function withoutValues(
+  problems: readonly Problem[],
+  values: ReadonlyMap<string, string>,
+): readonly Problem[] {
+  const hidden = [...values].filter(([, value]) => value.length >= HIDDEN_CHARS_MIN);
+  const longestFirst = hidden.sort(([, a], [, b]) => b.length - a.length);
+  const hide = (text: string): string =>
+    longestFirst.reduce((told, [name, value]) => {
+      const find = new RegExp(value.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "giu");
+      return told.replace(find, () => `\${${name}}`);
+    }, text);
+  return problems.map(({ path, text }) => ({ path, text: hide(text) }));
+}
+
 /** One line per problem, in the order of the file's sections as far as they are known. */
 export function tell(problems: readonly Problem[]): string[] {
   const lines = problems.map(({ path, text }) => (path.length === 0 ? text : `${showPath(path)}: ${text}`));

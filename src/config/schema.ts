@@ -259,7 +259,10 @@ export const configSchema = z.strictObject({
         .enum(["full", "normal"])
         .default("full")
         .describe("normal: a power cut may lose the last moments."),
-      postgresUrl: optionalText.describe("For many gateways over one database. Not in this version."),
+      postgresUrl: optionalText.describe(
+        "For many gateways over one database, like postgres://user:password@host:5432/database. " +
+          "Default: PARLEY_DATABASE_URL; null: the embedded store, whatever that says.",
+      ),
     })
     .prefault({}),
   models: z

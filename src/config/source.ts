@@ -163,6 +163,8 @@ export interface Substituted {
   readonly tree: Tree;
   /** `showPath` of every string that held a variable. */
   readonly paths: ReadonlySet<string>;
+  /** The variables that were put in, with what they held. */
+  readonly values: ReadonlyMap<string, string>;
 }
 
 /** Replaces `${NAME}` and `${NAME:-fallback}` in every string. `$${` stands for `${` itself. */
@@ -172,11 +174,12 @@ export function substitute(
   problems: Problem[],
 ): Substituted {
   const paths = new Set<string>();
+  const values = new Map<string, string>();
   const walk = (value: unknown, path: Path): unknown => {
     if (typeof value === "string") {
       if (!value.includes("${")) return value;
       paths.add(showPath(path));
-      return fillIn(value, env, (text) => problems.push({ path, text }));
+      return fillIn(value, env, values, (text) => problems.push({ path, text }));
     }
     if (Array.isArray(value)) return value.map((inner, index) => walk(inner, [...path, index]));
     if (!isTree(value)) return value;
@@ -189,12 +192,13 @@ export function substitute(
         .map(([key, inner]) => [key, walk(inner, [...path, key])]),
     );
   };
-  return { tree: walk(tree, []) as Tree, paths };
+  return { tree: walk(tree, []) as Tree, paths, values };
 }
 
 function fillIn(
   text: string,
   env: Readonly<Record<string, string | undefined>>,
+  values: Map<string, string>,
   report: (text: string) => void,
 ): string {
   return text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (whole, inside: string | undefined, end: string) => {
@@ -207,6 +211,7 @@ function fillIn(
     const [, name = "", fallback] = parts;
     if (/\$\{\w/.test(fallback ?? "")) report(`has a variable in the fallback of ${name}, which is not read`);
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    if (value !== undefined) values.set(name, value);
     if (fallback !== undefined) return value || fallback;
     if (value === undefined) report(`needs the environment variable ${name}, which is not set`);
     return value ?? "";

@@ -42,9 +42,30 @@ const LABEL_LIKE = /^[\s>#*_`~|]*(?:status|results?|notes?|stats)[\s*_`~]*:/i;
 /** Characters without a width of their own could part a label without showing it. */
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
+const MARKS = /^[\s>#*_`~|]+$/;
+/** A label with all that may stand around it, once runs of marks are one mark. */
+const LABEL_CHARS_MAX = 40;
+
+/**
+ * How a line begins to a hasty eye: nothing unseen, one mark for many, plain letters. Sign by sign, since
+ * bringing a long text into normal form takes time that grows with its square.
+ */
+function hastyStart(line: string): string {
+  let start = "";
+  let isBehindMark = false;
+  for (const sign of line) {
+    const plain = sign.normalize("NFKC").replace(UNSEEN, "");
+    if (plain === "") continue;
+    const isMark = MARKS.test(plain);
+    if (!isMark || !isBehindMark) start += plain;
+    isBehindMark = isMark;
+    if (start.length >= LABEL_CHARS_MAX) break;
+  }
+  return start.normalize("NFKC");
+}
+
 function passesForLabel(line: string): boolean {
-  // A label is short: what follows on the line need not be looked at.
-  return LABEL_LIKE.test(line.slice(0, 200).normalize("NFKC").replace(UNSEEN, ""));
+  return LABEL_LIKE.test(hastyStart(line));
 }
 
 /** A text as the body of a section: no line of it is a label, and no code fence in it stays open. */

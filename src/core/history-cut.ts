@@ -53,7 +53,7 @@ function cutStrings<T>(value: T, max: number, depth = 0): T {
 }
 
 /** One message alone over the cap: its shape and the beginning of its text, if that fits. */
-function shrink(message: Message, maxBytes: number): Message | undefined {
+function shrink(message: Message, maxBytes: number, maxTextChars: number): Message | undefined {
   const whole = bytesOf(message);
   const text = message.content
     .map((block) => (block.type === "text" ? block.text : ""))
@@ -80,8 +80,10 @@ function shrink(message: Message, maxBytes: number): Message | undefined {
   };
   const room = maxBytes - bytesOf(shell("")) - 1;
   if (room < 0) return undefined;
-  // JSON may spend six bytes on one character: halve until it fits.
-  for (let chars = Math.min(text.length, room); chars > 0; chars = Math.floor(chars / 2)) {
+  // All its texts become one, to which the limit of one holds. JSON may spend six bytes on one character:
+  // halve until it fits.
+  const charsMax = Math.min(text.length, room, maxTextChars - note.length - 1);
+  for (let chars = charsMax; chars > 0; chars = Math.floor(chars / 2)) {
     const smaller = shell(text.slice(0, chars).toWellFormed());
     if (bytesOf(smaller) <= maxBytes) return smaller;
   }
@@ -102,7 +104,7 @@ export function cutHistory(messages: readonly Message[], limits: HistoryLimits):
     }
     const comma = kept.length > 0 ? 1 : 0;
     if (kept.length === 0 && bytes + bytesOf(cut) > limits.maxBytes) {
-      const smaller = shrink(cut, limits.maxBytes - bytes);
+      const smaller = shrink(cut, limits.maxBytes - bytes, limits.maxTextChars);
       if (smaller === undefined) break;
       cut = smaller;
     }

@@ -32,6 +32,11 @@ const named = (shape: string, put = `$1${MASK}`): Mask => ({
 const PLAIN = "(?![$<{(%])";
 /** One character of a value without quotation marks. */
 const VALUE = "[^\\s\"'`,;&|<>()[\\]{}]";
+/** Its last one: a backslash there belongs to the quotation mark that follows it. */
+const LAST = "[^\\s\"'`,;&|<>()[\\]{}\\\\]";
+/** At least so many of them, as group 2, and all that follow; no call of a program. */
+const value = (charsMin: number): string =>
+  `(?=(${VALUE}{${charsMin - 1},4095}${LAST}))\\2(?!\\()(?:${VALUE}*${LAST})?`;
 
 /** Prose has words; a credential has a digit, or is longer than a word. */
 const UNLIKE_PROSE = `(?=[^\\s0-9]{0,100}[0-9]|${VALUE}{24})`;
@@ -89,21 +94,20 @@ const MASKS: readonly Mask[] = [
   },
   { find: /(\bbearer[ \t]{1,3})(?=[A-Za-z._~+/=-]{0,100}[0-9])[A-Za-z0-9._~+/=-]{12,}/gi, put: `$1${MASK}` },
   // What a browser brings along: everything behind the first name.
-  { find: /(\bcookie["']?:[ \t]{0,3}["']?[\w.-]{1,100}=)[^\s"'\\][^\r\n"'\\]{5,8192}/gi, put: `$1${MASK}` },
+  { find: /(\bcookie["']?:[ \t]{0,3}["']?[\w.-]{1,100}=)[^\s"'\\][^\r\n"'\\]{5,}/gi, put: `$1${MASK}` },
   // name = "value" and "name": "value".
   named(`["']?[ \\t]{0,3}[:=][ \\t]{0,3})(["'])(?:(?!\\2)[^\\\\\\n]|\\\\.){1,8192}\\2`, `$1$2${MASK}$2`),
+  // One that is too long to look for its end.
+  named(`["']?[ \\t]{0,3}[:=][ \\t]{0,3})(["'])[^"'\\n]{8192,}`, `$1$2${MASK}`),
   // The same inside a JSON string, where the quotation marks are escaped.
-  named(`\\\\{1,3}["'][ \\t]{0,3}:[ \\t]{0,3}\\\\{1,3}["'])[^"'\\\\\\n]{1,4096}`),
+  named(`\\\\{1,3}["'][ \\t]{0,3}:[ \\t]{0,3}\\\\{1,3}["'])[^"'\\\\\\n]+`),
   // name=value.
-  named(`[ \\t]{0,3}=)${PLAIN}(?=(${VALUE}{6,4096}))\\2(?!\\()`),
+  named(`[ \\t]{0,3}=)${PLAIN}${value(6)}`),
   // name: value, name:value and name = value.
-  named(`(?:[ \\t]{0,3}[:=][ \\t]{1,3}|:))${UNLIKE_PROSE}${PLAIN}(?=(${VALUE}{8,4096}))\\2(?!\\()`),
+  named(`(?:[ \\t]{0,3}[:=][ \\t]{1,3}|:))${UNLIKE_PROSE}${PLAIN}${value(8)}`),
   // --name value.
   {
-    find: new RegExp(
-      `(--[a-z-]{0,40}?${SECRET_NAME}[ \\t]{1,3})${UNLIKE_PROSE}${PLAIN}(?=(${VALUE}{8,4096}))\\2(?!\\()`,
-      "gi",
-    ),
+    find: new RegExp(`(--[a-z-]{0,40}?${SECRET_NAME}[ \\t]{1,3})${UNLIKE_PROSE}${PLAIN}${value(8)}`, "gi"),
     put: `$1${MASK}`,
   },
 ];

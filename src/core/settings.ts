@@ -152,6 +152,22 @@ export interface TokenSettings {
   readonly sessions?: readonly string[];
 }
 
+export interface StoreSettings {
+  /** Absolute path. With PostgreSQL: what belongs to this machine alone, such as a generated token. */
+  readonly dir: string;
+  readonly durability: "full" | "normal";
+  /** All state is in this database, which other gateways may share. Absent: in `dir`. Holds a password. */
+  readonly postgresUrl?: string;
+}
+
+/** Where the state is, in words that hold no secret; the same for all gateways that share it. */
+export function storePlace({ dir, postgresUrl }: StoreSettings): string {
+  if (postgresUrl === undefined) return dir;
+  const { host, pathname, searchParams } = new URL(postgresUrl);
+  const schema = searchParams.get("schema");
+  return `postgres://${host}${pathname}${schema === null ? "" : `?schema=${schema}`}`;
+}
+
 export interface Settings {
   readonly gateway: {
     readonly host: string;
@@ -165,11 +181,7 @@ export interface Settings {
     readonly maxBufferedBytes: number;
     readonly tickIntervalMs: number;
   };
-  readonly store: {
-    /** Absolute path. */
-    readonly dir: string;
-    readonly durability: "full" | "normal";
-  };
+  readonly store: StoreSettings;
   readonly providers: readonly ProviderSettings[];
   /** Never empty; exactly one has `default: true`. */
   readonly agents: readonly AgentSettings[];

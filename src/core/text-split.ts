@@ -30,7 +30,8 @@ type Tier = (typeof TIERS)[number];
 function readFence(line: string, maxChars: number): { fence: Fence; info: string } | undefined {
   const trimmed = line.trimEnd();
   if (trimmed.length > maxChars / 2) return undefined;
-  const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/.exec(trimmed);
+  // `s`: only a line feed ends a line here, so whatever else is in it belongs to it.
+  const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/s.exec(trimmed);
   const [, indent = "", marker = "", info = ""] = found ?? [];
   if (found === null || (marker.startsWith("`") && info.includes("`"))) return undefined;
   if (indent.length > maxChars / 8 || marker.length > maxChars / 8) return undefined;
@@ -84,6 +85,8 @@ class Part {
   private readonly fullest = new Map<Tier, Cut>();
   /** Right behind a line that opened a fence: only if there is no other place. */
   private weak: Cut | undefined;
+  /** Behind blanks alone: where they fill a part inside a fence there is no other place at all. */
+  private blank: Cut | undefined;
 
   constructor(text: string, maxChars: number, start: number, opened: Fence | undefined) {
     this.text = text;
@@ -99,7 +102,10 @@ class Part {
   }
 
   private note(tier: Tier, cut: Cut): void {
-    if (this.text.slice(this.start, cut.end).trim() === "") return;
+    if (this.text.slice(this.start, cut.end).trim() === "") {
+      this.blank = cut;
+      return;
+    }
     this.best.set(tier, cut);
     const isFull = (cut.end - this.start) * 3 >= this.limit(cut.fence) - this.start;
     if (isFull) this.fullest.set(tier, cut);
@@ -116,7 +122,7 @@ class Part {
       const cut = this.best.get(tier);
       if (cut !== undefined) return cut;
     }
-    const cut = hard ?? this.weak;
+    const cut = hard ?? this.weak ?? this.blank;
     if (cut === undefined) throw new Error("text-split: no place to cut");
     return cut;
   }

@@ -7,17 +7,9 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import { ZERO_USAGE } from "../core/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../core/run.ts";
 import type { Route } from "../core/session.ts";
-import {
-  type Chain,
-  countAhead,
-  countChainRun,
-  countQueued,
-  getChain,
-  getRun,
-  getRunOfCall,
-  insertRun,
-} from "../store/runs.ts";
-import { getSession, takeLaneSeq, updateSession } from "../store/sessions.ts";
+import { type Chain, countChainRun, holdChain } from "../store/chains.ts";
+import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../store/runs.ts";
+import { holdSession, takeLaneSeq } from "../store/sessions.ts";
 import type { Tx } from "../store/sql.ts";
 import type { Unit } from "./unit.ts";
 
@@ -75,6 +67,13 @@ async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Ru
 const CHAIN_HINT =
   "Finish here and report what you have; a new conversation starts with a new message from a person.";
 
+const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0 };
+
+/** Whether a budget is set at all: without one nobody has to look at a chain. */
+export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boolean {
+  return maxChainTokens !== undefined || maxChainCost !== undefined;
+}
+
 /** Whether a chain's budget allows a further run to start. */
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
@@ -95,6 +94,7 @@ async function chainAllows(
   tx: Tx,
   chain: { chainId: string; hop: number },
   limits: AcceptLimits,
+  isNew: boolean,
 ): Promise<Result<void>> {
   const hint = CHAIN_HINT;
   if (chain.hop > limits.maxHops) {
@@ -103,7 +103,7 @@ async function chainAllows(
       hint,
     });
   }
-  const used = await getChain(tx, chain.chainId);
+  const used = isNew ? NEW_CHAIN : await holdChain(tx, chain.chainId);
   if (used.runs >= limits.maxChainRuns) {
     const runs = `${limits.maxChainRuns} runs`;
     return fail("chain_limit", `this conversation has had ${runs} (session.agentToAgent.maxChainRuns)`, {
@@ -120,19 +120,21 @@ export async function acceptIn(
   limits: AcceptLimits,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
+  // First: from here on this lane is this unit's.
+  const session = await holdSession(tx, request.sessionKey);
   const before = await acceptedBefore(tx, request);
   if (!before.ok) return before;
   if (before.value !== undefined) {
     return ok({ run: before.value, queuedBehind: await countAhead(tx, before.value), fresh: false });
   }
-  const session = await getSession(tx, request.sessionKey);
   if (session === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
   if (session.archivedAt !== undefined) {
     return fail("session_archived", `session "${session.key}" is archived and read-only`, {
       hint: "An operator can restore it.",
     });
   }
-  if (request.successor !== true && (await countQueued(tx, session.key)) >= limits.queueMax) {
+  const lane = await countLane(tx, session.key);
+  if (request.successor !== true && lane.queued >= limits.queueMax) {
     return fail(
       "queue_full",
       `session "${session.key}" has ${limits.queueMax} messages waiting (session.queueMax)`,
@@ -145,7 +147,7 @@ export async function acceptIn(
   // An external session has no model: the message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   if (kind === "turn") {
-    const allowed = await chainAllows(tx, chain, limits);
+    const allowed = await chainAllows(tx, chain, limits, request.chain === undefined);
     if (!allowed.ok) return allowed;
     await countChainRun(tx, chain.chainId, request.rootSessionKey ?? session.key);
   }
@@ -154,7 +156,7 @@ export async function acceptIn(
     sessionKey: session.key,
     sessionId: session.sessionId,
     agentId: session.agentId,
-    laneSeq: await takeLaneSeq(tx, session.key),
+    laneSeq: await takeLaneSeq(tx, session.key, unit.now),
     kind,
     state: "queued",
     input: request.input,
@@ -171,7 +173,6 @@ export async function acceptIn(
     ...(request.callId === undefined ? {} : { callId: request.callId }),
   };
   await insertRun(tx, run);
-  await updateSession(tx, session.key, { updatedAt: unit.now });
   unit.publish({ kind: "session", sessionKey: session.key, change: "state" });
-  return ok({ run, queuedBehind: await countAhead(tx, run), fresh: true });
+  return ok({ run, queuedBehind: lane.active, fresh: true });
 }

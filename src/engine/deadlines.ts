@@ -8,13 +8,14 @@ import {
   dueDeadlines,
   nextDeadlineAt,
   setDeadline,
+  takeDeadline,
 } from "../store/deadlines.ts";
 import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Commit, Unit } from "./unit.ts";
+import { STORE_RETRY_MS } from "./until-stored.ts";
 
 const AT_ONCE_MAX = 50;
-const STORE_RETRY_MS = 1_000;
 /** A row whose handler failed is looked at again this much later. */
 const FAILED_AGAIN_MS = 60_000;
 /** A kind that this version has no handler for is looked at again this much later. */
@@ -106,6 +107,8 @@ export class Deadlines {
   async #fire(deadline: Deadline, handler: DeadlineHandler | undefined): Promise<void> {
     const { kind, key } = deadline;
     await this.#parts.commit(async (unit) => {
+      // Another process may act on it at this moment.
+      if (!(await takeDeadline(unit.tx, deadline))) return;
       const verdict = handler === undefined ? unit.now + UNKNOWN_KIND_MS : await handler(unit, key);
       if (verdict === "done") await dropDeadline(unit.tx, kind, key);
       else await setDeadline(unit.tx, { kind, key, dueAt: Math.max(verdict, unit.now + 1) });

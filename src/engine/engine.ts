@@ -6,27 +6,24 @@
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import { claimBudgetNotice, getChain } from "../store/chains.ts";
+import { lanesWithWork, requeueHeld } from "../store/claims.ts";
 import type { Deadline } from "../store/deadlines.ts";
-import {
-  activeRuns,
-  activeRunsOfFlow,
-  claimBudgetNotice,
-  countByState,
-  getChain,
-  getRun,
-  lanesWithWork,
-  requeueHeld,
-} from "../store/runs.ts";
+import { holdForAbort } from "../store/locks.ts";
+import type { ProcessFacts } from "../store/processes.ts";
+import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
 import type { World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
-import { type Bus, createBus } from "./bus.ts";
+import { createBus, type SharedBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
+import { Dispatch } from "./dispatch.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit } from "./unit.ts";
+import { pauseUnless } from "./until-stored.ts";
 import {
   createEndWatch,
   type EndWatch,
@@ -35,7 +32,10 @@ import {
   type WaitEnd,
   type WaitRequest,
 } from "./waits.ts";
+import { Wire } from "./wire.ts";
 
+/** How long a run that waits for a slot of the deployment waits before it asks again. */
+const SLOT_POLL_MS = 250;
 /** How long a parked run may take to let go of its lane at a stop. */
 const PARK_MS = 1_500;
 
@@ -77,6 +77,8 @@ export interface EngineParts {
   readonly executor: Executor;
   /** Who acts on stored dates, by kind. */
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
+  /** What other processes are told of this one. */
+  readonly facts?: Partial<Pick<ProcessFacts, "host" | "version">>;
   /** Which pool of slots a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
 }
@@ -89,7 +91,9 @@ const ABORT_TEXT: Record<AbortReason, string> = {
 
 export class Engine {
   readonly store: Store;
-  readonly bus: Bus;
+  readonly bus: SharedBus;
+  /** This process, among those that share the store. */
+  readonly processId: string;
   /** Runs work in one transaction; see `Unit`. */
   readonly commit: Commit;
   readonly #world: World;
@@ -99,19 +103,28 @@ export class Engine {
   readonly #lanes: Lanes;
   readonly #finish: FinishParts;
   readonly #deadlines: Deadlines;
+  /** Absent: this process has the store alone. */
+  readonly #dispatch: Dispatch | undefined;
+  readonly #lookers = new Set<() => void>();
+  #slotCameFree = new AbortController();
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
     const { store, world } = parts;
     this.store = store;
-    this.bus = createBus(world.log);
+    const { shared } = store;
+    const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
+    this.processId = world.ids.uuid();
+    this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus);
     this.#world = world;
     this.#settings = parts.settings;
     this.#watch = createEndWatch(store.db, world.clock);
-    this.#slots = createSlots(parts.settings.maxConcurrent, parts.settings.pools ?? {}, () =>
-      this.#lanes.slotFree(),
-    );
+    const { maxConcurrent: max, pools = {} } = parts.settings;
+    this.#slots = createSlots(max, pools, () => {
+      if (wire === undefined) this.#lanes.slotFree();
+      else if (!this.#slotFree()) wire.send({ kind: "slot" });
+    });
     this.#deadlines = new Deadlines({
       db: store.db,
       commit: this.commit,
@@ -135,8 +148,46 @@ export class Engine {
       executor: parts.executor,
       poolOf: parts.poolOf ?? (() => undefined),
       limits: parts.settings,
-      owner: world.ids.uuid(),
+      owner: this.processId,
+      ...(wire === undefined
+        ? {}
+        : { shared: { max, pools, untilFree: (signal) => this.#untilFree(signal) } }),
     });
+    if (wire !== undefined && shared !== undefined) {
+      this.#dispatch = new Dispatch({
+        store,
+        shared,
+        wire,
+        world,
+        commit: this.commit,
+        bus: this.bus,
+        lanes: this.#lanes,
+        watch: this.#watch,
+        maxConcurrent: max,
+        facts: { processId: this.processId, host: "", version: "", ...parts.facts },
+        slotFree: () => void this.#slotFree(),
+        lookAround: () => {
+          this.#deadlines.look();
+          for (const look of this.#lookers) look();
+        },
+      });
+    }
+  }
+
+  /** A slot of the deployment came free. False: nobody here waits for one. */
+  #slotFree(): boolean {
+    this.#slotCameFree.abort();
+    this.#slotCameFree = new AbortController();
+    return this.#lanes.slotFree();
+  }
+
+  #untilFree(signal: AbortSignal): Promise<void> {
+    return pauseUnless(this.#world, SLOT_POLL_MS, AbortSignal.any([signal, this.#slotCameFree.signal]));
+  }
+
+  /** Calls `look` now and then, for what other processes may have left to do. Embedded: never. */
+  everySweep(look: () => void): void {
+    this.#lookers.add(look);
   }
 
   now(): number {
@@ -149,15 +200,23 @@ export class Engine {
 
   /** Takes up what a crash left and starts to work. */
   async start(): Promise<void> {
+    if (this.#dispatch === undefined) await this.#recover();
+    this.#state = "running";
+    if (this.#dispatch === undefined) {
+      for (const sessionKey of await lanesWithWork(this.store.db)) this.wake(sessionKey);
+    }
+    this.#deadlines.start();
+    await this.#dispatch?.start();
+  }
+
+  /** Nobody else has the store: whatever is held in it was held by a process that is gone. */
+  async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await giveUpCallerWaits(unit.tx);
       return requeueHeld(unit.tx);
     });
     if (resumed.length > 0)
       this.#world.log.info({ runs: resumed.length }, "resuming runs that a stop interrupted");
-    this.#state = "running";
-    for (const sessionKey of await lanesWithWork(this.store.db)) this.wake(sessionKey);
-    this.#deadlines.start();
   }
 
   /** Whether messages are accepted. */
@@ -203,7 +262,7 @@ export class Engine {
 
   /** Records that a caller who is no run waits: no edge, and gone with the process. */
   openCallerWait(unit: Unit, request: WaitRequest): Promise<Result<unknown>> {
-    return openWait(unit, { runId: "", sessionKey: "" }, request);
+    return openWait(unit, { runId: "", sessionKey: "", processId: this.processId }, request);
   }
 
   async settleCallerWait(callId: string, signal: AbortSignal): Promise<WaitEnd> {
@@ -231,6 +290,7 @@ export class Engine {
   async abortIn(unit: Unit, request: AbortRequest): Promise<Aborted> {
     const { sessionKey, runId } = request;
     const code = request.reason ?? "run_aborted";
+    await holdForAbort(unit.tx, sessionKey);
     const runs =
       runId === undefined
         ? await activeRuns(unit.tx, sessionKey)
@@ -243,7 +303,7 @@ export class Engine {
         state: "aborted",
         code,
         error: ABORT_TEXT[code],
-        unfinishedText: mine?.textSoFar() ?? "",
+        unfinishedText: mine?.textSoFar() ?? this.#dispatch?.textOf(run.runId) ?? "",
       };
       // False: it followed from one before it in this list, and ended with that one.
       await endInUnit(unit, run, facts, this.#finish);
@@ -273,7 +333,8 @@ export class Engine {
 
   async load(): Promise<Load> {
     const counts = await countByState(this.store.db);
-    return { ...counts, slots: { max: this.#slots.max, taken: this.#slots.taken() } };
+    const taken = this.#dispatch === undefined ? this.#slots.taken() : counts.running;
+    return { ...counts, slots: { max: this.#slots.max, taken } };
   }
 
   /** Lets what executes finish for `graceMs`, then parks it: it goes on at the next start. */
@@ -287,6 +348,7 @@ export class Engine {
     await this.#atMost(graceMs, idle);
     for (const execution of this.#lanes.executions()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
+    await this.#dispatch?.stop();
   }
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {

@@ -6,13 +6,16 @@ import type { LiveEvent } from "../core/event.ts";
 import type { Entry } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
-import { type Fence, isHeld, moveHeld } from "../store/runs.ts";
+import { isHeld } from "../store/claims.ts";
+import type { Fence } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
+import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
 import { createTranscriptWriter } from "./transcript-writer.ts";
 import type { Commit, Unit } from "./unit.ts";
+import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
 /** Live text is passed on at most this often for one run; the end always carries the whole. */
@@ -66,6 +69,8 @@ export interface ExecutionParts {
   readonly watch: EndWatch;
   readonly slots: Slots;
   readonly world: World;
+  /** Absent: this process is the whole deployment. */
+  readonly shared?: SharedSlots;
 }
 
 /** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
@@ -91,64 +96,6 @@ function createTextStream(run: Run, parts: ExecutionParts): { text(soFar: string
   };
 }
 
-/** Keeps row state and slot in step with what the run does: executing, or only waiting. */
-function createSlotKeeper(fence: Fence, parts: ExecutionParts, signal: AbortSignal, pool: Pool) {
-  let calls = 0;
-  let waits = 0;
-  let holdsSlot = true;
-  let left = false;
-  let chain: Promise<void> = Promise.resolve();
-
-  const release = (): void => {
-    if (holdsSlot) parts.slots.release(pool);
-    holdsSlot = false;
-  };
-  const adjust = async (): Promise<void> => {
-    const wantsSlot = waits === 0 || waits < calls;
-    if (wantsSlot === holdsSlot || left || signal.aborted) return;
-    if (holdsSlot) {
-      if (!(await parts.commit((unit) => moveHeld(unit.tx, fence, "waiting")))) return;
-      release();
-      return;
-    }
-    if (!(await parts.slots.takeAgain(pool, signal))) return;
-    holdsSlot = true;
-    if (left) return release();
-    await parts.commit((unit) => moveHeld(unit.tx, fence, "running"));
-  };
-  const inTurn = (): Promise<void> => {
-    chain = chain.then(adjust, adjust);
-    return chain;
-  };
-  return {
-    async duringCall<T>(work: () => Promise<T>): Promise<T> {
-      calls += 1;
-      try {
-        return await work();
-      } finally {
-        calls -= 1;
-        await inTurn();
-      }
-    },
-    async duringWait<T>(work: () => Promise<T>): Promise<T> {
-      waits += 1;
-      try {
-        await inTurn();
-        return await work();
-      } finally {
-        waits -= 1;
-        // With other calls still waiting the slot stays free: this call is about to end.
-        if (waits === 0) await inTurn();
-      }
-    },
-    waiting: () => !holdsSlot,
-    leave() {
-      left = true;
-      release();
-    },
-  };
-}
-
 export function createExecution(run: Run, owner: string, parts: ExecutionParts, pool: Pool): Execution {
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
@@ -165,7 +112,10 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
     sessionKey: run.sessionKey,
     open: (unit, request) => openWait(unit, { runId: run.runId, sessionKey: run.sessionKey }, request),
     holds: (unit) => isHeld(unit.tx, fence),
-    settle: (callId) => keeper.duringWait(() => settleWait(parts, callId, stopper.signal)),
+    settle: (callId) =>
+      keeper.duringWait(() =>
+        untilStored(parts.world, stopper.signal, () => settleWait(parts, callId, stopper.signal)),
+      ),
   };
   return {
     handle: {

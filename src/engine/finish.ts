@@ -4,21 +4,25 @@
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
 import type { Code, Result } from "../core/errors.ts";
+import type { LiveEvent } from "../core/event.ts";
 import {
   type AssistantMessage,
   addUsage,
   type Message,
   type ToolCallBlock,
+  textOf,
   toolCallsOf,
   type Usage,
   ZERO_USAGE,
 } from "../core/message.ts";
-import type { EndedRunState, Run, RunEnd } from "../core/run.ts";
+import { type EndedRunState, isEnded, type Run, type RunEnd } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
+import { addChainUsage } from "../store/chains.ts";
+import { holdRun } from "../store/claims.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import { addUsageRow } from "../store/ledger.ts";
-import { addChainUsage, endRun, type Fence } from "../store/runs.ts";
-import { getSession, updateSession } from "../store/sessions.ts";
+import { endRun, type Fence } from "../store/runs.ts";
+import { addSessionUsage } from "../store/sessions.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { answerWaits, giveUpWaitsOf } from "../store/waits.ts";
 import type { Accepted, AcceptRequest } from "./accept.ts";
@@ -60,6 +64,13 @@ export interface Successors {
     error: string,
   ): Promise<void>;
 }
+
+/** Nothing follows from the end of a run. */
+export const NO_SUCCESSORS: Successors = {
+  runEnded: async () => {},
+  cancelBelow: async () => [],
+  budgetUsedUp: async () => {},
+};
 
 /** What an execution came to. */
 export interface EndFacts {
@@ -119,6 +130,13 @@ function unansweredCalls(messages: readonly Message[]): ToolCallBlock[] {
   return open;
 }
 
+/** Whether this text is a message already, and its writer has only not heard of that yet. */
+function isStored(messages: readonly Message[], open: readonly ToolCallBlock[], text: string): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  if (last === undefined || (open.length === 0 && last !== messages.at(-1))) return false;
+  return textOf(last).startsWith(text);
+}
+
 /** Answers what was left open, so that the next model call finds a valid transcript (F2). */
 async function closeTranscript(
   unit: Unit,
@@ -127,7 +145,8 @@ async function closeTranscript(
   messages: readonly Message[],
 ): Promise<void> {
   const { sessionKey, sessionId, runId } = run;
-  for (const call of unansweredCalls(messages)) {
+  const open = unansweredCalls(messages);
+  for (const call of open) {
     const entry = {
       id: unit.newId(),
       role: "toolResult" as const,
@@ -143,7 +162,13 @@ async function closeTranscript(
     unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
   }
   const text = facts.unfinishedText ?? "";
-  if (text === "" || run.flow?.step === "reply" || run.flow?.step === "announce") return;
+  if (
+    text === "" ||
+    isStored(messages, open, text) ||
+    run.flow?.step === "reply" ||
+    run.flow?.step === "announce"
+  )
+    return;
   const entry = injectedMessage(unit.newId(), text, unit.now, facts.state === "error" ? "error" : "aborted");
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
   unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
@@ -162,17 +187,14 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
 }
 
 async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): Promise<void> {
-  const { tx } = unit;
-  const session = await getSession(tx, run.sessionKey);
-  if (session === undefined || session.sessionId !== run.sessionId) return;
-  await updateSession(tx, session.key, {
-    updatedAt: unit.now,
-    abortedLastRun: facts.state === "aborted",
-    ...(run.kind === "turn" && run.startedAt !== undefined ? { systemSent: true } : {}),
-    inputTokens: session.inputTokens + usage.input + usage.cacheRead + usage.cacheWrite,
-    outputTokens: session.outputTokens + usage.output,
-    totalTokens: session.totalTokens + usage.totalTokens,
-    ...(facts.contextTokens === undefined ? {} : { contextTokens: facts.contextTokens }),
+  await addSessionUsage(unit.tx, run, {
+    at: unit.now,
+    aborted: facts.state === "aborted",
+    systemSent: run.kind === "turn" && run.startedAt !== undefined,
+    input: usage.input + usage.cacheRead + usage.cacheWrite,
+    output: usage.output,
+    total: usage.totalTokens,
+    contextTokens: facts.contextTokens,
   });
 }
 
@@ -190,33 +212,39 @@ async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | u
   });
 }
 
-function visibleText(run: Run, facts: EndFacts): string {
-  const text = facts.reply ?? facts.unfinishedText ?? "";
+function visibleText(run: Run, text: string): string {
   return run.flow !== undefined && isSilent(text) ? "" : text;
 }
 
-function announceEnd(unit: Unit, run: Run, facts: EndFacts, usage: Usage, parts: FinishParts): void {
-  unit.publish({
+/** The live event of a run that has ended, from its row. */
+export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
+  return {
     kind: "run_ended",
     runId: run.runId,
     sessionKey: run.sessionKey,
     chainId: run.chainId,
-    state: facts.state,
-    text: visibleText(run, facts),
-    usage,
-    endedAt: unit.now,
-    ...(facts.code === undefined ? {} : { code: facts.code }),
-    ...(facts.error === undefined ? {} : { error: facts.error }),
+    state: isEnded(run.state) ? run.state : "error",
+    text: visibleText(run, run.reply ?? ""),
+    usage: run.usage,
+    endedAt: run.endedAt ?? run.acceptedAt,
+    ...(run.code === undefined ? {} : { code: run.code }),
+    ...(run.error === undefined ? {} : { error: run.error }),
     ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
     ...(run.flow === undefined ? {} : { flowStep: run.flow.step }),
-  });
+  };
+}
+
+function announceEnd(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): void {
+  const text = visibleText(run, facts.reply ?? facts.unfinishedText ?? "");
+  unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId));
   unit.after(() => parts.wake(run.sessionKey));
 }
 
 /**
- * Ends a run inside a unit. With a fence: only if the lane is still held. False: it had ended or was
+ * Ends a run inside a unit, which holds the sessions that it is about. With a fence: only if the lane is
+ * still held. False: it had ended or was
  * lost, and nothing was written.
  */
 export async function endInUnit(
@@ -233,6 +261,7 @@ export async function endInUnit(
     ...(facts.code === undefined ? {} : { code: facts.code }),
     ...(facts.error === undefined ? {} : { error: facts.error }),
   };
+  await holdRun(unit.tx, run.runId);
   const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
   const told = usageOf(messages);
   const usage = facts.usage ?? told.usage;
@@ -245,7 +274,8 @@ export async function endInUnit(
   await addChainUsage(unit.tx, run.chainId, usage);
   await giveUpWaitsOf(unit.tx, run.runId);
   const answered = await answerWaits(unit.tx, run.runId, unit.now);
-  await parts.successors.runEnded(parts.acceptor, unit, { ...run, ...end, usage }, answered);
-  announceEnd(unit, run, facts, usage, parts);
+  const endedRun: Run = { ...run, ...end, usage };
+  await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
+  announceEnd(unit, endedRun, facts, parts);
   return true;
 }

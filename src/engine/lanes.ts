@@ -4,68 +4,38 @@
 // L3: an idle lane is claimed by the transaction that accepts its work, and a final text is written by the
 //     transaction that ends its run: a plain run costs two commits.
 // L4: an end that the store could not take is tried again until it is known.
+// L5: with other processes, only one that is alive claims, and only while the deployment has a slot left.
 
-import type { Code } from "../core/errors.ts";
-import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import { claimBudgetNotice } from "../store/chains.ts";
+import { claimRun, hasQueued, moveHeld, nextInLane } from "../store/claims.ts";
+import { holdForEnd, holdSessions } from "../store/locks.ts";
 import { StoreProblem } from "../store/problems.ts";
-import { claimBudgetNotice, claimRun, getChain, moveHeld, nextInLane } from "../store/runs.ts";
-import { appendEntry, readRun } from "../store/transcripts.ts";
-import { type AcceptLimits, withinBudget } from "./accept.ts";
+import { isAlive } from "../store/processes.ts";
+import type { Fence } from "../store/runs.ts";
+import { mayStart } from "../store/slots.ts";
+import type { AcceptLimits } from "./accept.ts";
+import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
-import { type EndFacts, endInUnit, type FinishParts, runtimeMessage, type Successors } from "./finish.ts";
+import { type EndFacts, endInUnit, type FinishParts, NO_SUCCESSORS } from "./finish.ts";
 import type { Pool } from "./slots.ts";
 import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
+import { STORE_RETRY_MS, untilStored } from "./until-stored.ts";
 
-/** After this many crashed attempts a run ends `error`. */
-const CRASHES_MAX = 3;
-/**
- * Times that the end of a run is tried with all that follows from it, when it is not the store that fails.
- */
+/** Times that an end is tried with all that follows from it, when it is not the store that fails. */
 const END_FAILURES_MAX = 20;
-/** Nothing follows from the end of a run. */
-export const NO_SUCCESSORS: Successors = {
-  runEnded: async () => {},
-  cancelBelow: async () => [],
-  budgetUsedUp: async () => {},
-};
-/** Pause before a store that failed is asked again. */
-const STORE_RETRY_MS = 500;
 
 /** Executes one claimed run to its end; filled in by the composition root. Failures are values. */
 export interface Executor {
   execute(handle: LaneHandle): Promise<EndFacts>;
 }
 
-type Claim = { kind: "run"; run: Run } | { kind: "full"; pool: Pool } | { kind: "empty" };
-
-async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
-  const { input } = run;
-  if (input.injected === true) return runtimeMessage(unit, input.text);
-  const message: UserMessage = {
-    id: unit.newId(),
-    role: "user",
-    content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
-    timestamp: unit.now,
-    ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
-    ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
-  };
-  return message;
-}
-
-/** Writes the run's input to the transcript, unless an earlier attempt did. */
-async function writeInput(unit: Unit, run: Run): Promise<void> {
-  if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
-  const { sessionKey, sessionId, runId } = run;
-  const entry = await inputEntry(unit, run);
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
-  if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
-}
-
-function failed(code: Code, error: string): EndFacts {
-  return { state: "error", code, error };
-}
+type Claim =
+  | { kind: "run"; run: Run }
+  /** `freedBefore`: the deployment has none left, as of so many freed ones; absent: this process has none. */
+  | { kind: "full"; pool: Pool; freedBefore?: number }
+  | { kind: "empty" };
 
 export interface LaneParts extends ExecutionParts {
   readonly finish: FinishParts;
@@ -74,14 +44,6 @@ export interface LaneParts extends ExecutionParts {
   readonly limits: AcceptLimits;
   /** Which pool of slots a run belongs to. */
   poolOf(run: Run): Pool;
-}
-
-function publishStart(unit: Unit, run: Run): void {
-  const { runId, chainId, sessionKey } = run;
-  const startedAt = run.startedAt ?? unit.now;
-  const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
-  unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...flowStep });
-  unit.publish({ kind: "session", sessionKey, change: "state" });
 }
 
 export class Lanes {
@@ -93,6 +55,8 @@ export class Lanes {
   readonly #starved = new Map<string, Pool>();
   /** By lane: runs that ended while it was being claimed. */
   readonly #endedEarly = new Map<string, Set<string>>();
+  /** Slots that came free so far, here or elsewhere. */
+  #freed = 0;
   readonly #idle = Promise.withResolvers<void>();
   #closed = false;
 
@@ -112,20 +76,26 @@ export class Lanes {
   }
 
   /**
-   * A slot came free: lanes that waited for one go on, as many as there are free slots. One that no
-   * longer needs its slot passes the turn on (`#follow`), so that none is left behind while a slot is
-   * free.
+   * A slot came free: lanes that waited for one go on, as many as there are free slots; with other processes
+   * one by one, as each claim passes the turn on, and so does one that no longer needs its slot (`#follow`).
+   * False: nobody here waits for one.
    */
-  slotFree(): void {
-    const { slots } = this.#parts;
+  slotFree(): boolean {
+    const { slots, shared } = this.#parts;
+    this.#freed += 1;
+    const most = shared === undefined ? Number.POSITIVE_INFINITY : 1;
     const woken = new Map<Pool, number>();
+    let left = most;
     for (const [sessionKey, pool] of [...this.#starved]) {
+      if (left === 0) break;
       const before = woken.get(pool) ?? 0;
       if (slots.free(pool) <= before) continue;
       woken.set(pool, before + 1);
+      left -= 1;
       // One that is being claimed looks again by itself.
       if (!this.#busy.has(sessionKey)) this.wake(sessionKey);
     }
+    return left < most || this.#starved.size > 0;
   }
 
   /** Whether the free slots are for lanes that have waited longer than this one. */
@@ -145,8 +115,33 @@ export class Lanes {
     return found === "claiming" ? undefined : found;
   }
 
+  /** What this process executes, each with its lane; lanes that are being claimed too, without. */
+  inHand(): { readonly sessionKey: string; readonly execution: Execution | undefined }[] {
+    return [...this.#busy].map(([sessionKey, value]) => ({
+      sessionKey,
+      execution: value === "claiming" ? undefined : value,
+    }));
+  }
+
+  /** A claim whose answer was lost: its row is this process's, and nothing here executes it. */
+  async takeBack(fence: Fence & { readonly sessionKey: string }): Promise<void> {
+    const { sessionKey } = fence;
+    if (this.#closed || this.#busy.has(sessionKey)) return;
+    this.#busy.set(sessionKey, "claiming");
+    try {
+      const { commit, world } = this.#parts;
+      const back = await commit((unit) => moveHeld(unit.tx, fence, "queued"));
+      if (back)
+        world.log.warn({ runId: fence.runId, sessionKey }, "a claim had been lost; it is taken up again");
+    } finally {
+      this.#busy.delete(sessionKey);
+      this.#noteIdle();
+    }
+    this.wake(sessionKey);
+  }
+
   /** Stops the execution of a run whose row has ended. */
-  stopEnded(run: Run): void {
+  stopEnded(run: Pick<Run, "runId" | "sessionKey">): void {
     const found = this.#busy.get(run.sessionKey);
     if (found === "claiming") {
       const ended = this.#endedEarly.get(run.sessionKey) ?? new Set();
@@ -197,7 +192,7 @@ export class Lanes {
   async #step(sessionKey: string): Promise<void> {
     let outcome: Claim;
     try {
-      outcome = await this.#parts.commit((unit) => this.#claim(unit, sessionKey));
+      outcome = await this.#look(sessionKey);
     } catch (error) {
       this.#parts.world.log.error({ err: error, sessionKey }, "a lane could not be read");
       this.#busy.delete(sessionKey);
@@ -206,6 +201,16 @@ export class Lanes {
       return;
     }
     await this.#follow(sessionKey, outcome);
+  }
+
+  /** Mostly there is nothing, which costs no transaction. Whoever accepts something now wakes the lane. */
+  async #look(sessionKey: string): Promise<Claim> {
+    const { store, commit } = this.#parts;
+    if (!(await hasQueued(store.db, sessionKey))) return { kind: "empty" };
+    return commit(async (unit) => {
+      await holdSessions(unit.tx, [sessionKey]);
+      return this.#claim(unit, sessionKey);
+    });
   }
 
   /** Does what a committed claim asks for. */
@@ -221,8 +226,15 @@ export class Lanes {
       return executed;
     }
     this.#busy.delete(sessionKey);
-    if (outcome.kind === "full") this.#starved.set(sessionKey, outcome.pool);
-    else {
+    if (outcome.kind === "full") {
+      this.#starved.set(sessionKey, outcome.pool);
+      if (outcome.freedBefore !== undefined) {
+        // The next slot that comes free anywhere wakes it; one did while it was looking, maybe.
+        if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
+        this.#noteIdle();
+        return;
+      }
+    } else {
       this.#starved.delete(sessionKey);
       if (this.#again.delete(sessionKey)) this.wake(sessionKey);
     }
@@ -238,15 +250,22 @@ export class Lanes {
     for (;;) {
       const next = await nextInLane(unit.tx, sessionKey);
       if (next === undefined) return { kind: "empty" };
-      const refusal = next.kind === "append" ? undefined : await this.#refusal(unit, next);
+      const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Asked before the row is touched: a lane that has to wait for a slot costs no write.
       const pool = this.#parts.poolOf(next);
-      if (!endsAtOnce && (this.#isBehind(sessionKey, pool) || !slots.tryTake(pool))) {
+      if (!endsAtOnce && (this.#isBehind(sessionKey, pool) || slots.free(pool) === 0)) {
         return { kind: "full", pool };
       }
-      if (!endsAtOnce) unit.undone(() => slots.release(pool));
-      const run = await claimRun(unit.tx, next, owner, unit.now);
+      const freedBefore = this.#freed;
+      const gate = await this.#gate(unit, endsAtOnce, pool);
+      if (gate !== "open") return gate === "full" ? { kind: "full", pool, freedBefore } : { kind: "empty" };
+      if (!endsAtOnce) {
+        // Another lane of this process may have got it meanwhile.
+        if (!slots.tryTake(pool)) return { kind: "full", pool };
+        unit.undone(() => slots.release(pool));
+      }
+      const run = await claimRun(unit.tx, next, owner, unit.now, pool);
       if (endsAtOnce) {
         await this.#endAtOnce(unit, run, refusal);
         continue;
@@ -257,22 +276,19 @@ export class Lanes {
     }
   }
 
-  /** Why a turn must not start: it crashed too often, or its chain has used up its budget. */
-  async #refusal(unit: Unit, run: Run): Promise<EndFacts | undefined> {
-    if (run.crashes >= CRASHES_MAX) {
-      const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
-      return failed("run_failed", text);
-    }
-    // A run that has begun goes on: the budget decides which runs start.
-    if (run.startedAt !== undefined) return undefined;
-    const budget = withinBudget(await getChain(unit.tx, run.chainId), this.#parts.limits);
-    return budget.ok ? undefined : failed("chain_limit", budget.error);
+  /** Whether the other processes leave room for a claim. `stale`: they may take this one for dead. */
+  async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
+    const { shared, owner } = this.#parts;
+    if (shared === undefined) return "open";
+    if (!(await isAlive(unit.tx, owner, unit.now))) return "stale";
+    return endsAtOnce || (await mayStart(unit.tx, pool, shared)) ? "open" : "full";
   }
 
   /** Appends, and turns that must not start, end in the unit that claims them. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     const { finish } = this.#parts;
     if (refusal === undefined) await writeInput(unit, run);
+    await this.#holdParties(unit, run);
     await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
     if (refusal?.code !== "chain_limit") return;
     if (!(await claimBudgetNotice(unit.tx, run.chainId))) return;
@@ -292,6 +308,7 @@ export class Lanes {
     timer?.cancel();
     await this.#end(execution, facts);
     this.#busy.delete(run.sessionKey);
+    this.#again.delete(run.sessionKey);
     execution.leave();
     this.wake(run.sessionKey);
     this.#noteIdle();
@@ -303,7 +320,8 @@ export class Lanes {
     const { runId, sessionKey } = execution.handle.run;
     if (execution.stopReason() !== undefined) return { state: "aborted" };
     try {
-      return await executor.execute(execution.handle);
+      // As after a crash: what the transcript has is not done again.
+      return await untilStored(world, execution.handle.signal, () => executor.execute(execution.handle));
     } catch (error) {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
         world.log.error({ err: error, runId, sessionKey }, "a run failed unexpectedly");
@@ -323,6 +341,7 @@ export class Lanes {
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
       try {
         await commit(async (unit) => {
+          await this.#holdParties(unit, run);
           if (!(await execution.writeFinal(unit))) return false;
           return execution.stopReason() === "parked"
             ? moveHeld(unit.tx, execution.fence, "queued")
@@ -344,7 +363,8 @@ export class Lanes {
     const { run } = execution.handle;
     const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
     try {
-      const done = await commit((unit) => {
+      const done = await commit(async (unit) => {
+        await this.#holdParties(unit, run);
         // Asked in the unit: until then a message may be appended, and its text must not be kept twice.
         const unfinishedText = execution.textSoFar();
         const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
@@ -355,6 +375,10 @@ export class Lanes {
       world.log.error({ err: problem, runId: run.runId }, "a time-out could not be stored");
       this.#later(() => void this.#timeOut(execution));
     }
+  }
+
+  #holdParties(unit: Unit, { sessionKey, flow }: Run): Promise<void> {
+    return holdForEnd(unit.tx, { sessionKey, ...(flow === undefined ? {} : { flowId: flow.flowId }) });
   }
 
   #later(action: () => void): void {

@@ -5,15 +5,12 @@
 
 import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import { StoreProblem } from "../store/problems.ts";
-import { type Fence, isHeld } from "../store/runs.ts";
+import { isHeld } from "../store/claims.ts";
+import type { Fence } from "../store/runs.ts";
 import { appendEntry } from "../store/transcripts.ts";
 import type { World } from "../world.ts";
 import type { Commit, Unit } from "./unit.ts";
-
-/** Pause before a store that refused an entry is asked again, and how often it is asked. */
-const STORE_RETRY_MS = 500;
-const STORE_TRIES_MAX = 20;
+import { untilStored } from "./until-stored.ts";
 
 /** Thrown into an execution whose lane somebody else took, or whose row has ended. */
 export class LostLane extends Error {}
@@ -44,30 +41,6 @@ function isFinalText(entry: Entry): boolean {
   );
 }
 
-/**
- * Tries again while it is the store that refuses: a disk that is full for a moment does not cost a run its
- * work. Throws the refusal once the tries are used up, or when the run is stopped meanwhile.
- */
-async function untilStored<T>(parts: WriterParts, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const { clock, log } = parts.world;
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof StoreProblem) || tries === STORE_TRIES_MAX || signal.aborted) throw error;
-      log.warn({ err: error, tries }, "an entry could not be stored; it is tried again");
-      await new Promise<void>((resolve) => {
-        const timer = clock.at(clock.now() + STORE_RETRY_MS, resolve);
-        const stop = (): void => {
-          timer.cancel();
-          resolve();
-        };
-        signal.addEventListener("abort", stop, { once: true });
-      });
-    }
-  }
-}
-
 export function createTranscriptWriter(
   run: Run,
   fence: Fence,
@@ -94,7 +67,7 @@ export function createTranscriptWriter(
         final = entry;
         return "kept";
       }
-      const held = await untilStored(parts, signal, () =>
+      const held = await untilStored(parts.world, signal, () =>
         parts.commit(async (unit) => {
           if (!(await isHeld(unit.tx, fence))) return false;
           if (final !== undefined) await write(unit, final);

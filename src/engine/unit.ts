@@ -2,10 +2,12 @@
 // U1: a unit whose work fails (a `Failure` value or a throw) leaves no row behind and tells nobody.
 // U2: what is noted for the end joins the same transaction, so that a run can be accepted and claimed at
 //     one cost.
-// U3: events and wake-ups leave after the commit, in the order in which they were noted.
+// U3: a unit that met another one and was rolled back for certain is run again, a bounded number of times.
+// U4: events and wake-ups leave after the commit, in the order in which they were noted.
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
+import { StoreConflict } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
@@ -27,6 +29,10 @@ export interface Unit {
 
 /** Runs `work` in one transaction. A `Failure` that it returns undoes what it wrote. */
 export type Commit = <T>(work: (unit: Unit) => Promise<T>) => Promise<T>;
+
+/** Times that a unit which meets others is run, and the pause in between, which grows and varies. */
+const CONFLICTS_MAX = 12;
+const CONFLICT_PAUSE_MS = 5;
 
 class Undo extends Error {
   readonly failure: Failure;
@@ -59,7 +65,27 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
   };
 }
 
+function pause(world: World, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    world.clock.at(world.clock.now() + ms, resolve);
+  });
+}
+
 export function createCommit(store: Store, world: World, bus: Bus): Commit {
+  const once = createAttempt(store, world, bus);
+  return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
+    for (let conflicts = 1; ; conflicts += 1) {
+      try {
+        return await once(work);
+      } catch (error) {
+        if (!(error instanceof StoreConflict) || conflicts === CONFLICTS_MAX) throw error;
+        await pause(world, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
+      }
+    }
+  };
+}
+
+function createAttempt(store: Store, world: World, bus: Bus): Commit {
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
     const notes: Notes = { after: [], atEnd: [], undone: [] };
     let value: T;

@@ -5,6 +5,7 @@
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import { enter } from "../store/locks.ts";
 import { getRun } from "../store/runs.ts";
 import type { Db, Store } from "../store/sql.ts";
 import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../store/waits.ts";
@@ -76,13 +77,17 @@ async function refuseCycle(unit: Unit, waiterKey: string, targetKey: string): Pr
   });
 }
 
-/** Records a wait, unless it would close a cycle. `waiterRunId` is `""` for a caller that is no run. */
-export async function openWait(
-  unit: Unit,
-  waiter: { runId: string; sessionKey: string },
-  request: WaitRequest,
-): Promise<Result<Wait>> {
+/** Who waits. A caller that is no run has empty names, and waits in a process. */
+interface Waiter {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly processId?: string;
+}
+
+/** Records a wait, unless it would close a cycle. */
+export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest): Promise<Result<Wait>> {
   if (waiter.runId !== "") {
+    await enter(unit.tx, "waits");
     const free = await refuseCycle(unit, waiter.sessionKey, request.targetSessionKey);
     if (!free.ok) return free;
   }
@@ -95,7 +100,7 @@ export async function openWait(
     state: "open",
     deadlineAt: request.deadlineAt,
   };
-  await insertWait(unit.tx, wait);
+  await insertWait(unit.tx, wait, waiter.processId);
   return ok(wait);
 }
 
@@ -104,6 +109,8 @@ export interface EndWatch {
   /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;
   ended(runId: string): void;
+  /** Runs that somebody here watches. */
+  watched(): string[];
 }
 
 export function createEndWatch(db: Db, clock: Clock): EndWatch {
@@ -133,6 +140,7 @@ export function createEndWatch(db: Db, clock: Clock): EndWatch {
     ended(runId) {
       for (const wake of watchers.get(runId) ?? []) wake();
     },
+    watched: () => [...watchers.keys()],
   };
 }
 

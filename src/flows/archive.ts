@@ -1,4 +1,5 @@
-// Owns what becomes of a sub-agent after its job: archived, or deleted with everything that it said (SPEC 4).
+// Owns what becomes of a sub-agent after its job: archived, or deleted with everything that it said (SPEC
+// 4).
 // AR1: nothing goes before its announcement is settled: sent, skipped, failed or dismissed.
 // AR2: work in the session postpones it; the date is a row, so a restart forgets none.
 
@@ -10,12 +11,15 @@ import type { Unit } from "../engine/unit.ts";
 import { hasPendingDelivery } from "../store/deliveries.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { activeRuns, getRun, runsOfFlow } from "../store/runs.ts";
-import { deleteSessionRows, getSession, updateSession } from "../store/sessions.ts";
+import { deleteSessionRows, getSession, holdSession, updateSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 
 /** How soon a clean-up that something holds back is looked at again. */
 const AGAIN_MS = 1_000;
+
+/** Far longer than it takes from the first file of a job to its acceptance. */
+const ACCEPTING_MS = 600_000;
 
 export interface ArchiveParts {
   readonly settings: Settings;
@@ -45,7 +49,7 @@ function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void 
 /** Acts on the date of a child's clean-up. */
 export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
-    const child = await getSession(unit.tx, key);
+    const child = await holdSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
     if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;
     const { cleanup, archiveAfterMinutes, retainAttachments, attachments } = child.spawn;
@@ -74,14 +78,20 @@ async function isLost(db: Db, runId: string): Promise<boolean> {
   return child.spawn?.retainAttachments !== true && !(await isHeld(db, child));
 }
 
-/** After a crash: attachments whose job was never accepted, or whose removal it cut off, by workspace. */
+/**
+ * After a crash: attachments whose job was never accepted, or whose removal it cut off, by workspace. Where
+ * other gateways share the store, only what is too old to belong to a job that one of them is just
+ * accepting.
+ */
 export async function lostAttachments(
   db: Db,
   settings: Settings,
+  now: number,
 ): Promise<{ workspace: string; dir: string }[]> {
+  const beforeMs = settings.store.postgresUrl === undefined ? Number.POSITIVE_INFINITY : now - ACCEPTING_MS;
   const lost: { workspace: string; dir: string }[] = [];
   for (const { workspace } of settings.agents) {
-    const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store.dir));
+    const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store), beforeMs);
     for (const dir of dirs.ok ? dirs.value : []) {
       // A folder has the name of the run that it came with.
       if (await isLost(db, dir.slice(dir.lastIndexOf("/") + 1))) lost.push({ workspace, dir });

@@ -12,7 +12,7 @@ import { type FileHandle, lstat, mkdir, open, readdir, realpath, rmdir, unlink }
 import { join } from "node:path";
 import { checkAttachments, MANIFEST_NAME } from "../core/attachment-rules.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
-import type { AttachmentSettings } from "../core/settings.ts";
+import { type AttachmentSettings, type StoreSettings, storePlace } from "../core/settings.ts";
 import type { AttachmentReceipt } from "../core/spawn.ts";
 
 interface PlannedFile {
@@ -167,9 +167,9 @@ async function writeAll(
   await work.sync();
 }
 
-/** The mark of a store's own folders, since several gateways may share a workspace. */
-export function attachmentOwner(storeDir: string): string {
-  return createHash("sha256").update(storeDir).digest("hex").slice(0, 32);
+/** The mark of a store's own folders, since gateways of several stores may share a workspace. */
+export function attachmentOwner(store: StoreSettings): string {
+  return createHash("sha256").update(storePlace(store)).digest("hex").slice(0, 32);
 }
 
 /** Writes a plan into the workspace. `id`: a new one for every plan; `owner`: see `attachmentOwner`. */
@@ -245,11 +245,15 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
   await rmdir(path).catch(unlessMissing);
 }
 
-/** Whether a folder was begun by this owner; one that a crash left empty belongs to nobody, and counts. */
-async function isOwned(above: Folder, id: string, owner: string): Promise<boolean> {
+/**
+ * Whether a folder was begun by this owner, before `beforeMs`; one that a crash left empty belongs to nobody,
+ * and counts.
+ */
+async function isOwned(above: Folder, id: string, owner: string, beforeMs: number): Promise<boolean> {
   const work = new Work();
   try {
     const folder = await work.open(above.inside(id));
+    if ((await folder.handle.stat()).mtimeMs >= beforeMs) return false;
     if ((await readdir(folder.inside(""))).length === 0) return true;
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     const handle = await open(folder.inside(MANIFEST_NAME), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -267,15 +271,22 @@ async function isOwned(above: Folder, id: string, owner: string): Promise<boolea
   }
 }
 
-/** The owner's folders of attachments in a workspace, as receipts name them: to find what a crash left. */
-export async function attachmentDirs(workspace: string, owner: string): Promise<Result<string[]>> {
+/**
+ * The owner's folders of attachments in a workspace, as receipts name them: to find what a crash left.
+ * `beforeMs`: only those last changed before that time.
+ */
+export async function attachmentDirs(
+  workspace: string,
+  owner: string,
+  beforeMs = Number.POSITIVE_INFINITY,
+): Promise<Result<string[]>> {
   const work = new Work();
   try {
     const folder = await findFolder(work, workspace);
     const names = folder === undefined ? [] : await readdir(folder.inside(""));
     const dirs: string[] = [];
     for (const name of names) {
-      if (folder !== undefined && ID.test(name) && (await isOwned(folder, name, owner))) {
+      if (folder !== undefined && ID.test(name) && (await isOwned(folder, name, owner, beforeMs))) {
         dirs.push(`${TOP}/${FOLDER}/${name}`);
       }
     }

@@ -5,6 +5,7 @@
 import type { AbortReason, Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { endFlow, type Flow, openSpawnsOf } from "../store/flows.ts";
+import { holdForAbort } from "../store/locks.ts";
 import { getSession } from "../store/sessions.ts";
 import { publishFlow } from "./flow-events.ts";
 import { planChildCleanup } from "./job.ts";
@@ -16,6 +17,7 @@ export async function cancelJob(
   job: Flow,
   reason?: AbortReason,
 ): Promise<readonly string[]> {
+  await holdForAbort(unit.tx, job.targetKey);
   // Closed first, so that the end of its runs announces nothing.
   if (!(await endFlow(unit.tx, job.flowId, "cancelled", unit.now))) return [];
   const { runIds } = await acceptor.abortIn(unit, {

@@ -22,6 +22,7 @@ import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
 import { endFlow, type Flow, getFlow, openSpawnsOf } from "../store/flows.ts";
 import { usageOf } from "../store/ledger.ts";
+import { holdSessions } from "../store/locks.ts";
 import { activeRunsOfFlow, getRun, runsOfFlow } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import { lastToolResult, readRun } from "../store/transcripts.ts";
@@ -337,6 +338,8 @@ export async function jobMayHaveEnded(
   unit: Unit,
   child: Session,
 ): Promise<void> {
+  // Two of its children may end at the same moment: the later one sees that it is the last.
+  await holdSessions(unit.tx, [child.key]);
   const flow = await openJobOf(unit, child);
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const moment: Moment = { ...parts, acceptor, unit, flow, child };

@@ -13,10 +13,12 @@ import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { openFlowsOf } from "../store/flows.ts";
+import { holdForAbort } from "../store/locks.ts";
 import {
   deleteSessionRows,
   descendantsOf,
   getSession,
+  holdSession,
   insertSession,
   replaceSessionId,
   type SessionPatch,
@@ -152,7 +154,7 @@ export async function patchSession(
   const checked = checkPatch(ctx, request);
   if (!checked.ok) return checked;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
-    const before = await getSession(unit.tx, session.key);
+    const before = await holdSession(unit.tx, session.key);
     if (before === undefined) return gone(session);
     if (before.archivedAt !== undefined && request.archived !== false) {
       return fail("session_archived", `session ${session.key} is archived and read-only`, {
@@ -248,6 +250,7 @@ export async function resetSession(
 ): Promise<Result<Session>> {
   const { key } = session;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
+    await holdForAbort(unit.tx, key);
     const before = await getSession(unit.tx, key);
     if (before === undefined) return gone(session);
     if (before.archivedAt !== undefined) {
@@ -280,6 +283,7 @@ export async function deleteSession(
     });
   }
   const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[]>> => {
+    await holdForAbort(unit.tx, key);
     if ((await getSession(unit.tx, key)) === undefined) return gone(session);
     const reason = "session_deleted";
     await endFlows(ctx, unit, key, reason);

@@ -15,7 +15,9 @@ import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { RunWait, WaitRequest } from "../engine/waits.ts";
 import { getFlow, insertFlow } from "../store/flows.ts";
+import { holdSessions } from "../store/locks.ts";
 import { countAhead, getRunOfCall } from "../store/runs.ts";
+import { getSession } from "../store/sessions.ts";
 import { getWait } from "../store/waits.ts";
 import { keyRulesOf } from "./access.ts";
 import { publishFlow } from "./flow-events.ts";
@@ -42,6 +44,16 @@ interface SendParts {
 }
 
 type SendResult = Record<string, unknown>;
+
+/** What waiting needs to know of a call. */
+type WaitingCall = Pick<SendRequest, "requester" | "callId" | "timeoutSeconds" | "signal" | "wait">;
+
+/** What was sent. */
+interface SentRun {
+  readonly run: Run;
+  /** Undefined: deleted meanwhile. */
+  readonly target: Session | undefined;
+}
 
 /** While a flow is open, its parties answer each other by replying, not by sending (SPEC 4). */
 async function refuseInsideFlow(parts: SendParts, request: SendRequest): Promise<Result<void>> {
@@ -72,6 +84,7 @@ function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
+  await holdSessions(unit.tx, [requester.key, target.key]);
   // An abort or a time-out may have come first: then the run says nothing more, to anybody (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
@@ -130,19 +143,21 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   return accepted;
 }
 
-/** What the sender is told of the later announcement. */
-function deliveryOf(target: Session, reply?: string): Record<string, unknown> {
-  if (target.external) return { status: "pending", mode: "inbox" };
-  const announces = announceRoute(target) !== undefined && (reply === undefined || !isSilent(reply));
+/** What the sender is told of the later announcement; there is none where the target is gone. */
+function deliveryOf(target: Session | undefined, reply?: string): Record<string, unknown> {
+  if (target?.external === true) return { status: "pending", mode: "inbox" };
+  const route = target === undefined ? undefined : announceRoute(target);
+  const announces = route !== undefined && (reply === undefined || !isSilent(reply));
   return { status: announces ? "pending" : "skipped", mode: "announce" };
 }
 
 async function stillRunning(
   parts: SendParts,
-  request: SendRequest,
-  run: Run,
+  request: WaitingCall,
+  sent: SentRun,
   shown: string,
 ): Promise<SendResult> {
+  const { run, target } = sent;
   const state = run.state === "queued" ? "queued" : "running";
   return {
     runId: run.runId,
@@ -154,11 +169,11 @@ async function stillRunning(
     state,
     queuedBehind: await countAhead(parts.engine.store.db, run),
     sessionKey: shown,
-    delivery: deliveryOf(request.target),
+    delivery: deliveryOf(target),
   };
 }
 
-function ended(request: SendRequest, run: Run, shown: string): SendResult {
+function ended({ run, target }: SentRun, shown: string): SendResult {
   if (run.state !== "ok") {
     const code = run.code ?? "run_failed";
     const error = redactSecrets(run.error ?? "the run failed without saying why");
@@ -170,33 +185,46 @@ function ended(request: SendRequest, run: Run, shown: string): SendResult {
     status: "ok",
     reply,
     sessionKey: shown,
-    delivery: deliveryOf(request.target, reply),
+    delivery: deliveryOf(target, reply),
   };
 }
 
-async function outcome(parts: SendParts, request: SendRequest, run: Run): Promise<SendResult> {
-  const shown = displayKey(request.target.key, request.requester.agentId, keyRulesOf(parts.settings));
+async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendResult> {
+  const { run, target } = sent;
+  const shown = displayKey(run.sessionKey, request.requester.agentId, keyRulesOf(parts.settings));
   const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
   if (!waits) {
-    return { runId: run.runId, status: "accepted", sessionKey: shown, delivery: deliveryOf(request.target) };
+    return { runId: run.runId, status: "accepted", sessionKey: shown, delivery: deliveryOf(target) };
   }
   const end = await (request.wait === undefined
     ? parts.engine.settleCallerWait(request.callId, request.signal)
     : request.wait.settle(request.callId));
-  return end.answered ? ended(request, end.run, shown) : stillRunning(parts, request, end.run, shown);
+  const then = { run: end.run, target };
+  return end.answered ? ended(then, shown) : stillRunning(parts, request, then, shown);
 }
 
-/** Sends a message into another session; the target has passed the gate. Failures are results. */
+/**
+ * What a call that was accepted before a crash comes to; undefined: it was not accepted. It is not judged
+ * again, whatever the settings say by now and whoever is gone: it only goes on waiting.
+ */
+export async function sentBefore(parts: SendParts, request: WaitingCall): Promise<SendResult | undefined> {
+  const { db } = parts.engine.store;
+  const run = await getRunOfCall(db, request.callId);
+  if (run === undefined) return undefined;
+  return outcome(parts, request, { run, target: await getSession(db, run.sessionKey) });
+}
+
+/**
+ * Sends a message into another session; the target has passed the gate, and `sentBefore` knows nothing of
+ * the call. Failures are results.
+ */
 export async function sendToSession(parts: SendParts, request: SendRequest): Promise<SendResult> {
   const { engine, settings } = parts;
-  // A call that was accepted before a crash is not judged again: it only goes on waiting.
-  const before = await getRunOfCall(engine.store.db, request.callId);
-  if (before !== undefined) return outcome(parts, request, before);
   const refused = await refuseInsideFlow(parts, request);
   if (!refused.ok) return toolFailure(refused);
   const verdict = sendVerdict(settings, request.target);
   if (!verdict.allowed) return toolFailure(fail("send_denied", verdict.error));
   const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
   if (!accepted.ok) return toolFailure(accepted);
-  return outcome(parts, request, accepted.value.run);
+  return outcome(parts, request, { run: accepted.value.run, target: request.target });
 }

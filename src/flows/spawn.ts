@@ -17,6 +17,8 @@ import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { RunWait } from "../engine/waits.ts";
 import { insertFlow, openSpawnsOf } from "../store/flows.ts";
+import { holdSessions } from "../store/locks.ts";
+import { StoreProblem } from "../store/problems.ts";
 import { getRunOfCall } from "../store/runs.ts";
 import { getSession, insertSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
@@ -119,6 +121,7 @@ function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentRece
 /** The requester as it is in this unit: an abort, a deletion or the same call may have come first. */
 async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Session>> {
   const { key } = request.requester;
+  await holdSessions(unit.tx, [key]);
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that spawns has ended; nothing was spawned");
   }
@@ -239,7 +242,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   const runId = engine.newId();
   let receipt: AttachmentReceipt | undefined;
   if (request.attachments !== undefined) {
-    const owner = attachmentOwner(parts.settings.store.dir);
+    const owner = attachmentOwner(parts.settings.store);
     const written = await writeAttachments(request.plan.agent.workspace, request.attachments, runId, owner);
     if (!written.ok) return toolFailure(written);
     receipt = written.value;
@@ -256,7 +259,8 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     await undo();
     return (await spawnedBefore(parts, request.callId)) ?? toolFailure(spawned);
   } catch (error) {
-    await undo();
+    // The answer may be all that was lost: then a child has its files. Else the next start sweeps them up.
+    if (!(error instanceof StoreProblem)) await undo();
     throw error;
   }
 }

@@ -2,10 +2,11 @@
 
 import type { Provenance } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import { isSubagentKey } from "../core/session-key.ts";
 import type { Acceptor, Successors } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import { getFlow, openFlowsOfRun } from "../store/flows.ts";
-import { getChain } from "../store/runs.ts";
+import { getChain } from "../store/chains.ts";
+import { getFlow, holdFlow, openFlowsOfRun } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { cancelFlow } from "./cancel.ts";
 import { cancelJobs } from "./cancel-jobs.ts";
@@ -33,7 +34,7 @@ export function createSuccessors(parts: JobParts): Successors {
         }
       }
       await wakeRunEnded(parts, acceptor, unit, run);
-      const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
+      const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
       if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
       await postponeCleanup(acceptor, unit, run, flow?.open === true && flow.kind === "spawn");
@@ -70,7 +71,7 @@ export function createSuccessors(parts: JobParts): Successors {
 
 /** Work in a child whose job is done, such as a person's question to it, postpones its archiving. */
 async function postponeCleanup(acceptor: Acceptor, unit: Unit, run: Run, inJob: boolean): Promise<void> {
-  if (inJob) return;
+  if (inJob || !isSubagentKey(run.sessionKey)) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session?.spawn === undefined) return;
   const job = await getFlow(unit.tx, session.spawn.flowId);

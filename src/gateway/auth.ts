@@ -11,6 +11,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { TokenScope, TokenSettings } from "../core/settings.ts";
+import { asStoreProblem, StoreProblem } from "../store/problems.ts";
 import type { Clock, World } from "../world.ts";
 import { TOKEN_FILE } from "./protocol.ts";
 import { isObject } from "./validate.ts";
@@ -48,6 +49,8 @@ const GUESS_EVERY_MS = 6_000;
 /** Addresses that are remembered; the oldest are forgotten first. */
 const ADDRESSES_MAX = 10_000;
 const DEVICE_TOKEN_PREFIX = "pdt1";
+/** What a token in a file looks like at least; the generated one is much longer. */
+const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
@@ -199,12 +202,13 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
   const read = async (): Promise<string | undefined> => {
     const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
-      throw error;
+      throw asStoreProblem(error, file);
     });
     return text?.trim();
   };
   const known = await read();
-  if (known === "") throw new Error(`${file} is empty; delete it and start again to get a new token`);
+  // A token that was cut off could be guessed.
+  if (known !== undefined && !TOKEN_IN_FILE.test(known)) throw new StoreProblem("no_token", file);
   if (known !== undefined) return known;
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");

@@ -151,7 +151,8 @@ export class Connection {
 
   #countBefore(bytes: number): void {
     this.#bytesBefore += bytes;
-    if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES) return;
+    // What this piece held may have closed it already: then the peer's goodbye is still read.
+    if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES || this.#isClosed()) return;
     this.#peer.socket.pause();
     this.close(
       CLOSE.tooBig,

@@ -76,6 +76,9 @@ interface UnderWay {
 
 type Work = () => Promise<Result<unknown>>;
 
+/** Another process has answered the same key meanwhile: what was done here for it is undone. */
+class AnsweredElsewhere extends Error {}
+
 /** Does the work of a keyed call once: asked again, at once or later, it gets the answer that was given. */
 function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
   const underWay = new Map<string, UnderWay>();
@@ -85,9 +88,14 @@ function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<un
   return async (keyed, work) => {
     const busy = underWay.get(keyed.key);
     if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : conflict;
-    const answer = recallAnswer(db, keyed).then((known) => {
+    const recall = async (otherwise: Work): Promise<Result<unknown>> => {
+      const known = await recallAnswer(db, keyed);
       if (known === "conflict") return conflict;
-      return known === "none" ? work() : ok(known.answer);
+      return known === "none" ? otherwise() : ok(known.answer);
+    };
+    const answer = recall(work).catch((error: unknown) => {
+      if (error instanceof AnsweredElsewhere) return recall(async () => conflict);
+      throw error;
     });
     underWay.set(keyed.key, { call: keyed, answer });
     try {
@@ -118,7 +126,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
   ): Promise<Answer> => {
     let remembered = false;
     const remember = async (unit: Unit, answer: unknown): Promise<void> => {
-      await rememberAnswer(unit.tx, keyed, answer, unit.now);
+      if (!(await rememberAnswer(unit.tx, keyed, answer, unit.now))) throw new AnsweredElsewhere();
       remembered = true;
     };
     const ctx = { ...base, signal: stop.signal, callId: callIdOf(keyed), remember };

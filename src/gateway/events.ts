@@ -70,9 +70,10 @@ export class Translator {
   readonly #now: () => number;
   readonly #runs: RunTracks;
 
-  constructor(now: () => number) {
+  /** `shared`: other gateways tell of the same runs. */
+  constructor(now: () => number, shared: boolean) {
     this.#now = now;
-    this.#runs = new RunTracks(now);
+    this.#runs = new RunTracks(now, shared);
   }
 
   translate(event: LiveEvent): OutEvent[] {

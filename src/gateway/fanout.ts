@@ -29,12 +29,14 @@ export interface FanoutParts {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly settings: Settings;
+  /** Other gateways share the store, and tell of the same runs. */
+  readonly shared: boolean;
 }
 
 export function createFanout(parts: FanoutParts): Fanout {
-  const { bus, clock, settings } = parts;
+  const { bus, clock, settings, shared } = parts;
   const listeners = new Map<Listener, (sessionKey: string) => boolean>();
-  const translator = new Translator(() => clock.now());
+  const translator = new Translator(() => clock.now(), shared);
 
   const tell = (out: OutEvent): void => {
     const { event, sessionKey, payload, other, marks } = out;

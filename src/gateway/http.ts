@@ -5,7 +5,6 @@
 
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { CODES, type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { thrown, wireError } from "./answer.ts";
@@ -44,11 +43,29 @@ function bearer(c: Context): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
-async function readBody(c: Context): Promise<unknown> {
+const TOO_LARGE = fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`);
+
+/** A body that comes without its length, measured while it comes: read no further than the limit (HT1). */
+async function readMeasured(body: ReadableStream<Uint8Array> | null): Promise<Result<unknown>> {
+  const reader = body?.getReader();
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+    bytes += next.value.length;
+    if (bytes > BODY_MAX_BYTES) return TOO_LARGE;
+    pieces.push(next.value);
+  }
+  return ok(JSON.parse(new TextDecoder().decode(Buffer.concat(pieces))));
+}
+
+/** The JSON of a body; undefined: it is none, or it was cut off. */
+async function readBody(c: Context): Promise<Result<unknown>> {
+  const declared = c.req.header("content-length");
+  if (Number(declared) > BODY_MAX_BYTES) return TOO_LARGE;
   try {
-    return await c.req.json();
+    return declared === undefined ? await readMeasured(c.req.raw.body) : ok(await c.req.json());
   } catch {
-    return undefined;
+    return ok(undefined);
   }
 }
 
@@ -70,7 +87,9 @@ function invokeParams(body: unknown): Result<object> {
 
 /** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */
 async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> {
-  const params = invokeParams(await readBody(c));
+  const body = await readBody(c);
+  if (!body.ok) return refuse(c, body);
+  const params = invokeParams(body.value);
   if (!params.ok) return refuse(c, params);
   const { result } = await parts.call(c.get("caller"), "tools.invoke", params.value, c.req.raw.signal);
   if (!result.ok) return refuse(c, result);
@@ -116,11 +135,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const ready = deps.engine.accepting().ok && (await storeAnswers(deps));
     return c.json({ ok: ready, status: ready ? "ready" : "not ready" }, ready ? 200 : 503);
   });
-  const limit = bodyLimit({
-    maxSize: BODY_MAX_BYTES,
-    onError: (c) => refuse(c, fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`)),
-  });
-  app.post("/tools/invoke", authenticate(parts.authority), limit, (c) => invokeTool(c, parts));
+  app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
   app.get("/", (c) => {
     c.header("upgrade", "websocket");
     const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";

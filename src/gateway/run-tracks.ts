@@ -1,5 +1,6 @@
 // Owns what the translation of events remembers of runs: their numbers, and which of them must stay quiet.
-// RT1: numbers rise within a run, also over a restart of the gateway.
+// RT1: numbers rise within a run, also over a restart of the gateway, and from one gateway to another that
+//      shares its store: there they are taken from the clock, which is the database's for all.
 // RT2: what has ended is remembered for a while only.
 
 import type { FlowStep } from "../core/run.ts";
@@ -35,9 +36,12 @@ export class RunTracks {
   readonly #live = new Map<string, Track>();
   readonly #past = new Map<string, number>();
   readonly #shown = new Set<string>();
+  /** Numbers are times: any process that tells of a run goes on above what another one told. */
+  readonly #byClock: boolean;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, byClock: boolean) {
     this.#now = now;
+    this.#byClock = byClock;
     this.#since = now();
   }
 
@@ -58,14 +62,16 @@ export class RunTracks {
 
   next(runId: string): number {
     const live = this.#live.get(runId);
-    if (live !== undefined) return ++live.seq;
-    const seq = (this.#past.get(runId) ?? 0) + 1;
-    this.#remember(runId, seq);
+    const least = this.#byClock ? Math.floor(this.#now()) : 0;
+    const seq = Math.max(least, (live?.seq ?? this.#past.get(runId) ?? 0) + 1);
+    if (live === undefined) this.#remember(runId, seq);
+    else live.seq = seq;
     return seq;
   }
 
   end(runId: string): void {
-    this.#remember(runId, this.#live.get(runId)?.seq ?? 0);
+    // One that ended in its lane has numbers all the same: its flow told of it.
+    this.#remember(runId, this.#live.get(runId)?.seq ?? this.#past.get(runId) ?? 0);
     this.#live.delete(runId);
   }
 

@@ -85,7 +85,12 @@ class GatewayServer implements Gateway {
     const { settings, world, engine } = deps;
     const { clock } = world;
     this.#deps = deps;
-    this.#fanout = createFanout({ bus: engine.bus, clock, settings });
+    this.#fanout = createFanout({
+      bus: engine.bus,
+      clock,
+      settings,
+      shared: engine.store.shared !== undefined,
+    });
     this.#presence = createPresence(clock, () => this.#tellPresence());
     this.#state = { startedAt: clock.now(), connected: () => this.#presence.count() };
     const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };

@@ -3,6 +3,7 @@
 //     what came.
 // V2: what comes out holds only params that the method reads: no ignored ones, no inherited names.
 // V3: depth is bounded before anything walks the value recursively.
+// V4: a limit on characters counts what is stored: one visible character can be made of a million.
 
 import type { Validator } from "typebox/schema";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -160,9 +161,27 @@ function refuseShape(name: RequestName, params: unknown): Failure | undefined {
   return refuse(name, "invalid_argument", [`params have more than ${DEPTH_MAX} levels`]);
 }
 
+/** Strings over their limit: the validator counts visible characters, and lets longer ones pass (V4). */
+function overlong(schema: unknown, value: unknown, path: readonly string[]): string[] {
+  if (!isObject(schema)) return [];
+  const { maxLength, items, properties } = schema;
+  if (typeof value === "string") {
+    if (typeof maxLength !== "number" || value.length <= maxLength) return [];
+    return [`${path.join(".")} must be at most ${maxLength} characters, got ${described(value)}`];
+  }
+  if (Array.isArray(value)) return value.flatMap((item, at) => overlong(items, item, [...path, String(at)]));
+  if (!isObject(value) || !isObject(properties)) return [];
+  return Object.entries(properties).flatMap(([field, inner]) =>
+    Object.hasOwn(value, field) ? overlong(inner, value[field], [...path, field]) : [],
+  );
+}
+
 async function checkSchema(name: RequestName, params: object): Promise<Failure | undefined> {
   const validator = await validatorOf(name);
-  if (validator.Check(params)) return undefined;
+  if (validator.Check(params)) {
+    const long = overlong(schemaOf(name), params, []);
+    return long.length === 0 ? undefined : refuse(name, "invalid_argument", long);
+  }
   const [, errors] = validator.Errors(params);
   return refuse(name, "invalid_argument", [...new Set(errors.flatMap((error) => sentence(error, params)))]);
 }

@@ -1,6 +1,7 @@
 // Owns the table of things that fall due. A deadline is a row: a restart forgets none, and moving one is an
 // update.
 
+import { heldIfFree } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 
 export interface Deadline {
@@ -35,6 +36,17 @@ export async function dueDeadlines(db: Db, now: number, limit: number): Promise<
     .limit(limit)
     .execute();
   return rows.map((row) => ({ kind: row.kind, key: row.key, dueAt: row.due_at }));
+}
+
+/** Takes a due row for this transaction alone. False: it is gone, was moved, or somebody else has it. */
+export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
+  const query = tx
+    .selectFrom("deadlines")
+    .select("key")
+    .where("kind", "=", deadline.kind)
+    .where("key", "=", deadline.key)
+    .where("due_at", "=", deadline.dueAt);
+  return (await heldIfFree(tx, query).executeTakeFirst()) !== undefined;
 }
 
 export async function nextDeadlineAt(db: Db): Promise<number | undefined> {

@@ -5,6 +5,8 @@
 
 import { type RawBuilder, type Selectable, sql } from "kysely";
 import type { Route } from "../core/session.ts";
+import { heldIfFree } from "./locks.ts";
+import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { DeliveryTable } from "./tables.ts";
 
@@ -118,7 +120,8 @@ export async function getDelivery(db: Db, id: string): Promise<Delivery | undefi
 /** The first pending row of each route: steps from route to route, so that a long queue costs nothing. */
 function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`with recursive head (seq) as (
-      select * from (select seq from deliveries where state = 'pending' order by route_key, seq limit 1)
+      select first.seq
+        from (select seq from deliveries where state = 'pending' order by route_key, seq limit 1) as first
       union all
       select (
         select later.seq from deliveries later
@@ -131,32 +134,37 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
 
 /** Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. */
 export async function dueDeliveries(db: Db, now: number, limit: number): Promise<Delivery[]> {
-  const query = withHeads(sql`select d.* from head cross join deliveries d on d.seq = head.seq
-    where d.attempt_open = 0 and d.next_attempt_at <= ${now} order by d.seq limit ${limit}`);
+  const query = withHeads(sql`select d.* from head cross join deliveries d
+    where d.seq = head.seq and d.attempt_open = 0 and d.next_attempt_at <= ${now}
+    order by d.seq limit ${limit}`);
   const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
   return rows.map(toDelivery);
 }
 
 /** When the next row falls due, among those that nothing holds back; undefined: nothing waits. */
 export async function nextDueAt(db: Db): Promise<number | undefined> {
-  const query =
-    withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d on d.seq = head.seq
-    where d.attempt_open = 0`);
+  const query = withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d
+    where d.seq = head.seq and d.attempt_open = 0`);
   const { rows } = await (query as RawBuilder<{ at: number | null }>).execute(db);
   return rows[0]?.at ?? undefined;
 }
 
 /**
- * Writes down that an attempt is about to be made. False: somebody else made it or settled the row; do not
- * send.
+ * Writes down that `owner` is about to make an attempt, with the parts behind `partsSent`. False: somebody
+ * else made it or settled the row; do not send.
  */
-export async function beginAttempt(tx: Tx, id: string): Promise<boolean> {
+export async function beginAttempt(
+  tx: Tx,
+  delivery: Pick<Delivery, "id" | "partsSent">,
+  owner: string,
+): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
-    .set((eb) => ({ attempt_open: 1, attempts: eb("attempts", "+", 1) }))
-    .where("id", "=", id)
+    .set((eb) => ({ attempt_open: 1, attempt_owner: owner, attempts: eb("attempts", "+", 1) }))
+    .where("id", "=", delivery.id)
     .where("state", "=", sql.lit("pending"))
     .where("attempt_open", "=", 0)
+    .where("parts_sent", "=", delivery.partsSent)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
@@ -173,44 +181,58 @@ function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number)
   }
 }
 
-/** Writes down what came of the open attempt. False: there was none, and nothing changed. */
-export async function endAttempt(tx: Tx, id: string, outcome: AttemptOutcome, at: number): Promise<boolean> {
+/** Writes down what came of the owner's open attempt. False: there was none, and nothing changed. */
+export async function endAttempt(
+  tx: Tx,
+  { id, owner }: { id: string; owner: string },
+  outcome: AttemptOutcome,
+  at: number,
+): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
     .set((eb) => ({
       attempt_open: 0,
+      attempt_owner: null,
       ...(outcome.kind === "part" ? { parts_sent: eb("parts_sent", "+", 1) } : settled(outcome, at)),
     }))
     .where("id", "=", id)
     .where("attempt_open", "=", 1)
+    .where(sql<string>`coalesce(attempt_owner, '')`, "=", owner)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 
 /**
- * At start: settles the attempts that the last process left open. Where the channel can recognise a repeated
- * text the row is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that
- * failed.
+ * Settles the attempts that a dead process left open. Where the channel can recognise a repeated text the row
+ * is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
+ * `livingAt`: only those of processes that are dead as of that time; absent: all, since nobody else is there.
+ * One that nobody owns was begun by a version that did not write it down, and is nobody's.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
   at: number,
   canRepeat: (route: Route) => boolean,
+  livingAt?: number,
 ): Promise<Delivery[]> {
-  const rows = await tx
-    .selectFrom("deliveries")
-    .selectAll()
-    .where("attempt_open", "=", sql.lit(1))
-    .orderBy("seq")
-    .execute();
+  let query = tx.selectFrom("deliveries").selectAll().where("attempt_open", "=", sql.lit(1));
+  if (livingAt !== undefined) {
+    query = query.where(
+      sql<string>`coalesce(attempt_owner, '')`,
+      "not in",
+      sql<string>`${livingProcesses(tx, livingAt)}`,
+    );
+  }
+  const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];
-  for (const delivery of rows.map(toDelivery)) {
+  for (const row of rows) {
+    const delivery = toDelivery(row);
+    const owner = row.attempt_owner ?? "";
     const error = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
     const repeat = canRepeat(delivery.route);
     const outcome: AttemptOutcome = repeat
       ? { kind: "retry", error, nextAttemptAt: at }
       : { kind: "failed", code: "ambiguous", error };
-    await endAttempt(tx, delivery.id, outcome, at);
+    await endAttempt(tx, { id: delivery.id, owner }, outcome, at);
     if (!repeat) failed.push(delivery);
   }
   return failed;

@@ -3,6 +3,7 @@
 //      a party.
 
 import type { Selectable } from "kysely";
+import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { FlowTable } from "./tables.ts";
 
@@ -72,6 +73,13 @@ export async function insertFlow(tx: Tx, flow: Flow): Promise<void> {
 
 export async function getFlow(db: Db, flowId: string): Promise<Flow | undefined> {
   const row = await db.selectFrom("flows").selectAll().where("flow_id", "=", flowId).executeTakeFirst();
+  return row && toFlow(row);
+}
+
+/** Like `getFlow`, for whoever decides by it: it stays as it is until the transaction ends. */
+export async function holdFlow(tx: Tx, flowId: string): Promise<Flow | undefined> {
+  const query = tx.selectFrom("flows").selectAll().where("flow_id", "=", flowId);
+  const row = await held(tx, query).executeTakeFirst();
   return row && toFlow(row);
 }
 

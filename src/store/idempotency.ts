@@ -30,9 +30,12 @@ export async function recallAnswer(
   return same?.params_hash === call.paramsHash ? { answer: JSON.parse(same.answer_json) } : "conflict";
 }
 
-/** Keeps the first answer; a later one for the same key changes nothing. `answer` must be JSON. */
-export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<void> {
-  await tx
+/**
+ * Keeps the first answer. False: the key has an answer already, and nothing changed. `answer` must be JSON.
+ * Waits for a transaction that is about to answer the same key.
+ */
+export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await tx
     .insertInto("idempotency")
     .values({
       key: call.key,
@@ -43,7 +46,8 @@ export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, a
       created_at: at,
     })
     .onConflict((conflict) => conflict.column("key").doNothing())
-    .execute();
+    .executeTakeFirst();
+  return (numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
 /** Forgets the answers given before `beforeMs`. Returns how many. */

@@ -15,6 +15,7 @@ const SQLITE_BUSY = 5;
 function holder(noteFile: string): string {
   try {
     const pid = Number.parseInt(readFileSync(noteFile, "utf8"), 10);
+    if (Number.isNaN(pid)) return "another process, whose note can't be read";
     return `process ${pid}, since ${statSync(noteFile).mtime.toISOString()}`;
   } catch {
     return "another process, which has only just started or is about to end";

@@ -259,8 +259,36 @@ create table deadlines (
 create index deadlines_by_date on deadlines (due_at);
 `;
 
+const PROCESSES = `
+alter table runs add column pool text;
+alter table runs add column resuming integer not null default 0;
+alter table waits add column owner text;
+alter table deliveries add column attempt_owner text;
+create index runs_by_end on runs (ended_at) where ended_at is not null;
+
+create table processes (
+  process_id text primary key,
+  host text not null,
+  version text not null,
+  started_at integer not null,
+  beat_at integer not null
+) strict, without rowid;
+
+create table live_payloads (
+  id integer primary key,
+  body text not null,
+  created_at integer not null
+) strict;
+
+create table holdings (
+  name text primary key,
+  owner text not null,
+  since integer not null
+) strict, without rowid;
+`;
+
 /** Entry n brings a file from version n to n + 1. */
-const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST + STATISTICS, SPAWNS];
+const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST + STATISTICS, SPAWNS, PROCESSES];
 
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,7 +1,12 @@
 // Owns what can be wrong with a store that is nobody's bug, and the words for it.
-// P1: a problem names the file and the way out; nothing was overwritten when it is reported.
+// P1: a problem names the place and the way out; nothing was overwritten when it is reported.
+// P2: a problem may pass with time or by somebody's hand; a conflict is over at once: whoever waits for the
+//     first and tries the second again has met every failure that is not a bug.
 
-/** `in_use`: by another gateway. `locked`: by any other program. */
+/**
+ * `in_use`: by another gateway. `locked`: by any other program. `unreachable`: also when the answer to a
+ * commit was lost, so that nobody knows whether it took place. `unfit`: the place is for something else.
+ */
 export type StoreProblemKind =
   | "newer"
   | "locked"
@@ -10,9 +15,23 @@ export type StoreProblemKind =
   | "corrupt"
   | "in_use"
   | "not_a_directory"
-  | "io";
+  | "not_a_file"
+  | "no_token"
+  | "io"
+  | "unreachable"
+  | "refused"
+  | "too_old"
+  | "unfit"
+  | "absent"
+  | "older"
+  | "bad_address";
 
-const WORDS: Record<StoreProblemKind, { readonly what: string; readonly wayOut: string }> = {
+interface Words {
+  readonly what: string;
+  readonly wayOut: string;
+}
+
+const WORDS: Record<StoreProblemKind, Words> = {
   newer: {
     what: "was written by a newer version of this program",
     wayOut: "Start the newer version, or point store.dir at another directory. The file was not touched.",
@@ -35,7 +54,7 @@ const WORDS: Record<StoreProblemKind, { readonly what: string; readonly wayOut: 
     what: "is damaged or is not a store of this program",
     wayOut:
       "Move it away together with its -wal and -shm files and put a backup in its place, or start with " +
-      "an empty directory. The file was not changed, so that it can still be examined.",
+      "an empty directory. Keep what you move away: it can still be examined.",
   },
   in_use: {
     what: "belongs to a gateway that is running",
@@ -45,28 +64,126 @@ const WORDS: Record<StoreProblemKind, { readonly what: string; readonly wayOut: 
     what: "is not a directory",
     wayOut: "Point store.dir at a directory; it is made if it does not exist.",
   },
+  not_a_file: {
+    what: "or a file that belongs to it is a directory",
+    wayOut: "Move that directory away and try again.",
+  },
+  no_token: {
+    what: "should hold the gateway's token, and is empty or damaged",
+    wayOut: "Delete it and start again: a new token is made, which clients then need.",
+  },
   io: {
     what: "could not be read or written",
     wayOut: "Check the disk and the file's permissions, then try again.",
   },
+  unreachable: {
+    what: "cannot be reached",
+    wayOut:
+      "Check that the database server runs, takes connections from here, has some left and is not a " +
+      "read-only standby.",
+  },
+  refused: {
+    what: "was refused by its database server",
+    wayOut:
+      "Check the user, the password, the database and the TLS settings in store.postgresUrl. The user must " +
+      "be allowed to create a schema in that database, or own the schema.",
+  },
+  too_old: {
+    what: "is on a database server that is too old",
+    wayOut: "Upgrade the server, or name another one in store.postgresUrl. Nothing was changed.",
+  },
+  unfit: {
+    what: "cannot be kept there",
+    wayOut:
+      "Name another database, or another schema with ?schema=name, in store.postgresUrl. Nothing was " +
+      "changed.",
+  },
+  absent: {
+    what: "is not there",
+    wayOut:
+      "Check the database and ?schema=name in store.postgresUrl; a gateway's first start makes the store.",
+  },
+  older: {
+    what: "was written by an older version of this program",
+    wayOut:
+      "Use that version, or start a gateway of this one on it first, which brings it up to this version. " +
+      "Nothing was changed.",
+  },
+  bad_address: {
+    what: "has an address that cannot be used",
+    wayOut:
+      "Write store.postgresUrl as postgresql://user:password@host:5432/database. Signs other than letters " +
+      "and digits in user and password are percent-encoded: # is %23, / is %2F.",
+  },
 };
 
-/** Something is wrong with the store's files that a person has to put right. */
+/** Where a database server needs other words than a file. */
+const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
+  newer: {
+    what: WORDS.newer.what,
+    wayOut:
+      "Start the newer version, or name another schema with ?schema=name in store.postgresUrl. Nothing was " +
+      "changed.",
+  },
+  locked: {
+    what: "is locked by another program",
+    wayOut:
+      "Somebody holds one of its tables: find the session in pg_stat_activity, end it, and try again. " +
+      "Nothing was changed.",
+  },
+  full: {
+    what: "cannot grow: the disk of its database server is full",
+    wayOut: "Free some space there and try again. What was stored before is intact.",
+  },
+  io: {
+    what: "could not be read or written by its database server",
+    wayOut: "Look into the server's log and check its disks.",
+  },
+};
+
+interface Circumstances {
+  readonly detail?: string;
+  readonly cause?: unknown;
+  /** What `place` is. Default "file". */
+  readonly on?: "file" | "server";
+}
+
+/** Something is wrong with the store that a person, or time, has to put right. */
 export class StoreProblem extends Error {
   readonly problem: StoreProblemKind;
-  readonly file: string;
+  /** The file, or host, port and name of the database; never a password. */
+  readonly place: string;
   readonly wayOut: string;
 
-  constructor(problem: StoreProblemKind, file: string, more: { detail?: string; cause?: unknown } = {}) {
+  constructor(problem: StoreProblemKind, place: string, more: Circumstances = {}) {
+    const { what, wayOut } = (more.on === "server" ? SERVER_WORDS[problem] : undefined) ?? WORDS[problem];
     const detail = more.detail === undefined ? "" : ` (${more.detail})`;
     super(
-      `The store ${file} ${WORDS[problem].what}${detail}. ${WORDS[problem].wayOut}`,
+      `The store ${place} ${what}${detail}. ${wayOut}`,
       more.cause === undefined ? {} : { cause: more.cause },
     );
     this.name = "StoreProblem";
     this.problem = problem;
-    this.file = file;
-    this.wayOut = WORDS[problem].wayOut;
+    this.place = place;
+    this.wayOut = wayOut;
+  }
+}
+
+/**
+ * A transaction met another one, or a row that it must not write twice. It was certainly rolled back: nothing
+ * of it remains, and the whole of it may be tried again at once.
+ */
+export class StoreConflict extends Error {
+  /** SQLSTATE. */
+  readonly code: string;
+  /** The index that a row would have broken. */
+  readonly constraint?: string;
+
+  constructor(code: string, message: string, constraint?: string) {
+    super(message);
+    this.name = "StoreConflict";
+    this.code = code;
+    if (constraint !== undefined) this.constraint = constraint;
   }
 }
 
@@ -80,6 +197,7 @@ const PROBLEM_OF_RESULT: ReadonlyMap<number, StoreProblemKind> = new Map([
   [11, "corrupt"],
   [13, "full"],
   [14, "readonly"],
+  [15, "locked"],
   [23, "readonly"],
   [26, "corrupt"],
 ]);
@@ -92,6 +210,7 @@ const PROBLEM_OF_SYSTEM: ReadonlyMap<string, StoreProblemKind> = new Map([
   ["EDQUOT", "full"],
   ["ENOTDIR", "not_a_directory"],
   ["EEXIST", "not_a_directory"],
+  ["EISDIR", "not_a_file"],
   ["EIO", "io"],
 ]);
 

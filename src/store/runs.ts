@@ -1,9 +1,9 @@
-// Owns the run table: every way in which a run's row may change.
+// Owns the run table: its rows, how they begin and how they end. Who holds one is in claims.ts.
 // RS1: a lane has at most one holder (running or waiting): a unique index says so, not this code (I1).
-// RS2: whatever a holder changes names its owner and attempt; zero rows changed means the lane was lost.
+// RS2: an end by a holder names its owner and attempt; zero rows changed means the lane was lost.
 // RS3: an ended row never changes.
 
-import { type Selectable, sql } from "kysely";
+import type { Selectable } from "kysely";
 import type { Code } from "../core/errors.ts";
 import { type Usage, ZERO_USAGE } from "../core/message.ts";
 import type {
@@ -20,15 +20,16 @@ import type { Route } from "../core/session.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";
 
+/** States in which a run holds its lane. */
+export const HOLDING = ["running", "waiting"] as const;
+export const ACTIVE = ["queued", "running", "waiting"] as const;
+
 /** Who holds a lane: what every commit of a run has to name. */
 export interface Fence {
   readonly runId: string;
   readonly owner: string;
   readonly attempt: number;
 }
-
-const HOLDING = ["running", "waiting"] as const;
-const ACTIVE = ["queued", "running", "waiting"] as const;
 
 function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
   if (row.flow_id === null || row.flow_step === null) return {};
@@ -39,7 +40,8 @@ function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V 
   return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 
-function toRun(row: Selectable<RunTable>): Run {
+/** A row as the rest of the program sees it. */
+export function toRun(row: Selectable<RunTable>): Run {
   return {
     runId: row.run_id,
     sessionKey: row.session_key,
@@ -140,15 +142,17 @@ export async function activeRunsOfFlow(db: Db, flowId: string): Promise<Run[]> {
   return rows.map(toRun);
 }
 
-/** How many accepted runs of a lane have not started. */
-export async function countQueued(db: Db, sessionKey: string): Promise<number> {
-  const row = await db
+/** How many unfinished runs a lane has, and how many of them have not started. */
+export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
+  const rows = await db
     .selectFrom("runs")
-    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .select(["state", (eb) => eb.fn.countAll<number>().as("n")])
     .where("session_key", "=", sessionKey)
-    .where("state", "=", "queued")
-    .executeTakeFirstOrThrow();
-  return Number(row.n);
+    .where("state", "in", ACTIVE)
+    .groupBy("state")
+    .execute();
+  const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + Number(row.n), 0);
+  return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
 }
 
 /** How many unfinished runs of a lane come before this one. */
@@ -163,18 +167,6 @@ export async function countAhead(db: Db, run: Run): Promise<number> {
   return Number(row.n);
 }
 
-/** Lanes with work that nobody holds, oldest work first. */
-export async function lanesWithWork(db: Db): Promise<string[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .select(["session_key", (eb) => eb.fn.min("accepted_at").as("oldest")])
-    .where("state", "=", "queued")
-    .groupBy("session_key")
-    .orderBy("oldest")
-    .execute();
-  return rows.map((row) => row.session_key);
-}
-
 export async function countByState(db: Db): Promise<Record<"queued" | "running" | "waiting", number>> {
   const rows = await db
     .selectFrom("runs")
@@ -185,57 +177,6 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
   const counts = { queued: 0, running: 0, waiting: 0 };
   for (const row of rows) counts[row.state as keyof typeof counts] = Number(row.n);
   return counts;
-}
-
-/** The run whose turn it is in a lane; undefined: there is none, or somebody holds the lane. */
-export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
-  const row = await db
-    .selectFrom("runs")
-    .selectAll()
-    .where("session_key", "=", sessionKey)
-    .where("state", "in", ACTIVE)
-    .orderBy("lane_seq")
-    .limit(1)
-    .executeTakeFirst();
-  return row === undefined || row.state !== "queued" ? undefined : toRun(row);
-}
-
-/** Gives a queued run to `owner`. `started_at` keeps the first start, so that a time-out counts downtime. */
-export async function claimRun(tx: Tx, run: Run, owner: string, at: number): Promise<Run> {
-  const attempt = run.attempt + 1;
-  const startedAt = run.startedAt ?? at;
-  await tx
-    .updateTable("runs")
-    .set({ state: "running", owner, attempt, started_at: startedAt })
-    .where("run_id", "=", run.runId)
-    .execute();
-  return { ...run, state: "running", owner, attempt, startedAt };
-}
-
-/** Moves a held run between running and waiting, or back to the queue (`queued`: parked, keeps its place). */
-export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
-  const done = await tx
-    .updateTable("runs")
-    .set(to === "queued" ? { state: to, owner: null } : { state: to })
-    .where("run_id", "=", fence.runId)
-    .where("owner", "=", fence.owner)
-    .where("attempt", "=", fence.attempt)
-    .where("state", "in", HOLDING)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
-}
-
-/** Whether the lane is still held: asked in the transaction that is about to write for the run. */
-export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
-  const row = await tx
-    .selectFrom("runs")
-    .select("run_id")
-    .where("run_id", "=", fence.runId)
-    .where("owner", "=", fence.owner)
-    .where("attempt", "=", fence.attempt)
-    .where("state", "in", HOLDING)
-    .executeTakeFirst();
-  return row !== undefined;
 }
 
 export interface RunEndFacts {
@@ -273,64 +214,38 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts, fence?: 
   return done.numUpdatedRows > 0n;
 }
 
-/** After a crash: what somebody held goes back to the head of its lane. Returns those runs. */
-export async function requeueHeld(tx: Tx): Promise<Run[]> {
-  const rows = await tx
-    .updateTable("runs")
-    .set((eb) => ({ state: "queued", owner: null, crashes: eb("crashes", "+", 1) }))
-    .where("state", "in", HOLDING)
-    .returningAll()
+/** Ids that one query asks for. */
+const IDS_AT_ONCE = 256;
+
+/** Which of these runs have ended. */
+export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
+  const ended: string[] = [];
+  for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
+    const asked = runIds.slice(from, from + IDS_AT_ONCE);
+    // Filled up to a few sizes, so that a statement of each is all that is ever prepared.
+    const size = 2 ** Math.ceil(Math.log2(asked.length));
+    const last = asked.at(-1) ?? "";
+    const rows = await db
+      .selectFrom("runs")
+      .select("run_id")
+      .where("run_id", "in", [...asked, ...Array<string>(size - asked.length).fill(last)])
+      .where("ended_at", "is not", null)
+      .execute();
+    ended.push(...rows.map((row) => row.run_id));
+  }
+  return ended;
+}
+
+/** Runs that ended at or after this time, oldest first. */
+export async function endedSince(db: Db, sinceMs: number, limit: number): Promise<Run[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("ended_at", ">=", Math.round(sinceMs))
+    .orderBy("ended_at")
+    .limit(limit)
     .execute();
   return rows.map(toRun);
-}
-
-/** Counts one more run of a chain; the first one says where the chain began (I8). */
-export async function countChainRun(tx: Tx, chainId: string, sessionKey: string): Promise<void> {
-  await tx
-    .insertInto("chains")
-    .values({ chain_id: chainId, runs: 1, root_session_key: sessionKey })
-    .onConflict((conflict) => conflict.column("chain_id").doUpdateSet({ runs: sql<number>`chains.runs + 1` }))
-    .execute();
-}
-
-export interface Chain {
-  readonly runs: number;
-  readonly rootSessionKey?: string;
-  readonly tokens: number;
-  /** USD. */
-  readonly cost: number;
-}
-
-/** What a chain has used so far; a new one: nothing. */
-export async function getChain(db: Db, chainId: string): Promise<Chain> {
-  const row = await db.selectFrom("chains").selectAll().where("chain_id", "=", chainId).executeTakeFirst();
-  if (row === undefined) return { runs: 0, tokens: 0, cost: 0 };
-  const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
-  return { runs: row.runs, tokens: row.tokens, cost: row.cost, ...root };
-}
-
-export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Promise<void> {
-  // An append and a run that ended in its queue cost nothing: no write for those.
-  if (usage.totalTokens === 0 && usage.cost.total === 0) return;
-  await tx
-    .updateTable("chains")
-    .set((eb) => ({
-      tokens: eb("tokens", "+", usage.totalTokens),
-      cost: eb("cost", "+", usage.cost.total),
-    }))
-    .where("chain_id", "=", chainId)
-    .execute();
-}
-
-/** Whether it falls to the caller to tell the chain's root session that the budget is used up: once. */
-export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
-  const done = await tx
-    .updateTable("chains")
-    .set({ told: 1 })
-    .where("chain_id", "=", chainId)
-    .where("told", "=", 0)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
 }
 
 /** Every run of one flow, oldest first. */

@@ -9,7 +9,7 @@ const INDEXED_CHARS_MAX = 1_000_000;
 const QUESTION_CHARS_MAX = 1_000;
 const WORDS_MAX = 16;
 /** Shorter words are found whole only: as beginnings they would match most of the index. */
-const PREFIX_CHARS_MIN = 3;
+export const PREFIX_CHARS_MIN = 3;
 const EXCERPT_CHARS = 240;
 const EXCERPT_LEAD_CHARS = 60;
 
@@ -17,7 +17,8 @@ const EXCERPT_LEAD_CHARS = 60;
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
 const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
 
-function spaced(text: string): string {
+/** The text with unspaced signs set apart. */
+export function spaced(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
 
@@ -35,14 +36,19 @@ export function agentToken(agentId: string): string {
   return token("a", agentId);
 }
 
-/** What the index gets of a message: its words, and where it stands. */
+/** As much of a text as is indexed. */
+export function indexed(text: string): string {
+  return text.slice(0, INDEXED_CHARS_MAX);
+}
+
+/** What the embedded index gets of a message: its words, and where it stands. */
 export function indexText(
   text: string,
   sessionKey: string,
   agentId: string | undefined,
 ): { text: string; place: string } {
   const places = [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
-  return { text: spaced(text.slice(0, INDEXED_CHARS_MAX)), place: places.join(" ") };
+  return { text: spaced(indexed(text)), place: places.join(" ") };
 }
 
 /** The words asked for, each maybe of several signs; empty when nothing can be looked up. */

@@ -10,7 +10,7 @@ import type { Session, SessionKind } from "../core/session.ts";
 import type { Scope } from "../core/visibility.ts";
 import { type Condition, fewInScope, fewInTree, literalLike, scopeConditions } from "./session-scope.ts";
 import { toSession } from "./sessions.ts";
-import type { Db } from "./sql.ts";
+import { type Db, kindOf } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
 /** Matches that are looked up and sorted; more are found faster by reading in order. */
@@ -93,33 +93,37 @@ function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
 /** Conditions that an index range ends at: where the last page ended, and how far back to go. */
 function bounds(filter: SessionFilter, after: Position | undefined): Condition[] {
   const conditions: Condition[] = [];
-  if (filter.activeSinceMs !== undefined) conditions.push(sql`s.updated_at >= ${filter.activeSinceMs}`);
+  if (filter.activeSinceMs !== undefined) {
+    // Times are whole; a column of whole numbers is not compared with others on every database.
+    conditions.push(sql`s.updated_at >= ${Math.ceil(filter.activeSinceMs)}`);
+  }
   if (after !== undefined) {
     conditions.push(sql`(s.updated_at, s.key) < (${after.updated_at}, ${after.key})`);
   }
   return conditions;
 }
 
-function searchCondition(search: string): Condition {
-  // LIKE folds only a-z, so other scripts are tried in their usual spellings.
+function searchCondition(db: Db, search: string): Condition {
+  // Only a-z is folded, so other scripts are tried in their usual spellings.
+  const isLike = kindOf(db) === "sqlite" ? sql`like` : sql`ilike`;
   const spellings = [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
   const tests = spellings.map((text) => {
     const like = `%${literalLike(text)}%`;
-    return sql`s.key like ${like} escape '\\' or s.label like ${like} escape '\\'
-      or s.display_name like ${like} escape '\\'`;
+    return sql`s.key ${isLike} ${like} escape '\\' or s.label ${isLike} ${like} escape '\\'
+      or s.display_name ${isLike} ${like} escape '\\'`;
   });
   return sql`(${sql.join(tests, sql` or `)})`;
 }
 
 /** Each field of the filter as a condition of its own, so that the one an index answers can be left out. */
-function fieldConditions(filter: SessionFilter): Map<keyof SessionFilter, Condition> {
+function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter, Condition> {
   const conditions = new Map<keyof SessionFilter, Condition>();
   const { label, spawnedBy, agentId, kinds, search, excludeKeys } = filter;
   if (label !== undefined) conditions.set("label", sql`s.label = ${label}`);
   if (spawnedBy !== undefined) conditions.set("spawnedBy", sql`s.spawned_by = ${spawnedBy}`);
   if (agentId !== undefined) conditions.set("agentId", sql`s.agent_id = ${agentId}`);
   if (kinds !== undefined && kinds.length > 0) conditions.set("kinds", sql`s.kind in (${sql.join(kinds)})`);
-  if (search !== undefined && search !== "") conditions.set("search", searchCondition(search));
+  if (search !== undefined && search !== "") conditions.set("search", searchCondition(db, search));
   if (excludeKeys !== undefined && excludeKeys.length > 0) {
     conditions.set("excludeKeys", sql`s.key not in (${sql.join(excludeKeys)})`);
   }
@@ -130,8 +134,13 @@ function fieldConditions(filter: SessionFilter): Map<keyof SessionFilter, Condit
 async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   const text = search.replaceAll("\0", "");
   if ([...text].length < INDEXED_SEARCH_CHARS_MIN) return undefined;
-  const { rows } = await sql<{ row_id: number }>`select rowid as row_id from session_names
-    where session_names match ${`"${text.replaceAll('"', '""')}"`} limit ${FEW_MAX + 1}`.execute(db);
+  const named =
+    kindOf(db) === "sqlite"
+      ? sql<{ row_id: number }>`select rowid as row_id from session_names
+          where session_names match ${`"${text.replaceAll('"', '""')}"`} limit ${FEW_MAX + 1}`
+      : sql<{ row_id: number }>`select row_id from session_names
+          where name like ${`%${literalLike(text.toLowerCase())}%`} escape '\\' limit ${FEW_MAX + 1}`;
+  const { rows } = await named.execute(db);
   return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
 }
 
@@ -144,10 +153,14 @@ async function sorted(
 ): Promise<Portion> {
   if (ids.length === 0) return { rows: [] };
   const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
+  const among =
+    kindOf(db) === "sqlite"
+      ? sql`in (select value from json_each(${JSON.stringify(ids)}))`
+      : sql`= any(${ids}::bigint[])`;
   // The inner limit keeps the two steps apart: by id first, then the filter.
   const { rows } = await sql<Row>`
     select * from (
-      select * from sessions where row_id in (select value from json_each(${JSON.stringify(ids)}))
+      select * from sessions where row_id ${among}
       limit ${ids.length}
     ) as s
     where ${all([...archived, ...conditions])}
@@ -186,7 +199,7 @@ interface Ranges {
 }
 
 async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
-  const fields = fieldConditions(filter);
+  const fields = fieldConditions(db, filter);
   const scoped = scopeConditions(filter.scope);
   const without = (name?: keyof SessionFilter): Condition[] =>
     [...fields].filter(([field]) => field !== name).map(([, condition]) => condition);
@@ -237,7 +250,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   const few = named ?? (await fewInScope(db, filter.scope, FEW_MAX));
   const bounded = bounds(filter, after);
   if (few !== undefined) {
-    const fields = fieldConditions(filter);
+    const fields = fieldConditions(db, filter);
     if (few === named) fields.delete("search");
     const fits = [...fields.values(), ...scopeConditions(filter.scope), ...bounded];
     return pageOf([await sorted(db, few, fits, filter)], filter.limit);

@@ -23,11 +23,15 @@ function patternCondition(patterns: readonly string[]): Condition {
   return tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
 }
 
-/** A query for the keys of a session and of everything it spawned. */
-function treeOf(key: string): RawBuilder<{ key: string }> {
-  return sql`with recursive down (key) as (
-      select ${key} union select c.key from down join sessions c on c.spawned_by = down.key
-    ) select key from down`;
+/** The recursive table `down`: these sessions and, with `below`, everything they spawned. */
+function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown> {
+  const keys = sql.join(roots);
+  // A root that is gone has children all the same.
+  const steps = sql`union select c.row_id, c.key from sessions c where c.spawned_by in (${keys})
+      union select c.row_id, c.key from down join sessions c on c.spawned_by = down.key`;
+  return sql`with recursive down (row_id, key) as (
+      select root.row_id, root.key from sessions root where root.key in (${keys}) ${below ? steps : sql``}
+    )`;
 }
 
 /** What a row `s` of the session table must be like to be in the scope. */
@@ -38,7 +42,9 @@ export function scopeConditions(scope: Scope): Condition[] {
   if (agentIds !== "any") {
     const ways: RawBuilder<unknown>[] = [];
     if (self !== undefined) ways.push(sql`s.key = ${self}`);
-    if (scope.treeOf !== undefined) ways.push(sql`s.key in (${treeOf(scope.treeOf)})`);
+    if (scope.treeOf !== undefined) {
+      ways.push(sql`s.key in (${downFrom([scope.treeOf], true)} select key from down)`);
+    }
     if (agentIds !== undefined && agentIds.length > 0) ways.push(sql`s.agent_id in (${sql.join(agentIds)})`);
     conditions.push(ways.length === 0 ? sql`1 = 0` : sql`(${sql.join(ways, sql` or `)})`);
   }
@@ -51,14 +57,10 @@ async function rowIds(db: Db, query: RawBuilder<{ row_id: number }>): Promise<nu
 }
 
 function treeIds(self: string | undefined, treeKey: string | undefined, max: number) {
-  const roots = [self, treeKey].filter((key) => key !== undefined).map((key) => sql`select ${key} as key`);
-  const step =
-    treeKey === undefined
-      ? sql``
-      : sql`union select c.key from down join sessions c on c.spawned_by = down.key`;
-  return sql<{ row_id: number }>`with recursive down (key) as (
-      select key from (${sql.join(roots, sql` union `)}) ${step}
-    ) select s.row_id from down join sessions s on s.key = down.key limit ${max}`;
+  const roots = [self, treeKey].filter((key) => key !== undefined);
+  return sql<{
+    row_id: number;
+  }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${max}`;
 }
 
 /** The range of keys that a pattern can be in; undefined when it starts with a star. */

@@ -6,6 +6,7 @@
 import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
 import type { SpawnFacts } from "../core/spawn.ts";
+import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
@@ -122,6 +123,12 @@ export async function getSession(db: Db, key: string): Promise<Session | undefin
   return row === undefined ? undefined : toSession(row);
 }
 
+/** Like `getSession`, for whoever decides by it: it stays as it is until the transaction ends. */
+export async function holdSession(tx: Tx, key: string): Promise<Session | undefined> {
+  const row = await held(tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)).executeTakeFirst();
+  return row === undefined ? undefined : toSession(row);
+}
+
 /** The session that has or, before a reset, had this transcript, with the id in force now. */
 export async function findSessionId(
   db: Db,
@@ -179,11 +186,44 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
   await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
 }
 
-/** The next place in the session's lane, 1 for the first. The session must exist. */
-export async function takeLaneSeq(tx: Tx, key: string): Promise<number> {
+/** What a run has cost, and how it left its session. */
+interface SessionUsage {
+  readonly at: number;
+  readonly aborted: boolean;
+  readonly systemSent: boolean;
+  readonly input: number;
+  readonly output: number;
+  readonly total: number;
+  readonly contextTokens: number | undefined;
+}
+
+/** Adds a run's usage to its session, unless that has another transcript by now. */
+export async function addSessionUsage(
+  tx: Tx,
+  { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
+  usage: SessionUsage,
+): Promise<void> {
+  await tx
+    .updateTable("sessions")
+    .set((eb) => ({
+      updated_at: usage.at,
+      aborted_last_run: usage.aborted ? 1 : 0,
+      input_tokens: eb("input_tokens", "+", usage.input),
+      output_tokens: eb("output_tokens", "+", usage.output),
+      total_tokens: eb("total_tokens", "+", usage.total),
+      ...(usage.systemSent ? { system_sent: 1 } : {}),
+      ...(usage.contextTokens === undefined ? {} : { context_tokens: usage.contextTokens }),
+    }))
+    .where("key", "=", sessionKey)
+    .where("session_id", "=", sessionId)
+    .execute();
+}
+
+/** The next place in the session's lane, 1 for the first. The session must exist; it counts as used `at`. */
+export async function takeLaneSeq(tx: Tx, key: string, at: number): Promise<number> {
   const row = await tx
     .updateTable("sessions")
-    .set((eb) => ({ next_lane_seq: eb("next_lane_seq", "+", 1) }))
+    .set((eb) => ({ next_lane_seq: eb("next_lane_seq", "+", 1), updated_at: at }))
     .where("key", "=", key)
     .returning("next_lane_seq")
     .executeTakeFirstOrThrow();

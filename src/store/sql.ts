@@ -1,6 +1,7 @@
 // Owns what every query needs: a database to read from, and transactions to write in.
 // S1: writes happen in transactions only, and a transaction that throws leaves nothing behind.
-// S2: transactions of one store run one after the other (embedded) or serialise on row locks (cluster).
+// S2: transactions of one store run one after the other (embedded) or serialise on row locks (cluster): what
+//     a transaction decides by, it has locked before (`locks.ts`).
 
 import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "./tables.ts";
@@ -10,13 +11,40 @@ export type Db = Kysely<Tables>;
 /** Enough to write. Whoever asks for a `Tx` may change rows; whoever asks for a `Db` may not. */
 export type Tx = Transaction<Tables>;
 
+export type StoreKind = "sqlite" | "postgres";
+
 export interface Store {
-  readonly kind: "sqlite";
+  readonly kind: StoreKind;
   /** For queries outside a transaction: the last committed state. */
   readonly db: Db;
   /** Runs `work` in one write transaction. Its side effects must wait for the returned promise. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Where the readable copy of a transcript lies; absent in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
+  /** What several processes need to share the store. Absent: this process has it alone. */
+  readonly shared?: SharedStore;
   close(): Promise<void>;
+}
+
+/** What a database that many processes share gives them beside its tables. */
+export interface SharedStore {
+  /** ms since 1970 by the database's clock, as far as is known: never asks the database. */
+  now(): number;
+  /** Looks at the database's clock again. To be called about once a second. */
+  syncClock(): Promise<void>;
+  /**
+   * Tells the other processes, outside any transaction. A hint: it may be lost, and never comes back to
+   * the process that sent it. Each text is at most `WIRE_TEXT_MAX_BYTES` long.
+   */
+  notify(texts: readonly string[]): Promise<void>;
+  /** Hears the other processes. `onGap`: some hints may have been lost; look at the rows. */
+  listen(onText: (text: string) => void, onGap: () => void): Promise<() => Promise<void>>;
+}
+
+/** Bytes of one text on the wire between processes: PostgreSQL takes less than 8,000. */
+export const WIRE_TEXT_MAX_BYTES = 7_800;
+
+/** Which database a query is written for. */
+export function kindOf(db: Db): StoreKind {
+  return db.getExecutor().adapter.supportsTransactionalDdl ? "postgres" : "sqlite";
 }

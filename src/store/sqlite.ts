@@ -5,7 +5,7 @@
 //      loss).
 // Q3: reading never waits for an open transaction; it sees the last committed state.
 
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
@@ -14,6 +14,7 @@ import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
 import { asStoreProblem, StoreProblem } from "./problems.ts";
 import type { Store, Tx } from "./sql.ts";
+import { refuseDamagedFile } from "./sqlite-check.ts";
 import { sqliteDialect } from "./sqlite-driver.ts";
 import type { Tables } from "./tables.ts";
 
@@ -46,7 +47,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const unlock = lockStore(dir);
   let writer: DatabaseSync | undefined;
   try {
-    refuseLostDatabase(file);
+    refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
     writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     const version = checkedVersion(writer, file);
@@ -72,14 +73,6 @@ function makeDirectory(dir: string): void {
     if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
   } catch (error) {
     throw asStoreProblem(error, dir);
-  }
-}
-
-/** A log without its database would be thrown away by SQLite as soon as the database is made anew. */
-function refuseLostDatabase(file: string): void {
-  const sizeOf = (path: string): number => (existsSync(path) ? statSync(path).size : 0);
-  if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) > 0) {
-    throw new StoreProblem("corrupt", file, { detail: "it is empty, but its -wal file holds data" });
   }
 }
 

@@ -4,7 +4,7 @@
 import type { ColumnType, Generated } from "kysely";
 
 export interface SessionTable {
-  /** Never changes; ties the row to its full-text entry. */
+  /** Never changes; ties the row to the entry by which its names are found. */
   row_id: Generated<number>;
   key: string;
   session_id: string;
@@ -75,6 +75,10 @@ export interface RunTable {
   attempt: number;
   crashes: number;
   owner: string | null;
+  /** The pool of slots that it executes in; unset: in none. */
+  pool: Generated<string | null>;
+  /** 1 while a waiting run wants a slot again: it goes before runs that have not started. */
+  resuming: Generated<number>;
   accepted_at: number;
   started_at: number | null;
   ended_at: number | null;
@@ -103,6 +107,8 @@ export interface WaitTable {
   /** `open | answered | ended`: `ended` = the waiter stopped waiting first. */
   state: string;
   deadline_at: number;
+  /** The process in which a caller that is no run waits. */
+  owner: Generated<string | null>;
 }
 
 /** One conversation between two sessions, or one job of a sub-agent, from its acceptance to its end. */
@@ -166,6 +172,8 @@ export interface DeliveryTable {
   attempts: number;
   /** An attempt that was begun and not yet known to have ended. */
   attempt_open: number;
+  /** The process that makes the open attempt. */
+  attempt_owner: Generated<string | null>;
   /** Parts of the text that the channel has acknowledged. */
   parts_sent: number;
   next_attempt_at: number;
@@ -201,6 +209,30 @@ export interface IdempotencyTable {
   created_at: number;
 }
 
+/** A gateway process that shares the store, and when it was last known to be alive. */
+export interface ProcessTable {
+  process_id: string;
+  host: string;
+  version: string;
+  started_at: number;
+  /** By the database's clock. */
+  beat_at: number;
+}
+
+/** What one process at a time may do, such as polling one bot account: who does it. */
+export interface HoldingTable {
+  name: string;
+  owner: string;
+  since: number;
+}
+
+/** Live events that are too large for the wire between processes: kept for a moment. */
+export interface LivePayloadTable {
+  id: Generated<number>;
+  body: string;
+  created_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -213,4 +245,7 @@ export interface Tables {
   deliveries: DeliveryTable;
   ledger: LedgerTable;
   idempotency: IdempotencyTable;
+  processes: ProcessTable;
+  holdings: HoldingTable;
+  live_payloads: LivePayloadTable;
 }

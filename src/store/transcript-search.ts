@@ -4,12 +4,14 @@
 // TS2: a page reads at most a fixed number of matches; its cursor goes on from there.
 
 import { type RawBuilder, sql } from "kysely";
-import { type Message, textOf } from "../core/message.ts";
+import { textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { Scope } from "../core/visibility.ts";
+import { lexemeQuestion } from "./search-lexemes.ts";
 import { agentToken, excerptOf, matchText, sessionToken, wordsOf } from "./search-text.ts";
 import { fewInScope, fewInTree, scopeConditions } from "./session-scope.ts";
-import type { Db } from "./sql.ts";
+import { type Db, kindOf } from "./sql.ts";
+import { readMessage } from "./stored-entry.ts";
 
 /** Matches that one page looks at to find those in scope. */
 const MATCHES_MAX = 5_000;
@@ -70,11 +72,45 @@ async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<
   return rows.map((row) => sessionToken(row.key));
 }
 
-/** The matches of one page, as positions, newest first. */
-function matches(match: string, before: number | undefined, limit: RawBuilder<unknown>) {
-  const older = before === undefined ? sql`` : sql`and rowid < ${before}`;
-  return sql<{ seq: number }>`select rowid as seq from message_texts
-    where message_texts match ${match} ${older} order by rowid desc ${limit}`;
+/** Which matches, newest first. */
+interface Slice {
+  readonly before: number | undefined;
+  readonly skip: number;
+  readonly limit: number;
+}
+
+type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
+
+/** Positions of the messages that match, on this database; undefined: there can be none. */
+function matchesOf(
+  db: Db,
+  words: readonly string[],
+  places: readonly string[] | undefined,
+): Matches | undefined {
+  if (places !== undefined && places.length === 0) return undefined;
+  if (kindOf(db) === "sqlite") {
+    const match = matchText(words, places);
+    return ({ before, skip, limit }) => sql`select rowid as seq from message_texts
+      where message_texts match ${match} ${before === undefined ? sql`` : sql`and rowid < ${before}`}
+      order by rowid desc limit ${limit} offset ${skip}`;
+  }
+  const question = lexemeQuestion(words, places);
+  if (question === undefined) return undefined;
+  const { whole, part, together } = question;
+  const allOf = sql.join(
+    together.map((words) => sql`bool_or(words @@ ${words}::tsquery)`),
+    sql` and `,
+  );
+  return ({ before, skip, limit }) => {
+    const older = before === undefined ? sql`` : sql`and seq < ${before}`;
+    const newest = sql`order by seq desc limit ${skip + limit}`;
+    return sql`select seq from (
+        (select seq from message_texts where part = 0 and words @@ ${whole}::tsquery ${older} ${newest})
+        union all
+        (select seq from message_texts where part > 0 and words @@ ${part}::tsquery ${older}
+          group by seq having ${allOf} ${newest})
+      ) as match order by seq desc limit ${limit} offset ${skip}`;
+  };
 }
 
 /** Messages that hold all the words, in any case, each word also as the beginning of a longer one. */
@@ -82,40 +118,25 @@ export async function searchTranscripts(db: Db, asked: TranscriptQuestion): Prom
   const words = wordsOf(asked.query);
   const before = asked.cursor === undefined ? undefined : Number(asked.cursor);
   if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
-  const places = await placesOf(db, asked);
-  if (places !== undefined && places.length === 0) return { hits: [] };
-  const match = matchText(words, places);
+  const matches = matchesOf(db, words, await placesOf(db, asked));
+  if (matches === undefined) return { hits: [] };
   const conditions = scopeConditions(asked.scope);
   if (asked.sessionKey !== undefined) conditions.push(sql`s.key = ${asked.sessionKey}`);
   if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
   const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;
   const { rows } = await sql<HitRow>`
     select m.seq, m.id, m.session_key, m.session_id, m.role, m.entry_json, m.created_at
-    from (${matches(match, before, sql`limit ${MATCHES_MAX}`)}) f
-    cross join messages m on m.seq = f.seq
-    cross join sessions s on s.key = m.session_key
-    where s.archived = 0 and s.session_id = m.session_id ${fits}
+    from (${matches({ before, skip: 0, limit: MATCHES_MAX })}) f
+    cross join messages m
+    cross join sessions s
+    where m.seq = f.seq and s.key = m.session_key and s.archived = 0 and s.session_id = m.session_id ${fits}
+    ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db);
   const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words));
-  const next = await nextCursor(
-    db,
-    rows,
-    asked.limit,
-    matches(match, before, sql`limit 1 offset ${MATCHES_MAX - 1}`),
-  );
-  return { hits, ...(next === undefined ? {} : { nextCursor: next }) };
-}
-
-async function nextCursor(
-  db: Db,
-  rows: readonly HitRow[],
-  limit: number,
-  lastMatch: RawBuilder<{ seq: number }>,
-): Promise<string | undefined> {
-  const last = rows[limit - 1];
-  if (rows.length > limit && last !== undefined) return String(last.seq);
-  const cut = (await lastMatch.execute(db)).rows[0];
-  return cut === undefined ? undefined : String(cut.seq);
+  const last = rows[asked.limit - 1];
+  if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
+  const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db)).rows[0];
+  return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
 }
 
 function hitOf(row: HitRow, words: readonly string[]): SearchHit {
@@ -126,6 +147,6 @@ function hitOf(row: HitRow, words: readonly string[]): SearchHit {
     role: row.role,
     timestamp: row.created_at,
     // Masked before it is cut: a piece of a credential does not look like one any more (I14).
-    excerpt: excerptOf(redactSecrets(textOf(JSON.parse(row.entry_json) as Message)), words),
+    excerpt: excerptOf(redactSecrets(textOf(readMessage(row))), words),
   };
 }

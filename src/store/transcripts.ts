@@ -7,8 +7,10 @@ import { sql } from "kysely";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
-import { indexText } from "./search-text.ts";
-import type { Db, Tx } from "./sql.ts";
+import { vectorsOf } from "./search-lexemes.ts";
+import { indexed, indexText, sessionToken } from "./search-text.ts";
+import { type Db, kindOf, type Tx } from "./sql.ts";
+import { type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
 
 /** Stored bytes that one page of history may hold: a page stops early rather than fill the memory. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -20,10 +22,30 @@ export interface NewEntry {
   readonly entry: Entry;
 }
 
-/** Appends to the transcript and, what a person or a model wrote, to the full-text index. */
+/** What of an entry can be searched: what a person or a model wrote. */
+export function searchableText(entry: Entry): string {
+  const spoken = isCompaction(entry) || entry.role === "toolResult" ? "" : textOf(entry);
+  // A hit alone could confirm a guess at a secret, so secrets are not in the index (I14).
+  return spoken === "" ? "" : redactSecrets(spoken);
+}
+
+/** Appends to the transcript and, as far as it can be searched, to the full-text index. */
 export async function appendEntry(tx: Tx, args: NewEntry): Promise<void> {
-  const { sessionKey, sessionId, runId, entry } = args;
-  const added = await tx
+  const { sessionKey, entry } = args;
+  const text = searchableText(entry);
+  const insert = insertMessage(tx, args);
+  if (text === "") {
+    await insert.execute();
+  } else if (kindOf(tx) === "postgres") {
+    await insertWithVectors(insert, sessionKey, text).execute(tx);
+  } else {
+    const added = await insert.returning("seq").executeTakeFirst();
+    if (added !== undefined) await indexForSearch(tx, added.seq, sessionKey, text);
+  }
+}
+
+function insertMessage(tx: Tx, { sessionKey, sessionId, runId, entry }: NewEntry) {
+  return tx
     .insertInto("messages")
     .values({
       id: entry.id,
@@ -34,34 +56,43 @@ export async function appendEntry(tx: Tx, args: NewEntry): Promise<void> {
       entry_json: JSON.stringify(entry),
       created_at: entry.timestamp,
     })
-    .onConflict((conflict) => conflict.column("id").doNothing())
-    .returning("seq")
-    .executeTakeFirst();
-  if (added === undefined || isCompaction(entry) || entry.role === "toolResult") return;
-  const text = textOf(entry);
-  if (text === "") return;
+    .onConflict((conflict) => conflict.column("id").doNothing());
+}
+
+async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const owner = await tx
     .selectFrom("sessions")
     .select("agent_id")
     .where("key", "=", sessionKey)
     .executeTakeFirst();
-  // A hit alone could confirm a guess at a secret, so secrets are not in the index (I14).
-  const indexed = indexText(redactSecrets(text), sessionKey, owner?.agent_id);
+  const { text: words, place } = indexText(text, sessionKey, owner?.agent_id);
   await sql`insert into message_texts (rowid, text, place)
-    values (${added.seq}, ${indexed.text}, ${indexed.place})`.execute(tx);
+    values (${seq}, ${words}, ${place})`.execute(tx);
 }
 
-interface EntryRow {
-  readonly entry_json: string;
+/** PostgreSQL: message and index in one round trip; the agent's token is made as `agentToken` makes it. */
+function insertWithVectors(insert: ReturnType<typeof insertMessage>, sessionKey: string, text: string) {
+  const vectors = vectorsOf(indexed(text), [sessionToken(sessionKey)]);
+  return sql`
+    with added as (${insert.returning("seq")}),
+      agent as (
+        select array_to_tsvector(array['/a' || left(encode(sha256(convert_to(agent_id, 'UTF8')), 'hex'), 16)])
+          as place
+        from sessions where key = ${sessionKey}
+      )
+    insert into message_texts (seq, part, words)
+    select added.seq, ${vectors.length === 1 ? sql`0` : sql`vector.part`},
+        vector.words::tsvector || coalesce(agent.place, ''::tsvector)
+      from added cross join unnest(${vectors}::text[]) with ordinality as vector (words, part)
+        left join agent on true`;
 }
 
-function entryOf(row: EntryRow): Entry {
-  return JSON.parse(row.entry_json) as Entry;
-}
+/** What a reading of entries selects. */
+const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
 /** A page's rows come newest first and leave oldest first. */
 function messagesOf(rows: readonly EntryRow[]): Message[] {
-  return rows.map((row) => JSON.parse(row.entry_json) as Message).reverse();
+  return rows.map(readMessage).reverse();
 }
 
 interface Page {
@@ -100,7 +131,7 @@ async function readPage(db: Db, page: Page): Promise<{ messages: Message[]; more
   if (newest === undefined || oldest === undefined) return { messages: [], more: false };
   let query = db
     .selectFrom("messages")
-    .select("entry_json")
+    .select(ENTRY)
     .where("session_id", "=", page.sessionId)
     .where("seq", ">=", oldest)
     .where("seq", "<=", newest)
@@ -159,14 +190,14 @@ export async function lastMessages(
 export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
   const last = await db
     .selectFrom("messages")
-    .select(["seq", "entry_json"])
+    .select(["seq", ...ENTRY])
     .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("compaction"))
     .orderBy("seq", "desc")
     .limit(1)
     .executeTakeFirst();
-  let query = db.selectFrom("messages").select("entry_json").where("session_id", "=", sessionId);
-  const compaction = last === undefined ? undefined : entryOf(last);
+  let query = db.selectFrom("messages").select(ENTRY).where("session_id", "=", sessionId);
+  const compaction = last === undefined ? undefined : readEntry(last);
   if (last !== undefined && compaction !== undefined && isCompaction(compaction)) {
     const kept = await db
       .selectFrom("messages")
@@ -177,7 +208,7 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
     query = query.where("seq", ">=", kept?.seq ?? last.seq).where("role", "!=", "compaction");
   }
   const rows = await query.orderBy("seq").execute();
-  const entries = rows.map(entryOf);
+  const entries = rows.map(readEntry);
   return compaction === undefined ? entries : [compaction, ...entries];
 }
 
@@ -185,7 +216,7 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
 export async function readRun(db: Db, runId: string): Promise<Message[]> {
   const rows = await db
     .selectFrom("messages")
-    .select("entry_json")
+    .select(ENTRY)
     .where("run_id", "=", runId)
     .where("role", "!=", "compaction")
     .orderBy("seq", "desc")
@@ -197,24 +228,24 @@ export async function readRun(db: Db, runId: string): Promise<Message[]> {
 export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("messages")
-    .select("entry_json")
+    .select(ENTRY)
     .where("session_id", "=", sessionId)
     .where("role", "=", "user")
     .orderBy("seq")
     .limit(1)
     .executeTakeFirst();
-  return row === undefined ? undefined : textOf(JSON.parse(row.entry_json) as Message);
+  return row === undefined ? undefined : textOf(readMessage(row));
 }
 
 /** The text of the latest tool result of a transcript. */
 export async function lastToolResult(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("messages")
-    .select("entry_json")
+    .select(ENTRY)
     .where("session_id", "=", sessionId)
     .where("role", "=", "toolResult")
     .orderBy("seq", "desc")
     .limit(1)
     .executeTakeFirst();
-  return row === undefined ? undefined : textOf(JSON.parse(row.entry_json) as Message);
+  return row === undefined ? undefined : textOf(readMessage(row));
 }

@@ -3,7 +3,8 @@
 // WS2: `answered` is written in the transaction that ends the target, `ended` when the waiter gave up first:
 //      exactly one of the two happens, so that an outcome is told once.
 
-import type { Selectable } from "kysely";
+import { type Selectable, sql } from "kysely";
+import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { WaitTable } from "./tables.ts";
 
@@ -30,7 +31,8 @@ function toWait(row: Selectable<WaitTable>): Wait {
   };
 }
 
-export async function insertWait(tx: Tx, wait: Wait): Promise<void> {
+/** `owner`: the process in which a caller that is no run waits. */
+export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
   await tx
     .insertInto("waits")
     .values({
@@ -41,6 +43,7 @@ export async function insertWait(tx: Tx, wait: Wait): Promise<void> {
       target_session_key: wait.targetSessionKey,
       state: wait.state,
       deadline_at: wait.deadlineAt,
+      owner: owner ?? null,
     })
     .execute();
 }
@@ -69,20 +72,16 @@ export async function openEdges(
 
 /** Marks the open waits for an ended run: in time, or too late. True when somebody got the outcome. */
 export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
-  const answered = await tx
+  const told = await tx
     .updateTable("waits")
-    .set({ state: "answered" })
+    .set((eb) => ({
+      state: eb.case().when("deadline_at", ">=", endedAt).then("answered").else("ended").end(),
+    }))
     .where("target_run_id", "=", targetRunId)
     .where("state", "=", "open")
-    .where("deadline_at", ">=", endedAt)
-    .executeTakeFirst();
-  await tx
-    .updateTable("waits")
-    .set({ state: "ended" })
-    .where("target_run_id", "=", targetRunId)
-    .where("state", "=", "open")
+    .returning("state")
     .execute();
-  return answered.numUpdatedRows > 0n;
+  return told.some((row) => row.state === "answered");
 }
 
 /** The waiter gave up. False: the target had ended first, and its outcome counts. */
@@ -106,12 +105,18 @@ export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> 
     .execute();
 }
 
-/** After a restart: callers that were no runs wait no longer. */
-export async function giveUpCallerWaits(tx: Tx): Promise<void> {
-  await tx
+/**
+ * Callers that were no runs wait no longer than their process. `livingAt`: only those of processes that are
+ * dead as of that time, or of no known one; absent: all, since nobody else is there.
+ */
+export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<void> {
+  let query = tx
     .updateTable("waits")
     .set({ state: "ended" })
     .where("waiter_run_id", "=", "")
-    .where("state", "=", "open")
-    .execute();
+    .where("state", "=", "open");
+  if (livingAt !== undefined) {
+    query = query.where(sql`coalesce(owner, '')`, "not in", sql<string>`${livingProcesses(tx, livingAt)}`);
+  }
+  await query.execute();
 }

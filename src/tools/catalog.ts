@@ -1,12 +1,13 @@
 // Owns which tools there are, which of them a session has, and how one is called.
 // CA1: a tool that the policy denies is not offered; a call of it names the setting that denies it.
-// CA2: bad input never throws: whatever a model or a client sends is answered with one JSON object.
+// CA2: what was accepted before a restart is not judged again, by whatever policy: its call is answered.
+// CA3: bad input never throws: whatever a model or a client sends is answered with one JSON object.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { ImageBlock } from "../core/message.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Settings } from "../core/settings.ts";
-import type { JsonSchema, ToolCallRequest, ToolOutcome } from "../core/tool.ts";
+import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import { decideTool, filtersFor, type ToolVerdict } from "../core/tool-policy.ts";
 import { agentsList } from "./agents-list.ts";
 import { checkArguments, nearestName } from "./arguments.ts";
@@ -47,6 +48,10 @@ export function toolNames(): string[] {
   return TOOLS.map((tool) => tool.spec.name);
 }
 
+export function toolSpecs(): ToolSpec[] {
+  return TOOLS.map((tool) => tool.spec);
+}
+
 /** The tools that a session of this agent has. */
 export function toolsFor(policy: Policy): Tool[] {
   return TOOLS.filter((tool) => verdictOf(policy, tool.spec.name).allowed);
@@ -85,9 +90,12 @@ function findTool(policy: Policy, name: string): Result<Tool> {
 
 /** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
+  const known = TOOLS.find((candidate) => candidate.spec.name === call.name);
+  const args = checkArguments(known?.spec.parameters ?? {}, call.arguments);
+  const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
+  if (before !== undefined) return before;
   const tool = findTool(ctx, call.name);
   if (!tool.ok) return toolFailure(tool);
-  const args = checkArguments(tool.value.spec.parameters, call.arguments);
   if (!args.ok) return toolFailure(args);
   return tool.value.execute(ctx, args.value, call);
 }

@@ -1,12 +1,13 @@
 // Owns the tool `sessions_send`: arguments in, one result object out. What a send is, `flows/send` knows.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import type { ToolCallRequest } from "../core/tool.ts";
 import { resolveSession, type SessionTarget } from "../flows/access.ts";
-import { sendToSession } from "../flows/send.ts";
+import { sendToSession, sentBefore } from "../flows/send.ts";
 import { textArgument } from "./arguments.ts";
 import { KEY_CHARS_MAX } from "./sessions-history.ts";
 import { readAgentId } from "./sessions-list.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool, ToolContext } from "./tool.ts";
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const LABEL_CHARS_MAX = 200;
@@ -37,6 +38,10 @@ export const sessionsSend: Tool = {
     parallel: true,
     idempotent: true,
   },
+  async before(ctx, args, call) {
+    const timeoutSeconds = readTimeout(args.timeoutSeconds);
+    return timeoutSeconds.ok ? sentBefore(ctx, asked(ctx, call, timeoutSeconds.value)) : undefined;
+  },
   async execute(ctx, args, call) {
     const request = readRequest(args);
     if (!request.ok) return toolFailure(request);
@@ -44,17 +49,24 @@ export const sessionsSend: Tool = {
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return toolFailure(found);
     return sendToSession(ctx, {
-      requester: ctx.session,
+      ...asked(ctx, call, timeoutSeconds),
       target: found.value,
       text: message,
-      timeoutSeconds,
-      callId: call.callId,
-      signal: ctx.signal,
       ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
-      ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
     });
   },
 };
+
+/** Who asks, and how long it waits. */
+function asked(ctx: ToolContext, call: ToolCallRequest, timeoutSeconds: number) {
+  return {
+    requester: ctx.session,
+    timeoutSeconds,
+    callId: call.callId,
+    signal: ctx.signal,
+    ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
+  };
+}
 
 interface SendRequest {
   readonly target: SessionTarget;

@@ -65,10 +65,9 @@ export const sessionsSpawn: Tool = {
     parallel: true,
     idempotent: true,
   },
+  // Of attachments there is more than one reason for it: their contents are not in the call any more.
+  before: (ctx, _, call) => spawnedBefore(ctx, call.callId),
   async execute(ctx, args, call) {
-    // Asked first: what was accepted before a crash is not judged again, and its files are not in the call.
-    const before = await spawnedBefore(ctx, call.callId);
-    if (before !== undefined) return before;
     const request = await plan(ctx, args, call.callId);
     return request.ok ? spawnSession(ctx, request.value) : toolFailure(request);
   },

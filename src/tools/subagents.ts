@@ -2,6 +2,7 @@
 // SA1: only one's own: a session that somebody else spawned is answered like one that is not there.
 
 import { fail, toolFailure } from "../core/errors.ts";
+import { redactSecrets } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
 import { mayAccess } from "../flows/access.ts";
 import { cancelJob } from "../flows/cancel-jobs.ts";
@@ -61,13 +62,14 @@ async function listChildren(ctx: ToolContext): Promise<ToolResult> {
     const run = session.spawn === undefined ? undefined : await getRun(ctx.db, session.spawn.runId);
     rows.push({
       sessionKey: session.key,
-      ...(session.label === undefined ? {} : { label: session.label }),
+      ...(session.label === undefined ? {} : { label: redactSecrets(session.label) }),
       agentId: session.agentId,
       state,
       // `finished`: its result was announced, or it was cancelled.
       finished: job?.open !== true,
       ...(job?.endReason === undefined ? {} : { ended: job.endReason }),
-      task: (job?.requestText ?? "").slice(0, TASK_SHOWN_CHARS),
+      // Masked before it is cut: half a secret would not be known for one (I14).
+      task: redactSecrets(job?.requestText ?? "").slice(0, TASK_SHOWN_CHARS),
       ...(run === undefined ? {} : { runId: run.runId, runState: run.state, acceptedAt: run.acceptedAt }),
       totalTokens: session.totalTokens,
     });

@@ -39,6 +39,16 @@ export type ToolResult = Record<string, unknown>;
 
 export interface Tool {
   readonly spec: ToolSpec;
+  /**
+   * What this very call came to if it was accepted before a restart; undefined: it was not. It is asked
+   * before
+   * any rule, for what was accepted is not judged again.
+   */
+  before?(
+    ctx: ToolContext,
+    args: Readonly<Record<string, unknown>>,
+    call: ToolCallRequest,
+  ): Promise<ToolResult | undefined>;
   /** Arguments are already checked against `spec.parameters`. */
   execute(ctx: ToolContext, args: Record<string, unknown>, call: ToolCallRequest): Promise<ToolResult>;
 }

@@ -80,6 +80,10 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   if (below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below)) {
     return outside(quoted, "is outside the workspace");
   }
+  // Asked of the whole path, before a folder is made: else some would be, and then the system would refuse.
+  if (Buffer.byteLength(join(root, below)) >= PATH_MAX_BYTES) {
+    return fail("invalid_argument", `path ${quoted} is, with the workspace before it, too long`);
+  }
   const parts = below === "" ? [] : below.split(sep);
   const long = parts.find((part) => Buffer.byteLength(part) > PART_MAX_BYTES);
   if (long === undefined) return ok(parts);

@@ -153,6 +153,19 @@ function zero() {
   return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 }
 
+test("K3: a tool that is not offered any more is asked what became of its call, and none that has not begun", async () => {
+  const plan = [["again", "once", "again"]];
+  const entries: Entry[] = [userSays("go")];
+  const first = counting(plan, entries);
+  await expect(startTurn({ ...first.setup, appendsMax: 1 }).end).rejects.toBeInstanceOf(Crash);
+  const second = counting(plan, entries);
+  await startTurn({ ...second.setup, tools: [], more: { everyTool: TOOLS } }).end;
+  const texts = messagesOf(entries).flatMap((one) => (one.role === "toolResult" ? [textOf(one)] : []));
+  expect(texts[0]).toBe("ran again");
+  expect(texts.slice(1).map((text) => JSON.parse(text).code)).toEqual(["unknown_tool", "unknown_tool"]);
+  expect([...second.counts.values()]).toEqual([1]);
+});
+
 test("K3: what may have begun isn't run again, what can't have begun is run", async () => {
   const entries: Entry[] = [userSays("go")];
   const { counts, setup } = counting([["once", "once"]], entries);
@@ -165,4 +178,31 @@ test("K3: what may have begun isn't run again, what can't have begun is run", as
   expect(texts[0]).toContain("outcome_unknown");
   expect(texts[1]).toBe("ran once");
   expect([...counts.values()]).toEqual([1, 1]);
+});
+
+test("a call keeps its id from attempt to attempt, and is told which attempt it is", async () => {
+  const entries: Entry[] = [userSays("go")];
+  const seen: [string, number][] = [];
+  const again = (attempt: number, appendsMax: number): TurnSetup => ({
+    port: planned([["again", "sideAgain", "sideAgain"]]),
+    entries,
+    tools: TOOLS,
+    appendsMax,
+    more: { attempt },
+    callTool: async ({ callId, attempt: told, name }) => {
+      seen.push([callId, told]);
+      return { text: `ran ${name}`, isError: false };
+    },
+  });
+  await expect(startTurn(again(1, 1)).end).rejects.toBeInstanceOf(Crash);
+  await expect(startTurn(again(2, 1)).end).rejects.toBeInstanceOf(Crash);
+  await startTurn(again(3, 9)).end;
+  const message = messagesOf(entries).find((one) => one.role === "assistant");
+  const [first, second, third] = [0, 1, 2].map((index) => `run:${message?.id}:${index}`);
+  expect(seen.filter(([id]) => id === first)).toEqual([
+    [first, 1],
+    [first, 2],
+  ]);
+  expect(seen.filter(([id]) => id === second).map(([, attempt]) => attempt)).toEqual([2, 3]);
+  expect(seen.filter(([id]) => id === third).map(([, attempt]) => attempt)).toEqual([2, 3]);
 });

@@ -40,7 +40,13 @@ async function open(
       return says(deliveryId, counts.get(deliveryId) ?? 0, text);
     },
   };
-  const worker = new OutboxWorker({ db: store.db, commit, channels: new Map([["pigeon", channel]]), world });
+  const worker = new OutboxWorker({
+    db: store.db,
+    commit,
+    channels: new Map([["pigeon", channel]]),
+    world,
+    owner: "this-process",
+  });
   await worker.start();
   cleanup(() => worker.stop());
   const bench: Bench = {

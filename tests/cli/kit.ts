@@ -4,10 +4,17 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { openApp } from "../../src/app.ts";
-import type { CliParts, GatewayOptions, RunningGateway, SandboxReport } from "../../src/cli/parts.ts";
+import type {
+  CliParts,
+  DatabaseReport,
+  GatewayOptions,
+  RunningGateway,
+  SandboxReport,
+} from "../../src/cli/parts.ts";
 import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
+import { inspectDatabase, storeTools } from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -93,6 +100,10 @@ export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What looking for a sandbox finds. Default: nothing can look. */
   readonly sandbox?: SandboxReport;
+  /** What looking at a database finds. Default: what is there. */
+  readonly database?: DatabaseReport;
+  /** Somebody sits at a terminal. Default: nobody does. */
+  readonly isTTY?: boolean;
 }
 
 interface Collected {
@@ -118,7 +129,7 @@ function collect(): Collected {
 
 /** Starts the program with these arguments. Its input stays open until `stdin.end()`. */
 export function call(home: string, argv: readonly string[], options: CallOptions = {}): Call {
-  const { sandbox } = options;
+  const { sandbox, database } = options;
   const stdin = new PassThrough();
   const stdout = collect();
   const stderr = collect();
@@ -132,7 +143,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     stdin,
     stdout: stdout.stream,
     stderr: stderr.stream,
-    isTTY: false,
+    isTTY: options.isTTY === true,
     onSignal(name, fire) {
       const known = handlers.get(name) ?? new Set();
       handlers.set(name, known.add(fire));
@@ -141,6 +152,9 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     exitNow: (code) => exits.push(code),
     openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
     inspectStore: async (dir) => inspectStoreDir(dir),
+    inspectDatabase: async (url) =>
+      database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
+    store: storeTools(quietWorld()),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
   };
   return {

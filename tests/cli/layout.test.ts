@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, count, excerpt, table, wrap } from "../../src/cli/layout.ts";
+import { age, count, excerpt, size, table, wrap } from "../../src/cli/layout.ts";
 
 test("columns are aligned under their names, and an empty one is left out", () => {
   const rows = [
@@ -47,4 +47,15 @@ test("one thing is said in the singular", () => {
     "1 agent",
     "2 agents",
   ]);
+});
+
+test.each([
+  [0, "0 bytes"],
+  [1_023, "1023 bytes"],
+  [1_024, "1.0 KB"],
+  [176_451_584, "168 MB"],
+  [5 * 2 ** 40, "5.0 TB"],
+  [2 ** 60, "1048576 TB"],
+])("a size of %i bytes is %s", (bytes, words) => {
+  expect(size(bytes)).toBe(words);
 });

@@ -3,10 +3,13 @@
 import { expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import type { Route } from "../../src/core/session.ts";
+import { hasOrphans } from "../../src/store/claims.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
 import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
+import { beat } from "../../src/store/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { getWait, giveUpCallerWaits, insertWait } from "../../src/store/waits.ts";
 
 export function outboxContract(store: () => Store): void {
   const route: Route = { channel: "webchat", to: "a" };
@@ -19,9 +22,10 @@ export function outboxContract(store: () => Store): void {
     );
   const due = async (now = 1_000) =>
     (await deliveries.dueDeliveries(store().db, now, 10)).map(({ id }) => id);
-  const begin = (id: string) => store().transaction((tx) => deliveries.beginAttempt(tx, id));
+  const begin = (id: string) =>
+    store().transaction((tx) => deliveries.beginAttempt(tx, { id, partsSent: 0 }, "p"));
   const end = (id: string, outcome: deliveries.AttemptOutcome) =>
-    store().transaction((tx) => deliveries.endAttempt(tx, id, outcome, 500));
+    store().transaction((tx) => deliveries.endAttempt(tx, { id, owner: "p" }, outcome, 500));
 
   test("I5: an attempt is open until its outcome is known, and can be begun once", async () => {
     await add("a");
@@ -85,6 +89,37 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
+  test("I5: an attempt of a version that noted no owner was made by somebody who is gone", async () => {
+    await add("a");
+    await add("b", { route: { channel: "telegram", to: "b" } });
+    await begin("a");
+    await begin("b");
+    const recover = (livingAt?: number) =>
+      store().transaction((tx) =>
+        deliveries.recoverOpenAttempts(tx, 700, ({ channel }) => channel === "webchat", livingAt),
+      );
+    await store().transaction((tx) => tx.updateTable("deliveries").set({ attempt_owner: null }).execute());
+    expect((await recover(Date.now())).map(({ id }) => id)).toEqual(["b"]);
+    expect(await due()).toEqual(["a"]);
+    await begin("a");
+    await store().transaction((tx) => tx.updateTable("deliveries").set({ attempt_owner: null }).execute());
+    await recover();
+    expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
+      ...{ state: "pending", attemptOpen: false },
+    });
+  });
+
+  test("a caller's wait of a version that noted no owner is over", async () => {
+    const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
+    await store().transaction(async (tx) => {
+      await beat(tx, { processId: "alive", host: "", version: "" }, Date.now());
+      await insertWait(tx, { callId: "old", ...wait, state: "open", deadlineAt: Date.now() + 60_000 });
+    });
+    expect(await hasOrphans(store().db, Date.now())).toBe(true);
+    await store().transaction((tx) => giveUpCallerWaits(tx, Date.now()));
+    expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
+  });
+
   test("a failed delivery can be tried again in its old place, or dismissed, once", async () => {
     await add("a");
     await add("b");
@@ -135,6 +170,27 @@ export function bookContract(store: () => Store): void {
     expect(await usageOf(store().db, { sessionKey: "a" })).toEqual(sum);
     expect(await usageOf(store().db, {})).toMatchObject({ input: 6, totalTokens: 30, cost: 0.5 });
     expect(await usageOf(store().db, { sessionKey: "none" })).toMatchObject({ totalTokens: 0, cost: 0 });
+  });
+
+  test("a cost comes back as it was, down to its last digit", async () => {
+    const costs = [0.1, 1e-7, 123_456.789_012_3, 0.1 + 0.2];
+    for (const [n, total] of costs.entries()) {
+      const usage = { ...ZERO_USAGE, input: 4_000_000_000, cost: { ...ZERO_USAGE.cost, total } };
+      const row = {
+        runId: "r",
+        agentId: "main",
+        provider: "p",
+        model: "m",
+        at: 1,
+        sessionKey: `s${n}`,
+        usage,
+      };
+      await store().transaction((tx) => addUsageRow(tx, row));
+      expect(await usageOf(store().db, { sessionKey: `s${n}` })).toMatchObject({
+        cost: total,
+        input: 4_000_000_000,
+      });
+    }
   });
 
   test("a key gives its first answer again, and conflicts with any other call", async () => {

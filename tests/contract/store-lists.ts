@@ -6,7 +6,7 @@ import { matchesPattern } from "../../src/core/pattern.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { Scope } from "../../src/core/visibility.ts";
 import { isSessionCursor, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import { deleteSessionRows, getSession, insertSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sampleSession } from "../store/samples.ts";
 
@@ -140,6 +140,72 @@ export function listContract(store: () => Store): void {
       ),
       { numRuns: 60 },
     );
+  });
+
+  test("sessions of one moment are in the order of their keys' bytes, last first, also across pages", async () => {
+    const keys = [
+      "a",
+      "B",
+      "Z",
+      "_",
+      "~",
+      "é",
+      "É",
+      "ß",
+      "zz",
+      "a b",
+      "a-b",
+      "aB",
+      "ａ",
+      "\u{10000}",
+      "\uffee",
+      "10",
+      "9",
+    ];
+    await store().transaction(async (tx) => {
+      for (const key of keys) await insertSession(tx, sampleSession({ key, sessionId: `id ${key}` }));
+    });
+    const byBytes = keys.toSorted((a, b) => Buffer.compare(Buffer.from(b), Buffer.from(a)));
+    for (const limit of [2, 5, 50]) {
+      expect(await allPages(store(), { scope: { all: true }, limit })).toEqual(byBytes);
+    }
+    const range: Scope = { all: false, agentIds: "any", patterns: ["a*"] };
+    expect(await allPages(store(), { scope: range, limit: 50 })).toEqual(
+      byBytes.filter((key) => key.startsWith("a")),
+    );
+  });
+
+  test("a key, a label and a spawner are found as they are spelt, a name in any case", async () => {
+    await store().transaction(async (tx) => {
+      await insertSession(tx, sampleSession({ key: "Köln", label: "ÄPFEL", displayName: "ΟΔΟΣ" }));
+      await insertSession(tx, sampleSession({ key: "k2", sessionId: "s2", spawnedBy: "Köln" }));
+    });
+    const found = (more: Partial<SessionFilter>) =>
+      allPages(store(), { scope: { all: true }, limit: 5, ...more });
+    expect(await found({ label: "äpfel" })).toEqual([]);
+    expect(await found({ label: "ÄPFEL" })).toEqual(["Köln"]);
+    expect(await found({ spawnedBy: "köln" })).toEqual([]);
+    expect(await found({ spawnedBy: "Köln" })).toEqual(["k2"]);
+    expect(await getSession(store().db, "KÖLN")).toBeUndefined();
+    for (const search of ["KÖL", "köln", "äpf", "ÄPFEL", "οδο"]) {
+      expect(await found({ search })).toEqual(["Köln"]);
+    }
+  });
+
+  test("a renamed session is found by its new name only, a deleted one not at all", async () => {
+    const found = (search: string) => allPages(store(), { scope: { all: true }, limit: 5, search });
+    await store().transaction((tx) => insertSession(tx, sampleSession({ label: "before" })));
+    await store().transaction((tx) => updateSession(tx, "agent:main:main", { label: "after" }));
+    expect([await found("before"), await found("after")]).toEqual([[], ["agent:main:main"]]);
+    await store().transaction((tx) => deleteSessionRows(tx, "agent:main:main", { transcripts: true }));
+    expect(await found("after")).toEqual([]);
+  });
+
+  test("a time between two milliseconds is a time", async () => {
+    await store().transaction((tx) => insertSession(tx, sampleSession({ updatedAt: 1_000 })));
+    const since = (activeSinceMs: number) =>
+      allPages(store(), { scope: { all: true }, limit: 5, activeSinceMs });
+    expect([await since(999.5), await since(1_000.5)]).toEqual([["agent:main:main"], []]);
   });
 
   test("a cursor that no list gave out finds nothing", async () => {

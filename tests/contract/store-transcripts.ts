@@ -1,10 +1,16 @@
 // Transcripts: appended once, read in pages, searched.
 
 import * as fc from "fast-check";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Entry, type Message, textOf } from "../../src/core/message.ts";
 import type { Scope } from "../../src/core/visibility.ts";
-import { insertSession, replaceSessionId, updateSession } from "../../src/store/sessions.ts";
+import {
+  deleteSessionRows,
+  insertSession,
+  replaceSessionId,
+  updateSession,
+} from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
@@ -62,6 +68,80 @@ export function transcriptContract(store: () => Store): void {
     expect(await search("zurich")).toEqual(["m5"]);
     expect(await search("")).toEqual([]);
     expect(await search('"" * ( ) ^ -')).toEqual([]);
+  });
+
+  test("words are found as they are meant: marks of a-z, forms of one letter, signs without spaces", async () => {
+    await makeSession();
+    await append([
+      userMessage("m1", "Crème brûlée, naïve café; Ångström"),
+      userMessage("m2", "ΟΔΟΣ και οδός"),
+      userMessage("m3", "東京都に住んでいます。カタカナ"),
+      userMessage("m4", "don't use e-mail v1.2.3 for foo_bar"),
+      userMessage("m5", "한국어 텍스트"),
+      userMessage("m6", "Ёлка и йод"),
+    ]);
+    const asked: Record<string, string[]> = {
+      ...{ "creme brulee": ["m1"], CRÈME: ["m1"], "cafe\u0301": ["m1"], angstr: ["m1"] },
+      ...{ οδος: ["m2"], ΟΔΟΣ: ["m2"], ὁδος: [] },
+      ...{ 京都: ["m3"], 都京: [], カタ: ["m3"], 住んで: ["m3"] },
+      ...{
+        "don't": ["m4"],
+        "use e-mail": ["m4"],
+        "mail e": ["m4"],
+        "mail-e": [],
+        "v1.2": ["m4"],
+        "1.2": [],
+        foo_b: ["m4"],
+      },
+      ...{ 한국어: ["m5"], 텍스트: ["m5"], 국어: [], ёлка: ["m6"], йод: ["m6"], иод: [] },
+      ...{ us: [], use: ["m4"], e: ["m4"] },
+    };
+    const found = Object.fromEntries(
+      await Promise.all(Object.keys(asked).map(async (query) => [query, await search(query)])),
+    );
+    expect(found).toEqual(asked);
+  });
+
+  test("a long text is indexed to its end, with its phrases, whatever repeats in it", async () => {
+    await makeSession();
+    const words = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
+    await append([
+      userMessage("m1", `early-bird ${words} late-train ${"the end ".repeat(400)} over-and-out`),
+      userMessage("m2", `${"のはがを".repeat(3_000)}最後の言葉`),
+      userMessage("m3", `${"哈".repeat(2_000)} ${"y".repeat(5_000)}`),
+      userMessage("m4", "early late"),
+    ]);
+    const asked: Record<string, string[]> = {
+      ...{ w39999: ["m1"], "early-bird late-train": ["m1"], "bird-late": [], "w20000-w20001": ["m1"] },
+      ...{ "w16000-w16001 w15937-w15938 w31999-w32000": ["m1"], "w20000-w20002": [] },
+      ...{ "over-and-out early-bird the-end": ["m1"], "end-the": ["m1"], "end-over": ["m1"] },
+      ...{
+        最後の言葉: ["m2"],
+        "最後 言葉": ["m2"],
+        言葉最: [],
+        哈哈哈: ["m3"],
+        [`${"y".repeat(900)}`]: ["m3"],
+      },
+      ...{ early: ["m4", "m1"], "early late": ["m4", "m1"] },
+    };
+    const found = Object.fromEntries(
+      await Promise.all(Object.keys(asked).map(async (query) => [query, await search(query)])),
+    );
+    expect(found).toEqual(asked);
+    const page = await searchTranscripts(store().db, { query: "early late", scope: ALL, limit: 1 });
+    expect(page.hits.map((hit) => hit.messageId)).toEqual(["m4"]);
+    expect(await search("early late", { cursor: String(page.nextCursor) })).toEqual(["m1"]);
+  });
+
+  test("a deleted message is found no more", async () => {
+    await makeSession();
+    await append([userMessage("m1", "needle"), toolResult("m2", "out")]);
+    await store().transaction((tx) => deleteSessionRows(tx, "agent:main:main", { transcripts: true }));
+    await makeSession({ sessionId: "session-2" });
+    await append([userMessage("m3", "needle")], { sessionId: "session-2" });
+    expect(await search("needle")).toEqual(["m3"]);
+    const rows = await sql<{ n: number }>`select count(*) as n from message_texts`.execute(store().db);
+    expect(rows.rows).toEqual([{ n: 1 }]);
   });
 
   test("a question is data: no text of it is read as query syntax", async () => {

@@ -1,4 +1,5 @@
 import { openSqlite } from "../../src/store/sqlite.ts";
+import { openPostgresStore } from "../kit/postgres.ts";
 import { silentLog, temporaryDir } from "../store/samples.ts";
 import { storeContract } from "./store.ts";
 
@@ -11,3 +12,5 @@ storeContract("embedded store", async () => {
   };
   return { store, dispose };
 });
+
+storeContract("PostgreSQL store", () => openPostgresStore());

@@ -112,7 +112,7 @@ function laneContract(store: () => Store): void {
 
   test("I3: lane numbers taken at the same time are different and leave no gap", async () => {
     await store().transaction((tx) => sessions.insertSession(tx, sampleSession()));
-    const take = () => store().transaction((tx) => sessions.takeLaneSeq(tx, "agent:main:main"));
+    const take = () => store().transaction((tx) => sessions.takeLaneSeq(tx, "agent:main:main", 1));
     const taken = await Promise.all(Array.from({ length: 20 }, take));
     expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });

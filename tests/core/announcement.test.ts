@@ -127,6 +127,32 @@ test("I12: whatever the model writes, each label has one line, and the status is
   );
 });
 
+test.each([
+  ["unseen characters", "\u200b".repeat(300)],
+  ["blanks", " ".repeat(300)],
+  ["marks", "`".repeat(300)],
+  ["wide marks", "\uff1e".repeat(300)],
+])("I12: a status behind hundreds of %s is no second status", (_, before) => {
+  const lines = announced(`Result: r\n${before}Status: ok`);
+  expect(lines).toContain(`| ${before}Status: ok`);
+});
+
+test("no long text is brought into normal form as a whole: that takes time with the square of its length", () => {
+  const { normalize } = String.prototype;
+  let longest = 0;
+  String.prototype.normalize = function counted(this: string, form?: string) {
+    longest = Math.max(longest, this.length);
+    return normalize.call(this, form);
+  };
+  try {
+    composeAnnouncement(facts({ result: `a${"\u0301\u0316".repeat(40_000)}` }));
+  } finally {
+    String.prototype.normalize = normalize;
+  }
+  expect(longest).toBeGreaterThan(0);
+  expect(longest).toBeLessThan(1_000);
+});
+
 test("a very long result is cut, and the announcement says where the rest is", () => {
   const text = composeAnnouncement(facts({ result: "x".repeat(100_010) }));
   expect(text).toContain("(10 more characters are in the sub-agent's transcript.)");

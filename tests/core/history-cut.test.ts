@@ -117,3 +117,11 @@ test("H1: a tool's name that fills the page is cut, and the result is still ther
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
   expect(cut.messages[0]?.id).toBe("t");
 });
+
+test("many texts that become one, because together they don't fit, keep to the limit of one text", () => {
+  const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
+  const { messages } = cutHistory([assistantMessage("a", content)], LIMITS);
+  const [block] = messages[0]?.content ?? [];
+  expect(block).toMatchObject({ type: "text", text: expect.stringContaining("cut to fit") });
+  expect(block?.type === "text" ? block.text.length : 0).toBeLessThanOrEqual(LIMITS.maxTextChars);
+});

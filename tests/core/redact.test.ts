@@ -266,3 +266,26 @@ test("I14: the stored message itself is not changed", () => {
   redactMessage(message);
   expect(message).toEqual(before);
 });
+
+test.each([
+  ["PASSWORD=", " x"],
+  ["api_key: 7", " x"],
+  ["--token 7", " x"],
+  ['token = "', '" x'],
+  ['\\"token\\":\\"', '\\"'],
+  ["Cookie: a=", "\n"],
+])(
+  "I14: %j and a very long value: all of it is masked, and masking again changes nothing",
+  (before, after) => {
+    const masked = redactSecrets(`${before}${letters.repeat(400)}${after}`);
+    expect(masked).not.toContain(letters.slice(-20));
+    expect(redactSecrets(masked)).toBe(masked);
+  },
+);
+
+test("RD1: a backslash that belongs to a quotation mark stays before it", () => {
+  const text = '{\\"a\\":\\"password=12345678\\"}';
+  expect(redactSecrets(text)).toBe(`{\\"a\\":\\"password=${M}\\"}`);
+  const open = '"token":"password=12345678:\\"token\\":\\"';
+  expect(redactSecrets(redactSecrets(open))).toBe(redactSecrets(open));
+});

@@ -179,3 +179,22 @@ test("TS1: a long text is split in one pass", () => {
 test("TS1: a limit that leaves no room for a fence is a bug of the caller", () => {
   expect(() => splitText("x", 31)).toThrow(RangeError);
 });
+
+test.each([
+  ["\n", 60],
+  ["\r\n", 60],
+  ["    \n", 60],
+])("TS2: more empty lines (%j) inside a fence than fit in a part are parts of their own", (blank, count) => {
+  for (const text of [
+    `\`\`\`\n${blank.repeat(count)}x\n\`\`\``,
+    `\`\`\`js\na\n${blank.repeat(count)}> \`\`\``,
+  ])
+    check(text, 32);
+});
+
+test("TS3: a fence stays one with a line separator or a carriage return in its line", () => {
+  for (const sign of ["\u2028", "\u2029", "\r"]) {
+    const parts = splitText(`\`\`\`js${sign}x\n${"word\n".repeat(20)}\`\`\``, 32);
+    for (const part of parts) expect(part.split("```")).toHaveLength(3);
+  }
+});

@@ -6,7 +6,8 @@ import { textOf } from "../../src/core/message.ts";
 import type { GatewayClient } from "../../src/gateway/client.ts";
 import type { ChatEvent } from "../../src/gateway/protocol.ts";
 import { cleanup } from "../kit/engine.ts";
-import { type GatewayProcess, launch, startProcess } from "../kit/gateway-process.ts";
+import { launch } from "../kit/fleet.ts";
+import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import { call, pause, text } from "../kit/model-server-steps.ts";
 

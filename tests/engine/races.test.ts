@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
-import { NO_SUCCESSORS } from "../../src/engine/lanes.ts";
+import { NO_SUCCESSORS } from "../../src/engine/finish.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
@@ -318,4 +318,40 @@ test("a disk that is full for a moment costs a run nothing: the entry is stored 
   expect(await runRow(store, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
   const written = await readRun(store.db, run.value.run.runId);
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
+});
+
+test("I4: a text that was stored as a message is not kept again by an abort before anybody heard of that", async () => {
+  const storing = Promise.withResolvers<void>();
+  const heard = Promise.withResolvers<void>();
+  let holds = false;
+  const opened = await openTestEngine({
+    // The commit is on disk, and its caller hears of it late.
+    wrapStore: (disk) => ({
+      ...disk,
+      async transaction(work) {
+        const value = await disk.transaction(work);
+        if (!holds) return value;
+        holds = false;
+        storing.resolve();
+        await heard.promise;
+        return value;
+      },
+    }),
+    async execute(handle) {
+      handle.text("half a thought");
+      const call = { type: "toolCall" as const, id: "c1", name: "look", arguments: {} };
+      const { content, ...message } = assistantText("m1", "half a thought");
+      holds = true;
+      await handle.append({ ...message, content: [...content, call], stopReason: "toolUse" });
+      return { state: "aborted" };
+    },
+  });
+  await makeSessions(opened.store, "a");
+  const runId = await tell(opened, "a");
+  await storing.promise;
+  await opened.engine.abort({ sessionKey: "a", runId });
+  heard.resolve();
+  expect((await endOf(opened.engine, runId)).state).toBe("aborted");
+  const roles = (await readRun(opened.store.db, runId)).map((message) => message.role);
+  expect(roles).toEqual(["user", "assistant", "toolResult"]);
 });

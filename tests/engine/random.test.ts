@@ -213,7 +213,7 @@ async function live(story: Story): Promise<void> {
     const doing = doSomething(story, app).catch(() => undefined);
     if (roll.chance(0.5)) await inTime(story, life, "a person's request", doing);
     await world.advance(roll.below(25));
-    if (!life.dead) await checkWaiting(app.store.db);
+    if (!life.dead) await checkWaiting(app.store.db, world.clock.now());
   }
   life.badDisk = false;
   if (!life.dead) await stopInOrder(story, app, life);

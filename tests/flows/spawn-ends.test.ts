@@ -378,13 +378,13 @@ describe("attachments", () => {
     const { own, workspace, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     const { runId } = await spawned(app, MAIN, "x");
-    expect(await lostAttachments(app.store.db, own)).toEqual([]);
+    expect(await lostAttachments(app.store.db, own, 0)).toEqual([]);
     await app.engine.abort({ sessionKey: (await only(app, MAIN)).key });
     await app.quiet();
     while ((await names()).length > 0) await tick();
     const plan = { files: [] };
-    await writeAttachments(workspace, plan, String(runId), attachmentOwner(own.store.dir));
-    expect(await lostAttachments(app.store.db, own)).toEqual([
+    await writeAttachments(workspace, plan, String(runId), attachmentOwner(own.store));
+    expect(await lostAttachments(app.store.db, own, 0)).toEqual([
       { workspace, dir: `.parley/attachments/${runId}` },
     ]);
   });

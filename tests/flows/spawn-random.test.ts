@@ -6,7 +6,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DeliveryOutcome } from "../../src/channels/channel.ts";
-import type { Run } from "../../src/core/run.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { Settings } from "../../src/core/settings.ts";
 import { lostAttachments } from "../../src/flows/archive.ts";
@@ -17,7 +16,7 @@ import type { Db } from "../../src/store/sql.ts";
 import type { Timer, World } from "../../src/world.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import { sessionRow, temporaryFolder } from "../kit/engine.ts";
-import { checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
+import { checkJobs, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
@@ -162,7 +161,7 @@ async function open(story: Story, life: Life, crashAt?: number): Promise<SpawnAp
     life.dead = true;
   });
   await unlessDead(life, async () => {
-    const lost = await lostAttachments(app.store.db, story.settings);
+    const lost = await lostAttachments(app.store.db, story.settings, 0);
     for (const { workspace, dir } of lost) await removeAttachments(workspace, dir);
   });
   return app;
@@ -258,42 +257,6 @@ async function settle(story: Story, life: Life): Promise<SpawnApp> {
   return app;
 }
 
-const isTold = (run: Run, from: string): boolean => {
-  const { provenance } = run.input;
-  return provenance?.kind === "inter_session" && provenance.sourceSessionKey === from;
-};
-
-/** Each job once: appended, woken with, posted, kept; or silent, or cancelled. */
-async function checkJobs(app: SpawnApp): Promise<number> {
-  const { db } = app.store;
-  const deliveries = await db.selectFrom("deliveries").selectAll().execute();
-  const jobs = await db.selectFrom("flows").selectAll().where("kind", "=", "spawn").execute();
-  for (const job of jobs) {
-    expect(job.state, `job of ${job.target_key}`).toBe("ended");
-    const own = await db.selectFrom("runs").select("run_id").where("flow_id", "=", job.flow_id).execute();
-    const ownIds = own.map((row) => row.run_id);
-    // A sub-agent's first run and its announce turn come from its requester, not from below.
-    const told = (await app.runs(job.requester_key)).filter((run) => isTold(run, job.target_key));
-    const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
-    const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
-    const wakes = told.filter((run) => run.kind === "turn");
-    const appends = told.filter((run) => run.kind === "append");
-    const about = `${job.target_key} (${job.end_reason}): ${wakes.length} ${appends.length} ${mine.length}`;
-    if (job.end_reason !== "announced") {
-      expect(["cancelled", "silent"]).toContain(job.end_reason);
-      expect([...told, ...mine], about).toEqual([]);
-    } else if (wakes.length > 0) {
-      const instead = wakes[0]?.code === "chain_limit" ? 1 : 0;
-      expect([wakes.length, appends.length, mine.length], about).toEqual([1, instead, 0]);
-    } else {
-      expect(appends.length, about).toBeLessThanOrEqual(1);
-      expect(mine.length, about).toBeLessThanOrEqual(1);
-      expect(appends.length + mine.length, about).toBeGreaterThan(0);
-    }
-  }
-  return jobs.length;
-}
-
 async function checkSessions(story: Story, app: SpawnApp): Promise<void> {
   const { db } = app.store;
   for (const { key } of await db.selectFrom("sessions").select("key").execute()) {
@@ -324,7 +287,7 @@ async function checkStory(story: Story, app: SpawnApp): Promise<number> {
   const until = Date.now() + PATIENCE_MS;
   while (Date.now() < until && (await taken()) > 0) await story.world.advance(1);
   expect(await taken(), "all slots are free").toBe(0);
-  const jobs = await checkJobs(app);
+  const jobs = await checkJobs(db);
   const known = await db.selectFrom("flows").select("target_key").where("kind", "=", "spawn").execute();
   const targets = new Set(known.map((row) => row.target_key));
   expect(targets.size, "one job a child").toBe(known.length);

@@ -178,7 +178,11 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
   if (schema.maximum !== undefined) wrong.push([schema.maximum + 1, /must be at most/]);
   if (schema.minLength !== undefined) wrong.push(["", /must be not empty/]);
   if (schema.maxLength !== undefined)
-    wrong.push(["x".repeat(schema.maxLength + 1), /at most \d+ characters/]);
+    wrong.push(
+      ["x".repeat(schema.maxLength + 1), /at most \d+ characters/],
+      // One visible character, made of as many.
+      [`e${"\u0301".repeat(schema.maxLength)}`, /at most \d+ characters/],
+    );
   if (schema.minItems !== undefined) wrong.push([[], /a list of at least one/]);
   if (schema.maxItems !== undefined) wrong.push([Array(schema.maxItems + 1).fill({}), /must be/]);
   if (schema.items !== undefined) wrong.push([[schema.items.type === "object" ? "x" : {}], /must be/]);
@@ -217,6 +221,11 @@ test.each(Object.keys(METHODS) as MethodName[])(
       }
     }
     const [first] = Object.keys(properties);
+    if (properties.keys !== undefined) {
+      expect(await ask({ ...good, keys: ["x", `e${"\u0301".repeat(600)}`] })).toMatch(
+        /keys\.1 must be at most/,
+      );
+    }
     if (first !== undefined) {
       expect(await ask({ ...good, [`${first}x`]: 1 })).toContain(`did you mean "${first}"`);
     }

@@ -63,6 +63,14 @@ test("a stop does not wait for a client that is being closed and does not answer
   await closed;
 });
 
+test("a stranger whose one message is wrong and too large at once is gone as soon as it says goodbye", async () => {
+  const house = await openHouse({ world: fakeWorld() });
+  const raw = await openRaw(house.url);
+  // Its last bytes pass the limit and end the message: the clock is held, so no grace period ends it.
+  raw.socket.send(Buffer.alloc(65_560));
+  expect(await raw.closed()).toMatchObject({ code: 1003 });
+});
+
 test("hundreds of connections that say nothing keep nobody out", async () => {
   const house = await openHouse();
   const silent = await Promise.all(Array.from({ length: 128 }, () => openRaw(house.url)));

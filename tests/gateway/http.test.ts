@@ -78,6 +78,15 @@ test.each(BODIES)("a body with %s is refused in words", async (_, body, words) =
   expect(await answer.json()).toMatchObject({ ok: false, error: { message: expect.stringMatching(words) } });
 });
 
+test("a body without a length that is small enough is read like any other", async () => {
+  const house = await openHouse();
+  const body = new Blob([JSON.stringify({ tool: "sessions_list" })]).stream();
+  const init = { method: "POST", headers: AUTH, body, duplex: "half" } as RequestInit;
+  const answer = await fetch(`${house.http}/tools/invoke`, init);
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({ ok: true, result: { count: expect.any(Number) } });
+});
+
 test("a body without a length is measured while it comes", async () => {
   const house = await openHouse();
   const piece = new Uint8Array(64 * 1024);

@@ -3,6 +3,7 @@
 
 import { once } from "node:events";
 import { WebSocket } from "ws";
+import type { ModelPort } from "../../src/agent/model.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -11,6 +12,8 @@ import type { Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
+import type { Executor } from "../../src/engine/lanes.ts";
+import { createExecutor } from "../../src/execute.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
@@ -42,6 +45,8 @@ export interface House {
 
 export interface HouseOptions {
   readonly play?: Play;
+  /** In place of a play: a model, asked by the real agent loop. */
+  readonly model?: ModelPort;
   readonly choices?: Choices;
   readonly gateway?: Partial<Settings["gateway"]>;
   readonly dir?: string;
@@ -60,6 +65,18 @@ async function playTurn(handle: LaneHandle, play: Play | undefined): Promise<End
   }
 }
 
+function executorOf(
+  options: HouseOptions,
+  settings: Settings,
+  store: Store,
+  world: World,
+  engine: () => Engine,
+): Executor {
+  const { model: port, play } = options;
+  if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
+  return createExecutor({ settings, store, world, port, sandboxFor: async () => ok(undefined), engine });
+}
+
 /** Engine, flows, outbox and webchat over a store. */
 async function openWorkers(options: HouseOptions, settings: Settings, store: Store, world: World) {
   const channels = new Map<string, Channel>();
@@ -76,9 +93,15 @@ async function openWorkers(options: HouseOptions, settings: Settings, store: Sto
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
-    executor: { execute: (handle) => playTurn(handle, options.play) },
+    executor: executorOf(options, settings, store, world, () => engine),
   });
-  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  const outbox: OutboxWorker = new OutboxWorker({
+    db: store.db,
+    commit: engine.commit,
+    channels,
+    world,
+    owner: engine.processId,
+  });
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   await ensureMainSessions({ engine, settings });
@@ -225,7 +248,7 @@ export function connectParams(more: Record<string, unknown> = {}): Record<string
 }
 
 /** Opens a socket and connects it. */
-export async function joined(house: House, more: Record<string, unknown> = {}): Promise<Raw> {
+export async function joined(house: Pick<House, "url">, more: Record<string, unknown> = {}): Promise<Raw> {
   const raw = await openRaw(house.url);
   raw.send({ type: "req", id: "hello", method: "connect", params: connectParams(more) });
   const hello = await raw.res("hello");

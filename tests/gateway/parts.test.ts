@@ -1,7 +1,7 @@
 // Parts that are easier seen alone: the generated token, the outlet to a slow reader.
 
 import { EventEmitter } from "node:events";
-import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WebSocket } from "ws";
@@ -26,14 +26,24 @@ test("a token is made once, is the owner's alone, and stays", async () => {
   expect((await stat(join(dir, TOKEN_FILE))).mode & 0o777).toBe(0o600);
 });
 
-test("an empty token file is an error that names it; a token of one's own in it is taken", async () => {
+test("an empty, cut off or damaged token file is a problem that names it; a token of one's own is taken", async () => {
   const dir = temporaryFolder();
   const file = join(dir, TOKEN_FILE);
-  await writeFile(file, "\n");
-  await expect(ensureToken(dir, fakeWorld())).rejects.toThrow(file);
+  for (const content of [
+    "\n",
+    "3f",
+    "0123\u0000456789abcdef",
+    Buffer.from([0xff, 0xfe, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35]),
+  ]) {
+    await writeFile(file, content);
+    await expect(ensureToken(dir, fakeWorld())).rejects.toMatchObject({ problem: "no_token", place: file });
+  }
   await writeFile(file, "my own token\n");
   await chmod(file, 0o600);
   expect(await ensureToken(dir, fakeWorld())).toBe("my own token");
+  await rm(file);
+  await mkdir(file);
+  await expect(ensureToken(dir, fakeWorld())).rejects.toMatchObject({ problem: "not_a_file", place: file });
 });
 
 /** A socket whose reader takes nothing until told to: only what the outlet uses of one. */

@@ -250,8 +250,13 @@ test("a failed delivery is seen, retried or dismissed by those whose token cover
         state: "pending",
         createdAt: 1,
       });
-      await beginAttempt(tx, id);
-      await endAttempt(tx, id, { kind: "failed", code: "channel_unknown", error: "no pigeons" }, 2);
+      await beginAttempt(tx, { id, partsSent: 0 }, "p");
+      await endAttempt(
+        tx,
+        { id, owner: "p" },
+        { kind: "failed", code: "channel_unknown", error: "no pigeons" },
+        2,
+      );
     }
   });
   const [client, scoped] = [await house.client(), await house.client({ token: "scoped" })];

@@ -1,5 +1,6 @@
 // The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
 
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,19 +12,25 @@ import type { Session } from "../../src/core/session.ts";
 import { Engine, type EngineParts, type EngineSettings } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts, Successors } from "../../src/engine/finish.ts";
-import { NO_SUCCESSORS } from "../../src/engine/lanes.ts";
+import { NO_SUCCESSORS } from "../../src/engine/finish.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import { getRun } from "../../src/store/runs.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow as blankSession } from "../core/rows.ts";
+import { runSql, serverUrl } from "./postgres.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 
-afterEach(async () => {
+/** Undoes what was opened, last first. */
+export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+}
+
+// Outside a test runner (tests/fuzz by hand) whoever opens says when all of it goes.
+if (process.env.VITEST !== undefined) afterEach(cleanUp);
 
 /** Something to undo after the test. */
 export function cleanup(action: () => Promise<void> | void): void {
@@ -112,9 +119,28 @@ export interface TestEngine {
   readonly dir: string;
 }
 
+/**
+ * The store in a folder, which can be opened again. With `PARLEY_TEST_STORE=postgres` in the environment it is
+ * a PostgreSQL schema of its own, so that everything can be tried on that database, too.
+ */
 export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
-  const store = await openSqlite({ dir, durability: "normal", log: world.log });
+  const onPostgres = process.env.PARLEY_TEST_STORE === "postgres";
+  const store = await (onPostgres
+    ? openPostgresFor(dir, world)
+    : openSqlite({ dir, durability: "normal", log: world.log }));
   cleanup(() => store.close());
+  return store;
+}
+
+/** As one process alone has it: without the others there are no leases, and a held clock holds. */
+async function openPostgresFor(dir: string, world: World): Promise<Store> {
+  const schema = `t_${createHash("sha256").update(dir).digest("hex").slice(0, 32)}`;
+  const url = `${await serverUrl()}?schema=${schema}`;
+  cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
+  const { shared: _others, ...store } = await openPostgres({
+    url,
+    world: { ...world, clock: quietWorld().clock },
+  });
   return store;
 }
 

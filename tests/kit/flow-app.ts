@@ -12,8 +12,9 @@ import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import { LostLane } from "../../src/engine/transcript-writer.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import { sendToSession } from "../../src/flows/send.ts";
+import { sendToSession, sentBefore } from "../../src/flows/send.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { listRuns } from "../../src/store/runs.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -74,6 +75,8 @@ export interface FlowAppOptions {
   readonly plays: Record<string, Play>;
   readonly choices?: Choices;
   readonly dir?: string;
+  /** A store that is open already and is not closed here. Default: an embedded one in `dir`. */
+  readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
   /** What the channel says to an attempt. Default: sent. */
@@ -144,19 +147,18 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
         const requester = await getSession(engine.store.db, handle.run.sessionKey);
         const target = await getSession(engine.store.db, to);
         if (requester === undefined || target === undefined) throw new Error(`no session ${to}`);
-        return sendToSession(
-          { engine, settings },
-          {
-            requester,
-            requesterRun: handle.run,
-            callId: `${handle.run.runId}:${call}`,
-            target,
-            text,
-            timeoutSeconds,
-            signal: handle.signal,
-            wait: handle.wait,
-          },
-        );
+        const request = {
+          requester,
+          requesterRun: handle.run,
+          callId: `${handle.run.runId}:${call}`,
+          target,
+          text,
+          timeoutSeconds,
+          signal: handle.signal,
+          wait: handle.wait,
+        };
+        const before = await sentBefore({ engine, settings }, request);
+        return before ?? sendToSession({ engine, settings }, request);
       }),
   };
 }
@@ -177,6 +179,8 @@ async function playTurn(
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
+    // As by a tool that met it: the turn is made again where its transcript ends.
+    if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
   }
@@ -218,7 +222,15 @@ function buildParts(parts: {
       execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
     },
   });
-  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  const outbox: OutboxWorker = new OutboxWorker({
+    db: store.db,
+    commit: engine.commit,
+    channels,
+    world,
+    owner: engine.processId,
+    shared: store.shared !== undefined,
+  });
+  engine.everySweep(() => outbox.sweep());
   return { engine, outbox };
 }
 
@@ -226,7 +238,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const world = options.world ?? quietWorld();
   const dir = options.dir ?? temporaryFolder();
   const settings = settingsWith(options.choices ?? {});
-  const disk = await openStore(dir, world);
+  const disk = options.disk ?? (await openStore(dir, world));
   const crashing = crashingStore(
     refusingStore(disk, options.refuses ?? (() => false)),
     options.crash ?? { commit: 0, when: "before" },

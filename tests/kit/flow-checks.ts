@@ -27,9 +27,9 @@ export async function checkRuns(db: Db, accepted: readonly string[]): Promise<vo
   expect(new Set(paid.map((row) => row.run_id)).size, "I4: usage is counted once").toBe(paid.length);
 }
 
-/** I4: every step of a flow once, turns without a gap, every flow closed. */
+/** I4: every step of a conversation once, turns without a gap, every flow closed. */
 export async function checkFlows(db: Db): Promise<void> {
-  const flows = await db.selectFrom("flows").selectAll().execute();
+  const flows = await db.selectFrom("flows").selectAll().where("kind", "=", "send").execute();
   const byFlow = Map.groupBy(await allRuns(db), (run) => run.flow?.flowId ?? "");
   for (const flow of flows) {
     expect(flow.state, `flow ${flow.flow_id}`).toBe("ended");
@@ -40,6 +40,42 @@ export async function checkFlows(db: Db): Promise<void> {
     expect(turns.length).toBeLessThanOrEqual(flow.turns_max + 1);
     expect(steps.filter((step) => step?.step === "announce").length).toBeLessThanOrEqual(1);
   }
+}
+
+const isTold = (run: Run, from: string): boolean => {
+  const { provenance } = run.input;
+  return provenance?.kind === "inter_session" && provenance.sourceSessionKey === from;
+};
+
+/** Each job once: appended, woken with, posted, kept; or silent, or cancelled. */
+export async function checkJobs(db: Db): Promise<number> {
+  const byLane = Map.groupBy(await allRuns(db), (run) => run.sessionKey);
+  const deliveries = await db.selectFrom("deliveries").selectAll().execute();
+  const jobs = await db.selectFrom("flows").selectAll().where("kind", "=", "spawn").execute();
+  for (const job of jobs) {
+    expect(job.state, `job of ${job.target_key}`).toBe("ended");
+    const own = await db.selectFrom("runs").select("run_id").where("flow_id", "=", job.flow_id).execute();
+    const ownIds = own.map((row) => row.run_id);
+    // A sub-agent's first run and its announce turn come from its requester, not from below.
+    const told = (byLane.get(job.requester_key) ?? []).filter((run) => isTold(run, job.target_key));
+    const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
+    const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
+    const wakes = told.filter((run) => run.kind === "turn");
+    const appends = told.filter((run) => run.kind === "append");
+    const about = `${job.target_key} (${job.end_reason}): ${wakes.length} ${appends.length} ${mine.length}`;
+    if (job.end_reason !== "announced") {
+      expect(["cancelled", "silent"]).toContain(job.end_reason);
+      expect([...told, ...mine], about).toEqual([]);
+    } else if (wakes.length > 0) {
+      const instead = wakes[0]?.code === "chain_limit" ? 1 : 0;
+      expect([wakes.length, appends.length, mine.length], about).toEqual([1, instead, 0]);
+    } else {
+      expect(appends.length, about).toBeLessThanOrEqual(1);
+      expect(mine.length, about).toBeLessThanOrEqual(1);
+      expect(appends.length + mine.length, about).toBeGreaterThan(0);
+    }
+  }
+  return jobs.length;
 }
 
 /** I4, I5: at most one announcement of a run, and every delivery settled. */
@@ -112,8 +148,11 @@ export async function checkChains(db: Db, limits: { maxHops: number; maxChainRun
   for (const run of turns) expect(run.hop).toBeLessThanOrEqual(limits.maxHops);
 }
 
-/** At any moment: whoever waits has not ended (I1), and the open waits hold no cycle (I7). */
-export async function checkWaiting(db: Db): Promise<void> {
+/**
+ * At any moment: whoever waits has not ended (I1), and the open waits hold no cycle (I7). `now`: a wait that is
+ * past its deadline holds nobody up, though its row is told so a moment later.
+ */
+export async function checkWaiting(db: Db, now: number): Promise<void> {
   const stale = await db
     .selectFrom("waits")
     .innerJoin("runs", "runs.run_id", "waits.waiter_run_id")
@@ -122,7 +161,12 @@ export async function checkWaiting(db: Db): Promise<void> {
     .where("runs.ended_at", "is not", null)
     .execute();
   expect(stale, "waits of runs that have ended").toEqual([]);
-  const open = await db.selectFrom("waits").selectAll().where("state", "=", "open").execute();
+  const open = await db
+    .selectFrom("waits")
+    .selectAll()
+    .where("state", "=", "open")
+    .where("deadline_at", ">", now)
+    .execute();
   const edges = new Set(
     open.filter((w) => w.waiter_run_id !== "").map((w) => `${w.waiter_session_key} ${w.target_session_key}`),
   );

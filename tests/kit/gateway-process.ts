@@ -1,15 +1,8 @@
 // A real gateway process: the real launcher, a home of its own, the real disk, a real socket. Ended by its pid only.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { cleanup, temporaryFolder } from "./engine.ts";
-
-const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
-const READY_MAX_MS = 20_000;
-const TOKEN = "a-token-for-tests";
+import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 
 export interface GatewayProcess {
   readonly url: string;
@@ -37,18 +30,8 @@ export interface ProcessOptions {
 /** A home directory with a configuration in it. */
 export function homeWith(config: Record<string, unknown>): string {
   const home = temporaryFolder();
-  mkdirSync(join(home, ".parley"), { mode: 0o700 });
-  const whole = { gateway: { port: 0, auth: { token: TOKEN } }, ...config };
-  writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(whole), { mode: 0o600 });
+  writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });
   return home;
-}
-
-/** Runs the launcher with these arguments and an environment that holds nothing but the home. */
-export function launch(home: string, args: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [LAUNCHER, ...args], {
-    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn" },
-    stdio: ["pipe", "pipe", "pipe"],
-  });
 }
 
 export async function startProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
@@ -65,23 +48,13 @@ export async function startProcess(options: ProcessOptions = {}): Promise<Gatewa
     if (running.value) child.kill("SIGKILL");
     await exited;
   });
-  const httpUrl = await new Promise<string>((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error(`not ready: ${stdout}${stderr}`)), READY_MAX_MS);
-    child.stderr?.on("data", (chunk: Buffer) => {
-      stderr += chunk.toString();
-    });
-    child.stdout?.on("data", (chunk: Buffer) => {
-      stdout += chunk.toString();
-      const found = /http:\/\/[\d.]+:\d+/.exec(stdout);
-      if (found === null) return;
-      clearTimeout(late);
-      resolve(found[0]);
-    });
-    void exited.then((code) => {
-      clearTimeout(late);
-      reject(new Error(`the gateway ended with ${code}: ${stdout}${stderr}`));
-    });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
   });
+  child.stdout?.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  const httpUrl = await addressOf(child);
   const url = httpUrl.replace("http", "ws");
   return {
     url,

@@ -20,7 +20,8 @@ export type SpokenStep =
 export type Step =
   | SpokenStep
   | { readonly step: "drop" | "hang" | "cut" | "malformed" }
-  | { readonly step: "pause"; readonly until: Promise<unknown> };
+  | { readonly step: "pause"; readonly until: Promise<unknown> }
+  | { readonly step: "mark"; readonly reached: () => void };
 
 /** `filtered`: refused by the provider's content filter. `strange`: a reason no client knows. */
 export type StopWord = "stop" | "toolUse" | "length" | "filtered" | "strange";
@@ -74,6 +75,11 @@ export function hang(): Step {
 /** Waits here until `until` settles. */
 export function pause(until: Promise<unknown>): Step {
   return { step: "pause", until };
+}
+
+/** Calls back once everything before it has been written. */
+export function mark(reached: () => void): Step {
+  return { step: "mark", reached };
 }
 
 /** Sends an event whose data is no JSON. */

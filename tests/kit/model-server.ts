@@ -143,6 +143,9 @@ async function stream(
       case "pause":
         await Promise.race([step.until, request.gone]);
         break;
+      case "mark":
+        step.reached();
+        break;
       case "malformed":
         outgoing.write(api === "google-generative-ai" ? `data: {"a" nonsense\r\n\r\n` : MALFORMED);
         break;

@@ -197,7 +197,13 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     executor: { execute: (handle) => playTurn({ engine, settings, play }, handle) },
   });
   const channels = new Map([[channel.id, channel]]);
-  const outbox: OutboxWorker = new OutboxWorker({ db: store.db, commit: engine.commit, channels, world });
+  const outbox: OutboxWorker = new OutboxWorker({
+    db: store.db,
+    commit: engine.commit,
+    channels,
+    world,
+    owner: engine.processId,
+  });
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();

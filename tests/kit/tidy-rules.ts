@@ -38,6 +38,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@hono/node-server": ["gateway"],
   ws: ["gateway"],
   "node:sqlite": ["store"],
+  pg: ["store"],
 };
 
 /** The composition root: it may import everything, and nobody else may import it. */
@@ -155,7 +156,10 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "vitest.config.ts" ||
-  path === "bench/bench.ts" ||
+  path === "tests/setup.ts" ||
+  /^bench\/(bench|cluster|crashes|load|postgres)\.ts$/.test(path) ||
+  path === "tests/fuzz/fuzz.ts" ||
+  path === "tests/sim/run.ts" ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");
 

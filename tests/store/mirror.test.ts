@@ -4,11 +4,20 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Entry } from "../../src/core/message.ts";
 import { type Mirror, openMirror } from "../../src/store/mirror.ts";
+import { insertRun } from "../../src/store/runs.ts";
 import { deleteSessionRows, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
-import { assistantMessage, keptLog, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
+import {
+  assistantMessage,
+  keptLog,
+  sampleRun,
+  sampleSession,
+  silentLog,
+  temporaryDir,
+  userMessage,
+} from "./samples.ts";
 
 const KEY = "agent:main:main";
 const ID = "session-1";
@@ -127,6 +136,36 @@ test("a copy that is missing, foreign or behind is put right at the start", asyn
   }
 });
 
+test("a last line that names another message than the one that it is, is not trusted", async () => {
+  await append(userMessage("m1", "a"), userMessage("m2", "b"));
+  await restart();
+  const whole = readFileSync(path(), "utf8");
+  const [header, first] = whole.split("\n");
+  writeFileSync(path(), `${header}\n${first}\n${JSON.stringify({ ...userMessage("m2", "b"), id: "m1" })}\n`);
+  await restart();
+  expect(readFileSync(path(), "utf8")).toBe(whole);
+});
+
+test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
+  "a note of progress that can't be true (%j) is not believed",
+  async (note) => {
+    // Neither new nor late by the note: only one who does not believe it looks for this copy.
+    await store.transaction((tx) =>
+      insertSession(tx, sampleSession({ key: "agent:main:old", sessionId: "old", archivedAt: 1 })),
+    );
+    await store.transaction((tx) =>
+      appendEntry(tx, { sessionKey: "agent:main:old", sessionId: "old", entry: userMessage("m1", "a") }),
+    );
+    await restart();
+    rmSync(join(dir, "old.jsonl"));
+    await mirror.close();
+    writeFileSync(join(dir, "mirror.progress"), note);
+    mirror = openMirror({ dir, log, db: store.db });
+    await mirror.flush();
+    expect(existsSync(join(dir, "old.jsonl"))).toBe(true);
+  },
+);
+
 test("the copy of a deleted transcript goes, and a late note does not bring it back", async () => {
   await append(userMessage("m1", "a"));
   mirror.note(ID);
@@ -136,6 +175,22 @@ test("the copy of a deleted transcript goes, and a late note does not bring it b
   mirror.note(ID);
   await mirror.flush();
   expect(existsSync(path())).toBe(false);
+});
+
+test("the copy of a deleted transcript that a crash left behind goes at the start; what nobody deleted stays", async () => {
+  await store.transaction((tx) => insertRun(tx, sampleRun({ sessionId: ID, sessionKey: KEY })));
+  await append(userMessage("m1", "a secret"));
+  mirror.note(ID);
+  await mirror.flush();
+  // A readable copy that another database left: it may be all that there is of it.
+  const foreign = join(dir, "foreign.jsonl");
+  writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
+  writeFileSync(`${path()}.new`, "half a head");
+  await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  await restart();
+  expect(existsSync(path())).toBe(false);
+  expect(existsSync(`${path()}.new`)).toBe(false);
+  expect(existsSync(foreign)).toBe(true);
 });
 
 test("a copy that cannot be written is logged with its name, and written at the next chance", async () => {

@@ -16,7 +16,7 @@ function say(value: object): void {
 
 function problemOf(error: unknown): object {
   if (!(error instanceof StoreProblem)) return { error: String(error) };
-  return { problem: error.problem, file: error.file, message: error.message };
+  return { problem: error.problem, place: error.place, message: error.message };
 }
 
 async function write(store: Store, id: string): Promise<void> {

@@ -5,6 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { type CompiledQuery, Kysely } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/visibility.ts";
+import * as chains from "../../src/store/chains.ts";
+import * as claims from "../../src/store/claims.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
 import * as flows from "../../src/store/flows.ts";
 import * as idempotency from "../../src/store/idempotency.ts";
@@ -149,15 +151,15 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "c"),
   activeRuns: (tx) => runs.activeRuns(tx, KEY),
   activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f"),
-  countQueued: (tx) => runs.countQueued(tx, KEY),
+  countLane: (tx) => runs.countLane(tx, KEY),
   countAhead: (tx) => runs.countAhead(tx, sampleRun()),
-  lanesWithWork: (tx) => runs.lanesWithWork(tx),
+  lanesWithWork: (tx) => claims.lanesWithWork(tx),
   countByState: (tx) => runs.countByState(tx),
   listRuns: (tx) => runs.listRuns(tx, { sessionKey: KEY, limit: 5 }),
   listRunsInState: (tx) => runs.listRuns(tx, { sessionKey: KEY, states: ["ok"], limit: 5 }),
-  getChain: (tx) => runs.getChain(tx, "chain-1"),
+  getChain: (tx) => chains.getChain(tx, "chain-1"),
   runsOfFlow: (tx) => runs.runsOfFlow(tx, "f"),
-  isHeld: (tx) => runs.isHeld(tx, FENCE),
+  isHeld: (tx) => claims.isHeld(tx, FENCE),
   getWait: (tx) => waits.getWait(tx, "c"),
   openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
   getFlow: (tx) => flows.getFlow(tx, "f"),
@@ -167,11 +169,11 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
 };
 const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   updateSession: (tx) => sessions.updateSession(tx, KEY, { label: "y" }),
-  takeLaneSeq: (tx) => sessions.takeLaneSeq(tx, KEY),
+  takeLaneSeq: (tx) => sessions.takeLaneSeq(tx, KEY, 5),
   replaceSessionId: (tx) => sessions.replaceSessionId(tx, KEY, "s9", 5),
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, KEY, { transcripts: true }),
-  beginAttempt: (tx) => deliveries.beginAttempt(tx, "d"),
-  endAttempt: (tx) => deliveries.endAttempt(tx, "d", { kind: "sent" }, 5),
+  beginAttempt: (tx) => deliveries.beginAttempt(tx, { id: "d", partsSent: 0 }, "p"),
+  endAttempt: (tx) => deliveries.endAttempt(tx, { id: "d", owner: "p" }, { kind: "sent" }, 5),
   recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, 5, () => true),
   requeueDelivery: (tx) => deliveries.requeueDelivery(tx, "d", 5),
   dismissDelivery: (tx) => deliveries.dismissDelivery(tx, "d", 5),
@@ -186,12 +188,12 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
       usage: USAGE,
       at: 1,
     }),
-  nextInLane: (tx) => runs.nextInLane(tx, KEY),
-  moveHeld: (tx) => runs.moveHeld(tx, FENCE, "waiting"),
+  nextInLane: (tx) => claims.nextInLane(tx, KEY),
+  moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting"),
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }, FENCE),
-  requeueHeld: (tx) => runs.requeueHeld(tx),
-  countChainRun: (tx) => runs.countChainRun(tx, "chain-1", KEY),
-  claimBudgetNotice: (tx) => runs.claimBudgetNotice(tx, "chain-1"),
+  requeueHeld: (tx) => claims.requeueHeld(tx),
+  countChainRun: (tx) => chains.countChainRun(tx, "chain-1", KEY),
+  claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),
   answerWaits: (tx) => waits.answerWaits(tx, "run-1", 5),
   giveUpWait: (tx) => waits.giveUpWait(tx, "c"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "run-1"),
@@ -204,7 +206,7 @@ for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]
 }
 
 test("unfinished runs of a lane are found by their state, past any number of ended ones", async () => {
-  await planned((tx) => runs.nextInLane(tx, KEY));
+  await planned((tx) => claims.nextInLane(tx, KEY));
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
   if (query === undefined) throw new Error("a query was expected");

@@ -54,7 +54,7 @@ test("a database that may not grow is a `full` problem, and what follows works",
   });
   const error = await work.catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(StoreProblem);
-  expect(error).toMatchObject({ problem: "full", file: "the file" });
+  expect(error).toMatchObject({ problem: "full", place: "the file" });
   expect(count()).toBe(0);
   await db.transaction().execute((tx) => tx.insertInto("t").values({ id: 3, text: "small" }).execute());
   expect(count()).toBe(1);

@@ -3,9 +3,11 @@ import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -171,6 +173,42 @@ describe("files that cannot be used are left as they are", () => {
     expect(readFileSync(`${file}-wal`, "utf8")).toContain("data");
   });
 
+  test("a file that lost its last page", async () => {
+    await openAndClose();
+    truncateSync(file, statSync(file).size - 4_096);
+    await expectRefused("corrupt");
+  });
+
+  test("a file of so few bytes that it passes for an empty one", async () => {
+    await openAndClose();
+    writeFileSync(file, "0");
+    await expectRefused("corrupt");
+  });
+
+  test("an emptied file, or none, beside the copies of its transcripts", async () => {
+    await openAndClose();
+    writeFileSync(join(dir, "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl"), "{}\n");
+    writeFileSync(file, "");
+    await expectRefused("corrupt");
+    rmSync(file);
+    expect((await problem()).problem).toBe("corrupt");
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test.each(["", "-wal", "-shm"])("a directory in the place of the file (%j)", async (end) => {
+    await openAndClose();
+    rmSync(`${file}${end}`, { force: true });
+    mkdirSync(`${file}${end}`);
+    expect((await problem()).problem).toBe("not_a_file");
+  });
+
+  test.each(["gateway.lock", "gateway.pid"])("a directory in the place of %s", async (name) => {
+    await openAndClose();
+    rmSync(join(dir, name), { force: true });
+    mkdirSync(join(dir, name));
+    expect((await problem()).problem).toBe("not_a_file");
+  });
+
   test("a file that another program has locked", async () => {
     await openAndClose();
     const other = new DatabaseSync(file);
@@ -231,11 +269,11 @@ describe("other processes", () => {
     const before = readFileSync(file);
     chmodSync(file, 0o400);
     const onFile = await heard(start(process.execPath, [FIXTURE, dir], ids));
-    expect(onFile).toMatchObject({ problem: "readonly", file });
+    expect(onFile).toMatchObject({ problem: "readonly", place: file });
     chmodSync(file, 0o600);
     chmodSync(dir, 0o500);
     const inDir = await heard(start(process.execPath, [FIXTURE, join(dir, "new")], ids));
-    expect(inDir).toMatchObject({ problem: "readonly", file: join(dir, "new") });
+    expect(inDir).toMatchObject({ problem: "readonly", place: join(dir, "new") });
     chmodSync(dir, 0o700);
     expect(readFileSync(file).equals(before)).toBe(true);
   });
@@ -252,7 +290,7 @@ describe("other processes", () => {
       const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];
       const { stdout } = spawnSync("unshare", shell, { encoding: "utf8" });
       const [, full, kept, after] = stdout.split("\n").map((line) => (line === "" ? {} : JSON.parse(line)));
-      expect(full).toMatchObject({ problem: "full", file });
+      expect(full).toMatchObject({ problem: "full", place: file });
       expect(full.written).toBeGreaterThan(5);
       expect(kept).toEqual({ kept: full.written });
       expect(after).toEqual({ kept: full.written + 1 });

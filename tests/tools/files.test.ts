@@ -306,3 +306,12 @@ test("a workspace that does not exist yet is made, for its owner only", async ()
   expect(await call("write", { path: "a.txt", content: "a" })).toMatchObject({ status: "ok" });
   expect(statSync(workspace).mode & 0o777).toBe(0o700);
 });
+
+test("a path that is too long only with the workspace before it is refused before a folder is made", async () => {
+  const path = `${"a/".repeat(2_040)}b`;
+  expect(await call("write", { path, content: "x" })).toMatchObject({
+    status: "error",
+    code: "invalid_argument",
+  });
+  expect(readdirSync(workspace)).toEqual([]);
+});

@@ -4,10 +4,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
+import { sessionViewer } from "../../src/flows/access.ts";
+import { deleteSession } from "../../src/flows/lifecycle.ts";
 import { addUsageRow } from "../../src/store/ledger.ts";
-import { invokeTool } from "../../src/tools/catalog.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import { callTool, invokeTool } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
-import { type App, agentSettings, message, openApp } from "./app.ts";
+import { type App, agentSettings, message, openApp, settingsWith } from "./app.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -268,6 +271,29 @@ test("I9: a send to what is not visible is refused before anything is written", 
   expect(refused).toMatchObject({ status: "forbidden", code: "agent_to_agent" });
   expect(refused.error).toContain("tools.agentToAgent.enabled");
   expect((await closed.engine.load()).queued + (await tree.engine.load()).queued).toBe(0);
+});
+
+test("I4: a send that was accepted before a restart is not judged again by what changed meanwhile", async () => {
+  const some = await other({});
+  const session = await some.add("agent:research:chat:soon-gone");
+  const ctx = some.context(await some.session(MAIN));
+  const narrow = settingsWith({ tools: { visibility: "self", filter: { allow: [], deny: ["sessions_*"] } } });
+  const after = { ...ctx, settings: narrow, viewer: sessionViewer([ctx.session], narrow) };
+  const answers = [];
+  for (const timeoutSeconds of [20, 0]) {
+    const args = { sessionKey: session.key, message: "hello", timeoutSeconds };
+    const call = { callId: `again-${timeoutSeconds}`, attempt: 1, name: "sessions_send", arguments: args };
+    const first = await callTool(ctx, call);
+    expect(first.status).toBe(timeoutSeconds > 0 ? "ok" : "accepted");
+    expect(await callTool(after, { ...call, attempt: 2 })).toEqual(first);
+    answers.push({ call, first });
+  }
+  const facts = { engine: some.engine, settings: narrow, dropTranscript: async () => {} };
+  await deleteSession(facts, session);
+  for (const { call, first } of answers)
+    expect(await callTool(after, { ...call, attempt: 3 })).toEqual(first);
+  const [run, ...more] = await listRuns(some.engine.store.db, { sessionKey: session.key, limit: 10 });
+  expect([run?.input.text, more.length]).toEqual(["hello", 1]);
 });
 
 test("what the agent loop gets is the result as one JSON text, an error where it failed", async () => {

@@ -90,6 +90,18 @@ test("more unfinished children than maxChildren are an error that names it; an e
   expect(await own.call(MAIN, SPAWN, { task: "x" })).toMatchObject({ status: "accepted" });
 });
 
+test("I14: the list of sub-agents masks what looks like a credential in a task and in a label", async () => {
+  const own = await other({});
+  const secret = "sk-abcdefghijklmnopqrstuvwx1234";
+  const task = `${"x".repeat(180)} use the key ${secret}`;
+  await childOf(own, await own.call(MAIN, SPAWN, { task, label: `with ${secret}` }));
+  const { subagents } = await own.call(MAIN, "subagents", {});
+  expect(subagents).toMatchObject([
+    { label: "with [redacted]", task: expect.stringContaining("use the key") },
+  ]);
+  expect(JSON.stringify(subagents)).not.toContain("sk-");
+});
+
 test("attachments that are switched off are refused by name of the setting", async () => {
   const limits = { ...app.settings.tools.sessionsSpawn.attachments, enabled: false };
   const own = await other({ tools: { sessionsSpawn: { attachments: limits } } });

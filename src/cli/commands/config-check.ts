@@ -1,6 +1,7 @@
 // Owns `parley config check`: everything that is wrong with the configuration, or what it amounts to.
 
 import { loadSettings } from "../../config.ts";
+import { storePlace } from "../../core/settings.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { safeLine } from "../safe-text.ts";
 
@@ -20,7 +21,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
     `${path}: ${exists ? "no problem found" : "there is no such file; everything has its default"}.`,
     `agents   ${agents.map(({ id, model }) => `${id} on ${model}`).join(", ")}`,
     `gateway  ${host}:${port}`,
-    `store    ${settings.store.dir}`,
+    `store    ${storePlace(settings.store)}`,
     `tools    visibility "${visibility}", ${between}`,
   ];
   for (const line of lines) cli.line(safeLine(line));
@@ -32,6 +33,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
     warnings,
     gateway: { host, port },
     storeDir: settings.store.dir,
+    store: storePlace(settings.store),
     agents,
     visibility,
     agentToAgent,

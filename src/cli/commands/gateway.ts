@@ -4,6 +4,7 @@
 //      at once. Neither loses anything: what was accepted is on disk.
 
 import { join } from "node:path";
+import { storePlace } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { callable } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -73,7 +74,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   const chat = ["npx parley", ...wayBack(cli, gateway, options), "chat"].join(" ");
   return [
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
-    `Where: ${gateway.httpUrl}, store ${settings.store.dir}, ${token}.`,
+    `Where: ${gateway.httpUrl}, store ${storePlace(settings.store)}, ${token}.`,
     `Next, in another terminal: ${chat}`,
   ].map(safeLine);
 }

@@ -30,7 +30,7 @@ export const AGENTS = ["main", "research", "ops"] as const;
 function configText(dir: string, token: string, tools: object): string {
   const config = {
     gateway: { port: 0, auth: { token } },
-    store: { dir: join(dir, "state") },
+    store: { dir: join(dir, "state"), postgresUrl: null },
     agents: {
       defaults: { workspace: join(dir, "workspace") },
       list: AGENTS.map((id) => ({ id, instructions: INSTRUCTIONS })),

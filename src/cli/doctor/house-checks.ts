@@ -11,6 +11,7 @@ import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
+import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
 import type { Finding } from "./finding.ts";
 
@@ -40,10 +41,14 @@ async function checkPrivate(file: string): Promise<Finding[]> {
 }
 
 async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
-  const { dir } = settings.store;
+  const { dir, postgresUrl } = settings.store;
+  const parts = [await checkPrivate(dir), await checkPrivate(join(dir, TOKEN_FILE))].flat();
+  // Whether a gateway of a cluster runs here is not to be seen from the store.
+  if (postgresUrl !== undefined) {
+    return { findings: [...(await checkDatabase(cli, postgresUrl)), ...parts], held: false };
+  }
   const report = await cli.parts.inspectStore(dir);
   const level = report.state === "problem" ? "problem" : "ok";
-  const parts = [await checkPrivate(dir), await checkPrivate(join(dir, TOKEN_FILE))].flat();
   const found = { name: "store", level, text: report.text } as const;
   return { findings: [found, ...parts], held: report.state === "in_use" };
 }

@@ -6,6 +6,7 @@ import { ok } from "../../core/errors.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { hasScope } from "../../core/visibility.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
+import { listProcesses } from "../../store/processes.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
 import { PROTOCOL_VERSIONS } from "../protocol.ts";
@@ -51,9 +52,16 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
   };
 }
 
+/** The gateways that share the store; nothing where there is only this one. */
+async function processesOf({ engine, world }: GatewayDeps) {
+  const { store } = engine;
+  if (store.shared === undefined) return {};
+  return { processId: engine.processId, processes: await listProcesses(store.db, world.clock.now()) };
+}
+
 async function status(ctx: CallContext) {
   const { deps, state, caller } = ctx;
-  const all = seesEverything(caller) ? { connections: state.connected() } : {};
+  const all = seesEverything(caller) ? { connections: state.connected(), ...(await processesOf(deps)) } : {};
   return {
     ...(await health(deps, state, caller)),
     ...all,

@@ -1,0 +1,70 @@
+// What the store on PostgreSQL costs: `node bench/postgres.ts`. A server of its own, on this machine, once
+// with a disk that is waited for and once without; beside it the embedded store.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { openPostgres } from "../src/store/postgres.ts";
+import { insertSession } from "../src/store/sessions.ts";
+import type { Store } from "../src/store/sql.ts";
+import { openSqlite } from "../src/store/sqlite.ts";
+import { appendEntry } from "../src/store/transcripts.ts";
+import { realWorld } from "../src/world.ts";
+import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { sampleSession, userMessage } from "../tests/store/samples.ts";
+import { machine, type Row, sample, table } from "./measure.ts";
+
+const TIMES = 2_000;
+const WARM_UP = 300;
+const SIDE_BY_SIDE = 20;
+const WORDS = "the gateway keeps what it was told and says so before anybody else has to ask for it again";
+const world = realWorld({ level: "silent" });
+
+async function rowsOf(store: Store, size: string): Promise<Row[]> {
+  const key = "agent:main:main";
+  await store.transaction((tx) => insertSession(tx, sampleSession({ key })));
+  let messages = 0;
+  const append = (): Promise<void> => {
+    messages += 1;
+    const entry = userMessage(`m${messages}`, `${messages} ${WORDS}`);
+    return store.transaction((tx) => appendEntry(tx, { sessionKey: key, sessionId: "session-1", entry }));
+  };
+  const works: Record<string, () => Promise<unknown>> = {
+    "one statement": () => sql`select 1 as one`.execute(store.db),
+    "a row by its key": () => store.db.selectFrom("sessions").selectAll().where("key", "=", key).execute(),
+    "an empty transaction": () => store.transaction(async () => {}),
+    "a message and its index": append,
+    [`${SIDE_BY_SIDE} messages side by side`]: () =>
+      Promise.all(Array.from({ length: SIDE_BY_SIDE }, append)),
+  };
+  const rows: Row[] = [];
+  for (const [name, work] of Object.entries(works)) {
+    rows.push({ name, size, unit: "ms", samples: await sample(TIMES, WARM_UP, work) });
+  }
+  return rows;
+}
+
+async function onPostgres(fsync: "on" | "off"): Promise<Row[]> {
+  const server = await startPostgres(["-c", `fsync=${fsync}`]);
+  try {
+    const store = await openPostgres({ url: server.url, world });
+    const rows = await rowsOf(store, `PostgreSQL, fsync ${fsync}`);
+    await store.close();
+    return rows;
+  } finally {
+    await server.end();
+  }
+}
+
+async function embedded(): Promise<Row[]> {
+  const dir = mkdtempSync(join(tmpdir(), "parley-bench-"));
+  const store = await openSqlite({ dir, durability: "full", log: world.log });
+  const rows = await rowsOf(store, "embedded");
+  await store.close();
+  rmSync(dir, { recursive: true });
+  return rows;
+}
+
+const rows = [...(await onPostgres("on")), ...(await onPostgres("off")), ...(await embedded())];
+console.log(`${machine()}\n\n${table(rows)}`);

@@ -1,0 +1,62 @@
+// Owns the beginning of a run: whether it may begin, its input in the transcript, once, and the news of it.
+
+import type { Code } from "../core/errors.ts";
+import type { Entry, UserMessage } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import { getChain } from "../store/chains.ts";
+import { appendEntry, readRun } from "../store/transcripts.ts";
+import { type AcceptLimits, hasBudget, withinBudget } from "./accept.ts";
+import { type EndFacts, runtimeMessage } from "./finish.ts";
+import type { Unit } from "./unit.ts";
+
+/** After this many crashed attempts a run ends `error`. */
+const CRASHES_MAX = 3;
+
+/** A run that ends without having been executed. */
+export function failed(code: Code, error: string): EndFacts {
+  return { state: "error", code, error };
+}
+
+async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
+  const { input } = run;
+  if (input.injected === true) return runtimeMessage(unit, input.text);
+  const message: UserMessage = {
+    id: unit.newId(),
+    role: "user",
+    content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
+    timestamp: unit.now,
+    ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
+    ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
+  };
+  return message;
+}
+
+/** Writes the run's input to the transcript, unless an earlier attempt did. */
+export async function writeInput(unit: Unit, run: Run): Promise<void> {
+  if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
+  const { sessionKey, sessionId, runId } = run;
+  const entry = await inputEntry(unit, run);
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+  if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+}
+
+/** Tells that a run was claimed. */
+export function publishStart(unit: Unit, run: Run): void {
+  const { runId, chainId, sessionKey } = run;
+  const startedAt = run.startedAt ?? unit.now;
+  const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
+  unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...flowStep });
+  unit.publish({ kind: "session", sessionKey, change: "state" });
+}
+
+/** Why a turn must not start: it crashed too often, or its chain has used up its budget. */
+export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
+  if (run.crashes >= CRASHES_MAX) {
+    const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
+    return failed("run_failed", text);
+  }
+  // A run that has begun goes on: the budget decides which runs start.
+  if (run.startedAt !== undefined || !hasBudget(limits)) return undefined;
+  const budget = withinBudget(await getChain(unit.tx, run.chainId), limits);
+  return budget.ok ? undefined : failed("chain_limit", budget.error);
+}

@@ -1,0 +1,275 @@
+// Owns how the processes that share a store work as one: who is alive, what the dead held, who is woken. An
+// embedded store has one process and needs none of this.
+// DI1: a process lives by its beat on the database's clock; what it held is taken over once the beat is old.
+// DI2: a hint is only a hint: the sweep finds every lane, end, date and slot that no hint told of.
+// DI3: what the rows say is mine and I don't execute is taken back; what I execute and the rows deny is
+//      stopped.
+
+import { isEnded } from "../core/run.ts";
+import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
+import { dropPayloads } from "../store/live-payloads.ts";
+import { beat, forgetDead, LEASE_MS, leave, type ProcessFacts } from "../store/processes.ts";
+import { endedAmong, endedSince } from "../store/runs.ts";
+import { countRunning } from "../store/slots.ts";
+import type { SharedStore, Store } from "../store/sql.ts";
+import { giveUpCallerWaits } from "../store/waits.ts";
+import type { Timer, World } from "../world.ts";
+import type { SharedBus } from "./bus.ts";
+import { endEvent } from "./finish.ts";
+import type { Lanes } from "./lanes.ts";
+import type { Commit } from "./unit.ts";
+import type { EndWatch } from "./waits.ts";
+import type { Hint, Wire } from "./wire.ts";
+
+const BEAT_MS = 1_000;
+/** A beat that failed is tried again sooner. */
+const BEAT_RETRY_MS = 250;
+const SWEEP_MS = 500;
+/** Lanes that one sweep wakes. */
+const LANES_AT_ONCE = 32;
+/** Old rows are cleared away once in so many sweeps. */
+const TIDY_EVERY_SWEEPS = 120;
+/** Ends that are told again after something may have been missed, and how far back beyond the gap. */
+const TOLD_AGAIN_MAX = 1_000;
+const TOLD_AGAIN_MS = 10 * LEASE_MS;
+/** Ends that were told, so that none is told twice. */
+const TOLD_MAX = 5_000;
+/** Runs of other processes whose text so far is known. */
+const TEXTS_MAX = 1_000;
+
+export interface DispatchParts {
+  readonly store: Store;
+  readonly shared: SharedStore;
+  readonly commit: Commit;
+  readonly world: World;
+  readonly facts: ProcessFacts;
+  readonly maxConcurrent: number;
+  readonly bus: SharedBus;
+  readonly wire: Wire;
+  readonly lanes: Lanes;
+  readonly watch: EndWatch;
+  /** Another process gave a slot back. */
+  slotFree(): void;
+  /** Looks at dates, deliveries and whatever else is due. */
+  lookAround(): void;
+}
+
+/** Keeps a set or map at a size; the oldest goes first. */
+function bound(
+  kept: { size: number; keys(): Iterator<string>; delete(key: string): boolean },
+  max: number,
+): void {
+  const oldest = kept.size > max ? kept.keys().next() : undefined;
+  if (oldest?.done === false) kept.delete(oldest.value);
+}
+
+export class Dispatch {
+  readonly #parts: DispatchParts;
+  readonly #told = new Set<string>();
+  readonly #texts = new Map<string, string>();
+  #state: "new" | "open" | "stopped" = "new";
+  #beating: Promise<void> = Promise.resolve();
+  #sweeping: Promise<void> = Promise.resolve();
+  #beatTimer: Timer | undefined;
+  #sweepTimer: Timer | undefined;
+  #sweeps = 0;
+  /** Up to here nothing was missed, as far as is known. */
+  #wholeUntil = 0;
+  #startedAt = 0;
+  #gap = false;
+
+  constructor(parts: DispatchParts) {
+    this.#parts = parts;
+    parts.bus.subscribe((event) => {
+      if (event.kind !== "run_ended") return;
+      this.#told.add(event.runId);
+      bound(this.#told, TOLD_MAX);
+    });
+  }
+
+  /** Joins the others. Rejects when the database can't be had. */
+  async start(): Promise<void> {
+    const { wire, world, store, facts } = this.#parts;
+    this.#startedAt = world.clock.now();
+    this.#wholeUntil = this.#startedAt;
+    await store.transaction((tx) => beat(tx, facts, world.clock.now()));
+    await wire.start(
+      (hint) => this.#hear(hint),
+      () => {
+        this.#gap = true;
+      },
+    );
+    this.#state = "open";
+    this.#beatLater(BEAT_MS);
+    this.#sweeping = this.#sweep();
+    await this.#sweeping;
+  }
+
+  /** Leaves: what this process still holds is free for the others at once. */
+  async stop(): Promise<void> {
+    if (this.#state !== "open") return;
+    this.#state = "stopped";
+    this.#beatTimer?.cancel();
+    this.#sweepTimer?.cancel();
+    await this.#beating;
+    await this.#sweeping;
+    const { store, facts, wire, world } = this.#parts;
+    try {
+      for (const sessionKey of await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: false })) {
+        wire.send({ kind: "wake", sessionKey });
+      }
+      await store.transaction((tx) => leave(tx, facts.processId));
+    } catch (error) {
+      world.log.warn({ err: error }, "the database was not told of the stop; the others will notice");
+    }
+    await wire.stop();
+  }
+
+  /** Text so far of a run that another process executes. */
+  textOf(runId: string): string | undefined {
+    return this.#texts.get(runId);
+  }
+
+  #hear(hint: Hint): void {
+    const { lanes, bus, watch } = this.#parts;
+    if (hint.kind === "slot") {
+      this.#parts.slotFree();
+      return;
+    }
+    if (hint.kind === "gap") {
+      this.#gap = true;
+      return;
+    }
+    if (hint.kind === "wake") {
+      lanes.wake(hint.sessionKey);
+      return;
+    }
+    const { event } = hint;
+    if (event.kind === "text") {
+      this.#texts.delete(event.runId);
+      this.#texts.set(event.runId, event.text);
+      bound(this.#texts, TEXTS_MAX);
+    }
+    if (event.kind === "run_ended") {
+      this.#texts.delete(event.runId);
+      watch.ended(event.runId);
+      lanes.stopEnded(event);
+    }
+    bus.hear(event);
+  }
+
+  #beatLater(afterMs: number): void {
+    const { clock } = this.#parts.world;
+    if (this.#state !== "open") return;
+    this.#beatTimer = clock.at(clock.now() + afterMs, () => {
+      this.#beating = this.#beat();
+    });
+  }
+
+  async #beat(): Promise<void> {
+    const { store, shared, facts, world } = this.#parts;
+    try {
+      await store.transaction((tx) => beat(tx, facts, world.clock.now()));
+      await shared.syncClock();
+      this.#beatLater(BEAT_MS);
+    } catch (error) {
+      world.log.warn({ err: error }, "this process could not say that it is alive; it is tried again");
+      this.#beatLater(BEAT_RETRY_MS);
+    }
+  }
+
+  #sweepLater(): void {
+    const { world } = this.#parts;
+    if (this.#state !== "open") return;
+    // Not all at the same moment.
+    const afterMs = SWEEP_MS * (0.8 + 0.4 * world.random());
+    this.#sweepTimer = world.clock.at(world.clock.now() + afterMs, () => {
+      this.#sweeping = this.#sweep();
+    });
+  }
+
+  async #sweep(): Promise<void> {
+    const { world } = this.#parts;
+    try {
+      const takenOver = await this.#takeOver();
+      await this.#compare();
+      await this.#tellAgain(takenOver);
+      await this.#lookForEnds();
+      await this.#wakeIdle();
+      this.#parts.lookAround();
+      if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
+    } catch (error) {
+      world.log.warn({ err: error }, "the sweep failed; it is tried again");
+    }
+    this.#sweepLater();
+  }
+
+  /** Frees what the dead held. True: there was something. */
+  async #takeOver(): Promise<boolean> {
+    const { store, commit, world } = this.#parts;
+    if (!(await hasOrphans(store.db, world.clock.now()))) return false;
+    const runs = await commit(async (unit) => {
+      await giveUpCallerWaits(unit.tx, unit.now);
+      return requeueHeld(unit.tx, unit.now);
+    });
+    if (runs.length > 0) world.log.warn({ runs: runs.length }, "taking over runs of a process that died");
+    for (const run of runs) this.#parts.lanes.wake(run.sessionKey);
+    return true;
+  }
+
+  /** Rows and memory must say the same of what this process executes. */
+  async #compare(): Promise<void> {
+    const { store, facts, lanes } = this.#parts;
+    const before = lanes.inHand();
+    const rows = await heldBy(store.db, facts.processId);
+    const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
+    for (const { execution } of before) {
+      if (execution === undefined) continue;
+      const { runId, attempt } = execution.fence;
+      if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
+    }
+    const busy = new Set(before.map(({ sessionKey }) => sessionKey));
+    for (const row of rows) {
+      if (!busy.has(row.sessionKey)) await lanes.takeBack(row);
+    }
+  }
+
+  /** Ends that nobody here was told of, because the teller died or the wire was cut. */
+  async #tellAgain(takenOver: boolean): Promise<void> {
+    const { store, world, bus, watch } = this.#parts;
+    const now = world.clock.now();
+    const missed = this.#gap || takenOver;
+    if (missed) {
+      const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
+      for (const run of await endedSince(store.db, since, TOLD_AGAIN_MAX)) {
+        if (this.#told.has(run.runId) || !isEnded(run.state)) continue;
+        watch.ended(run.runId);
+        bus.hear(endEvent(run));
+      }
+    }
+    this.#gap = false;
+    this.#wholeUntil = now;
+  }
+
+  async #lookForEnds(): Promise<void> {
+    const { store, watch } = this.#parts;
+    for (const runId of await endedAmong(store.db, watch.watched())) watch.ended(runId);
+  }
+
+  async #wakeIdle(): Promise<void> {
+    const { store, lanes, maxConcurrent } = this.#parts;
+    const free = maxConcurrent - (await countRunning(store.db));
+    const limit = Math.min(LANES_AT_ONCE, free);
+    const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false }) : [];
+    const appends = await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: true });
+    for (const sessionKey of new Set([...turns, ...appends])) lanes.wake(sessionKey);
+  }
+
+  async #tidy(): Promise<void> {
+    const { store, world } = this.#parts;
+    await store.transaction(async (tx) => {
+      await forgetDead(tx, world.clock.now());
+      await dropPayloads(tx, world.clock.now());
+    });
+  }
+}

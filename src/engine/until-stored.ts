@@ -1,0 +1,39 @@
+// Owns patience with the store: what can be tried again is, while it is the store that refuses.
+// US1: a disk that is full for a moment, or a database that starts again, costs a run nothing.
+
+import { StoreProblem } from "../store/problems.ts";
+import type { World } from "../world.ts";
+
+/** Pause before a store that refused is asked again, and how often it is asked. */
+export const STORE_RETRY_MS = 500;
+const STORE_TRIES_MAX = 20;
+
+/** Resolves after a while, or as soon as the signal fires. */
+export function pauseUnless(world: World, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const over = (): void => {
+      timer.cancel();
+      signal.removeEventListener("abort", over);
+      resolve();
+    };
+    const timer = world.clock.at(world.clock.now() + ms, over);
+    signal.addEventListener("abort", over, { once: true });
+  });
+}
+
+/**
+ * Does `work` again while the store refuses; what it did before must not count twice. Throws the refusal once
+ * the tries are used up, or when `signal` has fired.
+ */
+export async function untilStored<T>(world: World, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreProblem) || tries === STORE_TRIES_MAX || signal.aborted) throw error;
+      world.log.warn({ err: error, tries }, "the store refused; it is asked again");
+      await pauseUnless(world, STORE_RETRY_MS, signal);
+    }
+  }
+}

@@ -1,0 +1,180 @@
+// Owns what gateway processes tell each other: live events and wake-ups, over the database they share.
+// WI1: nothing that is told decides anything: whoever misses it finds the row, at the latest in the sweep.
+// WI2: what is told leaves outside every write transaction, a batch at a time; of texts and states that
+//      replace each other only the newest goes.
+// WI3: what one process tells, the others hear in the same order. What is too large goes by way of a row.
+
+import type { LiveEvent } from "../core/event.ts";
+import { keepPayload, readPayload } from "../store/live-payloads.ts";
+import { type SharedStore, type Store, WIRE_TEXT_MAX_BYTES } from "../store/sql.ts";
+import type { World } from "../world.ts";
+
+/** What a process tells the others. */
+export type Hint =
+  | { readonly kind: "event"; readonly event: LiveEvent }
+  /** A slot came free that the sender has no use for. */
+  | { readonly kind: "slot" }
+  /** There is work in this lane that the sender will not do. */
+  | { readonly kind: "wake"; readonly sessionKey: string }
+  /** The sender could not tell everything. */
+  | { readonly kind: "gap" };
+
+/** As it travels: the hint, or the number of the row that holds it. */
+type Item = Hint | { readonly kind: "kept"; readonly id: number };
+
+/** Hints that wait while the database is away; more, and the oldest are dropped: rows are the truth. */
+const QUEUE_MAX = 2_000;
+/** Texts of one batch. */
+const BATCH_TEXTS = 16;
+const RETRY_MS = 250;
+/** From one batch to the next: what comes together goes together, and a busy process tells no faster. */
+const BATCH_MS = 10;
+
+/** What nobody in another process listens for: a transcript's entries are read from their rows. */
+function isForOthers(hint: Hint): boolean {
+  if (hint.kind !== "event" || hint.event.kind !== "message") return true;
+  const { message } = hint.event;
+  return message.role === "assistant" && message.stopReason === "injected";
+}
+
+/** Hints with the same mark replace each other while they wait. */
+function markOf(hint: Hint): string | undefined {
+  if (hint.kind === "slot") return undefined;
+  if (hint.kind === "gap") return "gap";
+  if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
+  const { event } = hint;
+  if (event.kind === "text") return `text ${event.runId}`;
+  return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
+}
+
+export interface WireParts {
+  readonly store: Store;
+  readonly shared: SharedStore;
+  readonly world: World;
+}
+
+export class Wire {
+  readonly #parts: WireParts;
+  /** In order; an entry that a newer one has replaced is gone. */
+  readonly #queue = new Map<string, Hint>();
+  #count = 0;
+  #sending: Promise<void> | undefined;
+  #hearing: Promise<void> = Promise.resolve();
+  #stopListening: (() => Promise<void>) | undefined;
+  #open = false;
+  /** When the last batch left, by the monotonic clock. */
+  #sentAt = 0;
+
+  constructor(parts: WireParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins to hear the others. `onGap`: something may have been missed. */
+  async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
+    this.#open = true;
+    const hear = (text: string): void => {
+      // One after the other: a hint that is read from its row must not be overtaken.
+      this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
+    };
+    this.#stopListening = await this.#parts.shared.listen(hear, onGap);
+  }
+
+  /** Sends what waits, once, and stops. */
+  async stop(): Promise<void> {
+    this.#open = false;
+    await this.#stopListening?.();
+    await this.#sending;
+    await this.#hearing;
+  }
+
+  /** Tells the others soon. Never throws and never waits. */
+  send(hint: Hint): void {
+    if (!isForOthers(hint)) return;
+    const mark = markOf(hint) ?? `${this.#count++}`;
+    this.#queue.delete(mark);
+    this.#queue.set(mark, hint);
+    const [oldest] = this.#queue.keys();
+    if (this.#queue.size > QUEUE_MAX && oldest !== undefined) {
+      this.#queue.delete(oldest);
+      this.#queue.set("gap", { kind: "gap" });
+    }
+    this.#sending ??= this.#work().finally(() => {
+      this.#sending = undefined;
+    });
+  }
+
+  async #work(): Promise<void> {
+    const { world } = this.#parts;
+    // What is told in the same moment leaves together.
+    await Promise.resolve();
+    while (this.#queue.size > 0) {
+      const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();
+      if (waitMs > 0 && this.#open) await this.#pause(waitMs);
+      this.#sentAt = world.clock.monotonic();
+      const hints = [...this.#queue.values()];
+      this.#queue.clear();
+      try {
+        await this.#sendAll(hints);
+      } catch (error) {
+        world.log.warn({ err: error, hints: hints.length }, "other processes could not be told");
+        this.#queue.set("gap", { kind: "gap" });
+        if (!this.#open) return;
+        await this.#pause(RETRY_MS);
+      }
+    }
+  }
+
+  async #sendAll(hints: readonly Hint[]): Promise<void> {
+    let texts: string[] = [];
+    let batch: string[] = [];
+    let bytes = 2;
+    const close = (): void => {
+      if (batch.length > 0) texts.push(`[${batch.join(",")}]`);
+      batch = [];
+      bytes = 2;
+    };
+    for (const hint of hints) {
+      const item = await this.#encode(hint);
+      const size = Buffer.byteLength(item) + 1;
+      if (bytes + size > WIRE_TEXT_MAX_BYTES) close();
+      batch.push(item);
+      bytes += size;
+      if (texts.length < BATCH_TEXTS) continue;
+      await this.#parts.shared.notify(texts);
+      texts = [];
+    }
+    close();
+    if (texts.length > 0) await this.#parts.shared.notify(texts);
+  }
+
+  async #encode(hint: Hint): Promise<string> {
+    const text = JSON.stringify(hint);
+    if (Buffer.byteLength(text) + 3 <= WIRE_TEXT_MAX_BYTES) return text;
+    const { store, world } = this.#parts;
+    const id = await store.transaction((tx) => keepPayload(tx, text, world.clock.now()));
+    return JSON.stringify({ kind: "kept", id } satisfies Item);
+  }
+
+  async #hear(text: string, onHint: (hint: Hint) => void): Promise<void> {
+    const { store, world } = this.#parts;
+    try {
+      for (const item of JSON.parse(text) as Item[]) {
+        if (item.kind !== "kept") {
+          onHint(item);
+          continue;
+        }
+        const body = await readPayload(store.db, item.id);
+        if (body !== undefined) onHint(JSON.parse(body) as Hint);
+      }
+    } catch (error) {
+      world.log.warn({ err: error }, "what another process told could not be read");
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { clock } = this.#parts.world;
+    return new Promise((resolve) => {
+      clock.at(clock.now() + ms, resolve);
+    });
+  }
+}

@@ -1,0 +1,68 @@
+// Owns what a chain of runs has used (I8).
+// CH1: whoever decides by a chain's figures holds its row, so that no two runs take its last place.
+
+import { type Selectable, sql } from "kysely";
+import type { Usage } from "../core/message.ts";
+import { held } from "./locks.ts";
+import type { Db, Tx } from "./sql.ts";
+import type { ChainTable } from "./tables.ts";
+
+/** Counts one more run of a chain; the first one says where the chain began (I8). */
+export async function countChainRun(tx: Tx, chainId: string, sessionKey: string): Promise<void> {
+  await tx
+    .insertInto("chains")
+    .values({ chain_id: chainId, runs: 1, root_session_key: sessionKey })
+    .onConflict((conflict) => conflict.column("chain_id").doUpdateSet({ runs: sql<number>`chains.runs + 1` }))
+    .execute();
+}
+
+export interface Chain {
+  readonly runs: number;
+  readonly rootSessionKey?: string;
+  readonly tokens: number;
+  /** USD. */
+  readonly cost: number;
+}
+
+/** What a chain has used so far; a new one: nothing. */
+export async function getChain(db: Db, chainId: string): Promise<Chain> {
+  return chainOf(
+    await db.selectFrom("chains").selectAll().where("chain_id", "=", chainId).executeTakeFirst(),
+  );
+}
+
+/** Like `getChain`, for whoever decides by it: it stays as it is until the transaction ends. */
+export async function holdChain(tx: Tx, chainId: string): Promise<Chain> {
+  const query = tx.selectFrom("chains").selectAll().where("chain_id", "=", chainId);
+  return chainOf(await held(tx, query).executeTakeFirst());
+}
+
+function chainOf(row: Selectable<ChainTable> | undefined): Chain {
+  if (row === undefined) return { runs: 0, tokens: 0, cost: 0 };
+  const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
+  return { runs: row.runs, tokens: row.tokens, cost: row.cost, ...root };
+}
+
+export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Promise<void> {
+  // An append and a run that ended in its queue cost nothing: no write for those.
+  if (usage.totalTokens === 0 && usage.cost.total === 0) return;
+  await tx
+    .updateTable("chains")
+    .set((eb) => ({
+      tokens: eb("tokens", "+", usage.totalTokens),
+      cost: eb("cost", "+", usage.cost.total),
+    }))
+    .where("chain_id", "=", chainId)
+    .execute();
+}
+
+/** Whether it falls to the caller to tell the chain's root session that the budget is used up: once. */
+export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
+  const done = await tx
+    .updateTable("chains")
+    .set({ told: 1 })
+    .where("chain_id", "=", chainId)
+    .where("told", "=", 0)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}

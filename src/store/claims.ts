@@ -1,0 +1,181 @@
+// Owns who holds a run: claims, what a holder may move, and what is taken back from the dead.
+// CL1: whatever a holder changes names its owner and attempt; zero rows changed means the lane was lost (I1).
+// CL2: a run that is taken back keeps its place in the lane, and the crash is counted.
+
+import { sql } from "kysely";
+import type { Run } from "../core/run.ts";
+import { held, heldIfFree } from "./locks.ts";
+import { livingProcesses } from "./processes.ts";
+import { ACTIVE, type Fence, HOLDING, toRun } from "./runs.ts";
+import { type Db, kindOf, type Tx } from "./sql.ts";
+
+/** Whether a lane has a run that has not started. */
+export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", "queued")
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The run whose turn it is in a lane; undefined: there is none, or somebody holds the lane. */
+export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
+  const row = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("session_key", "=", sessionKey)
+    .where("state", "in", ACTIVE)
+    .orderBy("lane_seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined || row.state !== "queued" ? undefined : toRun(row);
+}
+
+/**
+ * Gives a queued run, whose lane the caller holds, to `owner`. `started_at` keeps the first start, so that a
+ * time-out counts downtime. `pool`: the slots that it executes in.
+ */
+export async function claimRun(
+  tx: Tx,
+  run: Run,
+  owner: string,
+  at: number,
+  pool: string | undefined,
+): Promise<Run> {
+  const attempt = run.attempt + 1;
+  const startedAt = run.startedAt ?? at;
+  await tx
+    .updateTable("runs")
+    .set({ state: "running", owner, attempt, started_at: startedAt, pool: pool ?? null })
+    .where("run_id", "=", run.runId)
+    .execute();
+  return { ...run, state: "running", owner, attempt, startedAt };
+}
+
+/** Moves a held run between running and waiting, or back to the queue (`queued`: parked, keeps its place). */
+export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
+  const done = await tx
+    .updateTable("runs")
+    .set({ state: to, resuming: 0, ...(to === "queued" ? { owner: null } : {}) })
+    .where("run_id", "=", fence.runId)
+    .where("owner", "=", fence.owner)
+    .where("attempt", "=", fence.attempt)
+    .where("state", "in", HOLDING)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** A run that is about to be ended stays as it is until then: what it wrote is read next. */
+export async function holdRun(tx: Tx, runId: string): Promise<void> {
+  if (kindOf(tx) === "sqlite") return;
+  await held(tx, tx.selectFrom("runs").select("run_id").where("run_id", "=", runId)).execute();
+}
+
+/** Whether the lane is still held: asked in the transaction that is about to write for the run. */
+export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
+  const query = tx
+    .selectFrom("runs")
+    .select("run_id")
+    .where("run_id", "=", fence.runId)
+    .where("owner", "=", fence.owner)
+    .where("attempt", "=", fence.attempt)
+    .where("state", "in", HOLDING);
+  return (await held(tx, query).executeTakeFirst()) !== undefined;
+}
+
+/**
+ * After a crash: what somebody held goes back to the head of its lane. Returns those runs.
+ * `livingAt`: only what dead processes held, as of that time; what a dying transaction still holds is left
+ * for the next look.
+ */
+export async function requeueHeld(tx: Tx, livingAt?: number): Promise<Run[]> {
+  let query = tx.selectFrom("runs").select("run_id").where("state", "in", HOLDING);
+  if (livingAt !== undefined) {
+    query = query.where("owner", "not in", sql<string>`${livingProcesses(tx, livingAt)}`);
+  }
+  const orphans = await heldIfFree(tx, query.orderBy("run_id")).execute();
+  if (orphans.length === 0) return [];
+  const ids = orphans.map((row) => row.run_id);
+  const rows = await tx
+    .updateTable("runs")
+    .set((eb) => ({ state: "queued", owner: null, resuming: 0, crashes: eb("crashes", "+", 1) }))
+    .where("run_id", "in", ids)
+    .returningAll()
+    .execute();
+  return rows.map(toRun);
+}
+
+/** Whether a dead process still holds a run, or a caller waited in one. */
+export async function hasOrphans(db: Db, livingAt: number): Promise<boolean> {
+  const living = sql<string>`${livingProcesses(db, livingAt)}`;
+  const run = await db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("state", "in", HOLDING)
+    .where("owner", "not in", living)
+    .limit(1)
+    .executeTakeFirst();
+  if (run !== undefined) return true;
+  const wait = await db
+    .selectFrom("waits")
+    .select("call_id")
+    .where("waiter_run_id", "=", "")
+    .where("state", "=", "open")
+    .where(sql`coalesce(owner, '')`, "not in", living)
+    .limit(1)
+    .executeTakeFirst();
+  return wait !== undefined;
+}
+
+/** The runs that a process holds, as fences. */
+export async function heldBy(db: Db, owner: string): Promise<(Fence & { readonly sessionKey: string })[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["run_id", "attempt", "session_key"])
+    .where("owner", "=", owner)
+    .where("state", "in", HOLDING)
+    .execute();
+  return rows.map((row) => ({
+    runId: row.run_id,
+    owner,
+    attempt: row.attempt,
+    sessionKey: row.session_key,
+  }));
+}
+
+/** Lanes with work that nobody holds, oldest work first. */
+export async function lanesWithWork(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["session_key", (eb) => eb.fn.min("accepted_at").as("oldest")])
+    .where("state", "=", "queued")
+    .groupBy("session_key")
+    .orderBy("oldest")
+    .execute();
+  return rows.map((row) => row.session_key);
+}
+
+/** Lanes whose work nobody holds, oldest work first; `appends`: only those with an append in their queue. */
+export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
+  let query = db
+    .selectFrom("runs as waiting")
+    .select(["waiting.session_key", (eb) => eb.fn.min("waiting.accepted_at").as("oldest")])
+    .where("waiting.state", "=", "queued")
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom("runs as holding")
+            .select("holding.run_id")
+            .whereRef("holding.session_key", "=", "waiting.session_key")
+            .where("holding.state", "in", HOLDING),
+        ),
+      ),
+    );
+  if (wanted.appends) query = query.where("waiting.kind", "=", "append");
+  const rows = await query.groupBy("waiting.session_key").orderBy("oldest").limit(wanted.limit).execute();
+  return rows.map((row) => row.session_key);
+}

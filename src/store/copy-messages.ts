@@ -1,0 +1,91 @@
+// Owns the messages of a store that is copied: written as they stand, and made to be found again.
+// CM1: the stored text of an entry is not touched: what nobody can read stays to be examined, and is not
+//      found.
+
+import { sql } from "kysely";
+import type { Entry } from "../core/message.ts";
+import { vectorsOf } from "./search-lexemes.ts";
+import { agentToken, indexed, indexText, sessionToken } from "./search-text.ts";
+import { kindOf, type Tx } from "./sql.ts";
+import { searchableText } from "./transcripts.ts";
+
+/** A row of any table, as both databases give and take it. */
+export type Row = Readonly<Record<string, string | number | null>>;
+
+interface Indexed {
+  readonly seq: number;
+  readonly sessionKey: string;
+  readonly agentId: string | undefined;
+  readonly text: string;
+}
+
+/** What of a row can be searched; empty: nothing, or nobody can read it. Of a damaged one the rest. */
+function textIn(row: Row): string {
+  try {
+    const entry = JSON.parse(String(row.entry_json)) as { readonly content: readonly unknown[] };
+    return searchableText({ ...entry, content: entry.content.filter(hasText) } as unknown as Entry);
+  } catch {
+    return "";
+  }
+}
+
+const hasText = (block: unknown): boolean =>
+  typeof (block as { readonly text?: unknown } | null)?.text === "string";
+
+/** Writes rows without a number, each with its entries in the full-text index. */
+export async function writeMessages(tx: Tx, rows: readonly Row[]): Promise<void> {
+  const added = await tx
+    .insertInto("messages")
+    .values(rows as never)
+    .returning(["seq", "id"])
+    .execute();
+  const seqOf = new Map(added.map(({ seq, id }) => [id, seq]));
+  const spoken = rows.filter(({ role }) => role === "user" || role === "assistant");
+  const keys = [...new Set(spoken.map((row) => String(row.session_key)))];
+  const owners = keys.length === 0 ? [] : await agentsOf(tx, keys);
+  const agentOf = new Map(owners.map((row) => [row.key, row.agent_id]));
+  const found = spoken.flatMap((row): Indexed[] => {
+    const seq = seqOf.get(String(row.id));
+    const text = textIn(row);
+    if (seq === undefined || text === "") return [];
+    const sessionKey = String(row.session_key);
+    return [{ seq, sessionKey, agentId: agentOf.get(sessionKey), text }];
+  });
+  if (kindOf(tx) === "sqlite") await indexEmbedded(tx, found);
+  else if (found.length > 0) await indexOnServer(tx, found);
+}
+
+/** The agents of sessions, those that exist. */
+async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
+  // One parameter, whatever the number of keys.
+  const wanted =
+    kindOf(tx) === "sqlite"
+      ? sql<string>`(select value from json_each(${JSON.stringify(keys)}))`
+      : sql<string>`(select unnest(${keys}::text[]))`;
+  return tx.selectFrom("sessions").select(["key", "agent_id"]).where("key", "in", wanted).execute();
+}
+
+async function indexEmbedded(tx: Tx, found: readonly Indexed[]): Promise<void> {
+  for (const { seq, sessionKey, agentId, text } of found) {
+    const { text: words, place } = indexText(text, sessionKey, agentId);
+    await sql`insert into message_texts (rowid, text, place)
+      values (${seq}, ${words}, ${place})`.execute(tx);
+  }
+}
+
+async function indexOnServer(tx: Tx, found: readonly Indexed[]): Promise<void> {
+  const entries = found.flatMap(({ seq, sessionKey, agentId, text }) => {
+    const places = [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
+    const vectors = vectorsOf(indexed(text), places);
+    // Of several parts the first is number 1, of one alone 0: see transcripts.ts.
+    return vectors.map((words, at) => ({ seq, part: vectors.length === 1 ? 0 : at + 1, words }));
+  });
+  const [seqs, parts, words] = [
+    entries.map(({ seq }) => seq),
+    entries.map(({ part }) => part),
+    entries.map(({ words }) => words),
+  ];
+  const rows = sql`unnest(${seqs}::bigint[], ${parts}::bigint[], ${words}::text[])`;
+  await sql`insert into message_texts (seq, part, words)
+    select seq, part, words::tsvector from ${rows} as entry (seq, part, words)`.execute(tx);
+}

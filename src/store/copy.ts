@@ -1,0 +1,143 @@
+// Owns the way of all rows from one database to another, the same or of the other kind.
+// CP1: every column goes over as it is, but for the numbers that the target makes; those are in the same
+//      order, and so are messages, deliveries and usage.
+// CP2: what a process has at the moment only (who is alive, what it listens at, live events) is not copied.
+// CP3: no more than a page is in memory: so many rows, so many bytes, or one row that is larger.
+// CP4: what was written is counted: a table that would arrive with fewer rows than it had is an error.
+
+import { sql } from "kysely";
+import { type Row, writeMessages } from "./copy-messages.ts";
+import type { Db, Tx } from "./sql.ts";
+import type { Tables } from "./tables.ts";
+
+/** What one page of rows holds at most. */
+const PAGE_ROWS = 256;
+const PAGE_BYTES = 4 * 1024 * 1024;
+/** Rows of one statement: few sizes, so that the databases meet few texts. */
+const STATEMENT_ROWS = [128, 16, 1];
+
+type PassingTable = "processes" | "holdings" | "live_payloads";
+type CopiedTable = Exclude<keyof Tables, PassingTable>;
+
+interface Plan {
+  /** The columns that give its rows an order, and are not the same in two of them. */
+  readonly order: readonly string[];
+  /** Columns that may hold long texts. */
+  readonly long?: readonly string[];
+  /** Columns that the target fills by itself. */
+  readonly made?: readonly string[];
+}
+
+/** What is copied, in this order. */
+const PLANS: Readonly<Record<CopiedTable, Plan>> = {
+  sessions: { order: ["row_id"], long: ["spawn_json"], made: ["row_id", "archived"] },
+  session_ids: { order: ["session_id"] },
+  messages: { order: ["seq"], long: ["entry_json"], made: ["seq"] },
+  runs: { order: ["run_id"], long: ["input_json", "reply", "error"] },
+  waits: { order: ["call_id"] },
+  flows: { order: ["flow_id"], long: ["request_text", "round1_reply", "latest_reply"] },
+  chains: { order: ["chain_id"] },
+  deadlines: { order: ["kind", "key"] },
+  deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
+  ledger: { order: ["seq"], made: ["seq"] },
+  idempotency: { order: ["key"], long: ["answer_json"] },
+};
+
+/** Every table that is copied. */
+export const COPIED_TABLES = Object.keys(PLANS) as readonly CopiedTable[];
+
+const numberOf = async (db: Db, table: CopiedTable): Promise<number> =>
+  (await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)).rows[0]?.n ?? 0;
+
+function placeOf({ order }: Plan, row: Row) {
+  return sql.join(order.map((name) => row[name] ?? null));
+}
+
+/** The last row of the page behind `last`; undefined: there is none. */
+async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Promise<Row | undefined> {
+  const plan = PLANS[table];
+  const columns = sql.join(plan.order.map((name) => sql.ref(name)));
+  const sizes = (plan.long ?? []).map((name) => sql`coalesce(octet_length(${sql.ref(name)}), 0)`);
+  const size = sizes.length === 0 ? sql`0` : sql.join(sizes, sql` + `);
+  const behind = last === undefined ? sql`` : sql`where (${columns}) > (${placeOf(plan, last)})`;
+  const { rows } = await sql<Row>`select ${columns}, ${size} as size from ${sql.table(table)} ${behind}
+    order by ${columns} limit ${sql.lit(PAGE_ROWS)}`.execute(db);
+  let bytes = 0;
+  const full = rows.findIndex((row) => {
+    bytes += Number(row.size);
+    return bytes > PAGE_BYTES;
+  });
+  return full === -1 ? rows.at(-1) : rows[Math.max(0, full - 1)];
+}
+
+async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: Row): Promise<Row[]> {
+  const plan = PLANS[table];
+  const columns = sql.join(plan.order.map((name) => sql.ref(name)));
+  const behind = last === undefined ? sql`` : sql`and (${columns}) > (${placeOf(plan, last)})`;
+  const query = sql<Row>`select * from ${sql.table(table)}
+    where (${columns}) <= (${placeOf(plan, end)}) ${behind} order by ${columns}`;
+  return (await query.execute(db)).rows;
+}
+
+/** Rows in groups of the sizes of a statement. */
+function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
+  let at = 0;
+  while (at < rows.length) {
+    const left = rows.length - at;
+    const size = STATEMENT_ROWS.find((rows) => rows <= left) ?? 1;
+    yield rows.slice(at, at + size);
+    at += size;
+  }
+}
+
+function without(row: Row, omitted: readonly string[]): Row {
+  return Object.fromEntries(Object.entries(row).filter(([name]) => !omitted.includes(name)));
+}
+
+async function write(tx: Tx, table: CopiedTable, rows: readonly Row[]): Promise<void> {
+  for (const some of statements(rows.map((row) => without(row, PLANS[table].made ?? [])))) {
+    if (table === "messages") await writeMessages(tx, some);
+    else
+      await tx
+        .insertInto(table)
+        .values(some as never)
+        .execute();
+  }
+}
+
+/** Who waits for a copy. */
+export interface CopyWatch {
+  /** Ends it at the next page. */
+  readonly signal: AbortSignal;
+  /** Called now and then with the number of rows so far. */
+  copied?(rows: number): void;
+}
+
+async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<CopyWatch>): Promise<void> {
+  const before = await numberOf(to, table);
+  let last: Row | undefined;
+  for (;;) {
+    watch.signal.throwIfAborted();
+    const end = await endOfPage(from, table, last);
+    if (end === undefined) break;
+    const rows = await pageUpTo(from, table, last, end);
+    await write(to, table, rows);
+    watch.copied(rows.length);
+    last = end;
+  }
+  const [wanted, got] = [await numberOf(from, table), (await numberOf(to, table)) - before];
+  if (wanted !== got) throw new Error(`${got} of ${wanted} rows of ${table} were copied`);
+}
+
+/**
+ * Copies everything. `from` must stand still meanwhile: a store that nobody writes, or a transaction that
+ * sees one moment. Nothing of it is meant to stay when this rejects.
+ */
+export async function copyRows(from: Db, to: Tx, { signal, copied }: CopyWatch): Promise<void> {
+  let sum = 0;
+  const count = (rows: number): void => {
+    sum += rows;
+    copied?.(sum);
+  };
+  for (const table of COPIED_TABLES) await copyTable(from, to, table, { signal, copied: count });
+}

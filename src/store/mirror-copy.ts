@@ -1,0 +1,208 @@
+// Owns the single files of the readable mirror: where one ends, what is missing in it, what is torn or left
+// over.
+// CW1: a copy is only ever lengthened by whole lines; what is found torn is cut off, what is foreign is begun
+//      anew.
+// CW2: one call at a time: whose turn it is, is the mirror's to say.
+
+import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Db } from "./sql.ts";
+
+/** Entries that are read and written at once. */
+const BATCH_ENTRIES = 64;
+/** Files that are asked about at once. */
+const BATCH_FILES = 500;
+/** Copies whose last position is kept in memory; others are read from the file's end. */
+const KNOWN_MAX = 1_000;
+const TAIL_BYTES = 16 * 1024;
+/** A first line is never longer. */
+const HEAD_BYTES = 4 * 1024;
+const NEWLINE = 0x0a;
+const ENDING = ".jsonl";
+/** Session ids become file names: anything but plain ones is left out. */
+const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
+
+/** Writes single copies; one call at a time. */
+export class CopyWriter {
+  readonly #dir: string;
+  readonly #db: Db;
+  /** The last position in each copy, for those used last. */
+  readonly #known = new Map<string, number>();
+
+  constructor(dir: string, db: Db) {
+    this.#dir = dir;
+    this.#db = db;
+  }
+
+  fileOf(sessionId: string): string {
+    return join(this.#dir, `${sessionId}${ENDING}`);
+  }
+
+  forget(sessionId: string): void {
+    this.#known.delete(sessionId);
+  }
+
+  async remove(sessionId: string): Promise<void> {
+    this.#known.delete(sessionId);
+    if (PLAIN_ID.test(sessionId)) await rm(this.fileOf(sessionId), { force: true });
+  }
+
+  /** What the copy holds survives a loss of power. One that is not there has nothing to lose. */
+  async sync(sessionId: string): Promise<void> {
+    if (!PLAIN_ID.test(sessionId)) return;
+    const handle = await openIfThere(this.fileOf(sessionId), "r");
+    try {
+      await handle?.datasync();
+    } finally {
+      await handle?.close();
+    }
+  }
+
+  /** Removes what a crash has left: copies of deleted transcripts, and heads that were half written. */
+  async removeDeleted(): Promise<void> {
+    const names = await readdir(this.#dir);
+    const halves = names.filter((name) => name.endsWith(`${ENDING}.new`));
+    for (const name of halves) await rm(join(this.#dir, name), { force: true });
+    const ids = names
+      .filter((name) => name.endsWith(ENDING))
+      .map((name) => name.slice(0, -ENDING.length))
+      .filter((id) => PLAIN_ID.test(id));
+    for (let at = 0; at < ids.length; at += BATCH_FILES) {
+      const batch = ids.slice(at, at + BATCH_FILES);
+      const known = await this.#db
+        .selectFrom("session_ids")
+        .select("session_id")
+        .where("session_id", "in", batch)
+        .execute();
+      const kept = new Set(known.map((row) => row.session_id));
+      for (const id of batch) if (!kept.has(id) && (await this.#wasDeleted(id))) await this.remove(id);
+    }
+  }
+
+  /** Whether this database once had the transcript: the runs of a deleted session stay. */
+  async #wasDeleted(sessionId: string): Promise<boolean> {
+    const key = await keyInHead(this.fileOf(sessionId));
+    if (key === undefined) return false;
+    const run = await this.#db
+      .selectFrom("runs")
+      .select("run_id")
+      .where("session_key", "=", key)
+      .where("session_id", "=", sessionId)
+      .limit(1)
+      .executeTakeFirst();
+    return run !== undefined;
+  }
+
+  async bringUpToDate(sessionId: string): Promise<void> {
+    if (!PLAIN_ID.test(sessionId)) return;
+    const known = this.#known.get(sessionId) ?? (await this.#repaired(sessionId));
+    if (known === undefined) return;
+    let last = known;
+    for (;;) {
+      const rows = await this.#db
+        .selectFrom("messages")
+        .select(["seq", "entry_json"])
+        .where("session_id", "=", sessionId)
+        .where("seq", ">", last)
+        .orderBy("seq")
+        .limit(BATCH_ENTRIES)
+        .execute();
+      if (rows.length > 0) {
+        await appendFile(this.fileOf(sessionId), rows.map((row) => `${row.entry_json}\n`).join(""), {
+          mode: 0o600,
+        });
+      }
+      last = rows[rows.length - 1]?.seq ?? last;
+      if (rows.length < BATCH_ENTRIES) break;
+    }
+    this.#remember(sessionId, last);
+  }
+
+  #remember(sessionId: string, seq: number): void {
+    this.#known.delete(sessionId);
+    this.#known.set(sessionId, seq);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+  }
+
+  /**
+   * The position at which the file ends, once a torn line is cut off; undefined: there is no such transcript.
+   */
+  async #repaired(sessionId: string): Promise<number | undefined> {
+    const owner = await this.#db
+      .selectFrom("session_ids")
+      .selectAll()
+      .where("session_id", "=", sessionId)
+      .executeTakeFirst();
+    if (owner === undefined) return undefined;
+    const line = await lastWholeLine(this.fileOf(sessionId));
+    const id = line === undefined ? undefined : textIn(line, "id");
+    if (id === sessionId) return 0;
+    if (id !== undefined) {
+      const row = await this.#db
+        .selectFrom("messages")
+        .select(["seq", "session_id", "entry_json"])
+        .where("id", "=", id)
+        .executeTakeFirst();
+      // The whole line: a damaged one may name another message than the one that it is.
+      if (row?.session_id === sessionId && row.entry_json === line) return row.seq;
+    }
+    const { session_key: key, created_at: createdAt } = owner;
+    const header = { type: "session", version: 1, id: sessionId, key, createdAt };
+    // Renamed into place, so that a reader never meets half a header.
+    const file = this.fileOf(sessionId);
+    await writeFile(`${file}.new`, `${JSON.stringify(header)}\n`, { mode: 0o600 });
+    await rename(`${file}.new`, file);
+    return 0;
+  }
+}
+
+/** The last whole line of a file, the header if there is no other; what follows that line is cut off. */
+async function lastWholeLine(file: string): Promise<string | undefined> {
+  const handle = await openIfThere(file, "r+");
+  if (handle === undefined) return undefined;
+  try {
+    const { size } = await handle.stat();
+    for (let bytes = Math.min(size, TAIL_BYTES); bytes > 0; bytes = Math.min(size, bytes * 4)) {
+      const tail = Buffer.alloc(bytes);
+      await handle.read(tail, 0, bytes, size - bytes);
+      const end = tail.lastIndexOf(NEWLINE);
+      const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
+      if (start < 0 && bytes < size) continue;
+      if (end < 0) return undefined;
+      if (end < bytes - 1) await handle.truncate(size - bytes + end + 1);
+      return tail.toString("utf8", start + 1, end);
+    }
+    return undefined;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function openIfThere(file: string, flags: "r" | "r+"): Promise<FileHandle | undefined> {
+  return open(file, flags).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+}
+
+/** The session that a copy's first line names. */
+async function keyInHead(file: string): Promise<string | undefined> {
+  const handle = await open(file, "r");
+  try {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const end = buffer.subarray(0, bytesRead).indexOf(NEWLINE);
+    return textIn(buffer.toString("utf8", 0, Math.max(0, end)), "key");
+  } finally {
+    await handle.close();
+  }
+}
+
+function textIn(line: string, field: "id" | "key"): string | undefined {
+  try {
+    const value: unknown = (JSON.parse(line) as Record<string, unknown>)[field];
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

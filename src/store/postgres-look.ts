@@ -1,0 +1,197 @@
+// Owns the look at a PostgreSQL store from outside, for people: what it is kept on, whether it can be used,
+// who uses it.
+// PL1: nothing is made, migrated or changed; what cannot be found out without rights is left out.
+
+import { Kysely } from "kysely";
+import type { Client } from "pg";
+import type { World } from "../world.ts";
+import { CONNECTIONS_OF_PROCESS } from "./postgres.ts";
+import { type PostgresAddress, postgresAddress } from "./postgres-address.ts";
+import { type Connecting, connectClient, endClient, StatementNames } from "./postgres-connection.ts";
+import { look, refuseUnfit, schemaVersion } from "./postgres-migrate.ts";
+import { Outage, PostgresPool, postgresDialect } from "./postgres-pool.ts";
+import { asPostgresProblem } from "./postgres-problems.ts";
+import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
+import { listProcesses, type ProcessRow } from "./processes.ts";
+import type { Tables } from "./tables.ts";
+import { type Tally, tallyOf } from "./tally.ts";
+
+/** Counting the rows of a large store takes as long as it takes. */
+const TIMEOUTS = { connectMs: 5_000, statementMs: 0, lockMs: 1_000, idleInTransactionMs: 5_000 };
+
+export interface PostgresLook {
+  /** Host, port, database and schema. */
+  readonly place: string;
+  /** As `18.4`. */
+  readonly server: string;
+  readonly schema: {
+    readonly name: string;
+    /** Absent: the schema is made at the first start of a gateway. */
+    readonly version?: number;
+    /** The version that this program writes. */
+    readonly known: number;
+  };
+  /** What the user may not do and a gateway needs, as statements that a person who may can run. */
+  readonly missingRights: readonly string[];
+  /** This machine's clock minus the database's, as far as the round trip lets it be known. */
+  readonly clockAheadMs: number;
+  readonly connections: {
+    /** That our user can have in this database together with everybody else. */
+    readonly max: number;
+    /** That others than gateways have now. */
+    readonly others: number;
+    /** That one gateway makes at most. */
+    readonly ofProcess: number;
+  };
+  /** Settings by which a commit may not be on disk when it is said to be: `fsync = off`. */
+  readonly unsafe: readonly string[];
+  /** Every gateway that is known, newest first; without a schema none. */
+  readonly processes: readonly ProcessRow[];
+  /** If it was asked for. */
+  readonly holds?: { readonly tally: Tally; readonly bytes: number };
+}
+
+interface Facts {
+  readonly now: number;
+  readonly user: string;
+  readonly database: string;
+  readonly mayCreate: boolean;
+  readonly readOnly: boolean;
+  readonly max: number;
+  readonly others: number;
+  readonly fsync: string;
+  readonly synchronous: string;
+  readonly fullPages: string;
+}
+
+/** What any user may ask of a server of the versions that we take. A limit of -1 is none. */
+const FACTS = `select
+    (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+    quote_ident(current_user) as user,
+    quote_ident(current_database()) as database,
+    has_database_privilege(current_database(), 'create') as "mayCreate",
+    current_setting('default_transaction_read_only') = 'on' as "readOnly",
+    least(
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true)::int, 0),
+      (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+      (select nullif(datconnlimit, -1) from pg_database where datname = current_database())
+    ) as max,
+    (select count(*)::int from pg_stat_activity
+      where backend_type = 'client backend' and coalesce(application_name, '') <> 'parley') as others,
+    current_setting('fsync') as fsync,
+    current_setting('synchronous_commit') as synchronous,
+    current_setting('full_page_writes') as "fullPages"`;
+
+/** Tables that the user cannot use as a gateway does, and whether it may add to the schema. */
+const SCHEMA_RIGHTS = `select
+    has_schema_privilege(n.oid, 'usage') and has_schema_privilege(n.oid, 'create') as "mayAdd",
+    (select count(*)::int from pg_class c where c.relnamespace = n.oid and c.relkind in ('r', 'p') and not (
+      has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+      and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))) as closed,
+    (select min(quote_ident(pg_get_userbyid(c.relowner))) from pg_class c where c.relnamespace = n.oid
+      and c.relkind in ('r', 'p') and not pg_has_role(c.relowner, 'usage')) as owner,
+    (select coalesce(sum(pg_total_relation_size(c.oid)), 0)::float8 from pg_class c
+      where c.relnamespace = n.oid and c.relkind in ('r', 'p')) as bytes
+  from pg_namespace n where n.nspname = $1`;
+
+interface SchemaFacts {
+  readonly mayAdd: boolean;
+  readonly closed: number;
+  /** Of tables that the user has no part in. */
+  readonly owner: string | null;
+  readonly bytes: number;
+}
+
+function missingRights(facts: Facts, schema: string, inSchema: SchemaFacts | undefined): string[] {
+  const { user, database } = facts;
+  const missing: string[] = [];
+  if (facts.readOnly) missing.push(`alter role ${user} set default_transaction_read_only = off`);
+  if (inSchema === undefined) {
+    if (!facts.mayCreate) missing.push(`grant create on database ${database} to ${user}`);
+    return missing;
+  }
+  if (!inSchema.mayAdd) missing.push(`grant usage, create on schema "${schema}" to ${user}`);
+  if (inSchema.closed > 0) {
+    missing.push(`grant select, insert, update, delete on all tables in schema "${schema}" to ${user}`);
+  }
+  // An upgrade alters the tables, which only their owner can.
+  if (inSchema.owner !== null) missing.push(`grant ${inSchema.owner} to ${user}`);
+  return missing;
+}
+
+function unsafeSettings({ fsync, synchronous, fullPages }: Facts): string[] {
+  return [
+    ...(fsync === "off" ? ["fsync = off"] : []),
+    ...(synchronous === "off" ? ["synchronous_commit = off"] : []),
+    ...(fullPages === "off" ? ["full_page_writes = off"] : []),
+  ];
+}
+
+/** What is in the schema, read as a gateway reads it. */
+async function rowsOf(
+  connecting: Connecting,
+  counted: boolean,
+): Promise<{ processes: ProcessRow[]; tally?: Tally }> {
+  const pool = new PostgresPool(connecting, new Outage(connecting), 1);
+  const db = new Kysely<Tables>({ dialect: postgresDialect(pool) });
+  try {
+    const processes = await listProcesses(db, connecting.world.clock.now());
+    return { processes, ...(counted ? { tally: await tallyOf(db) } : {}) };
+  } finally {
+    await pool.close();
+  }
+}
+
+async function lookThrough(
+  client: Client,
+  connecting: Connecting,
+  address: PostgresAddress,
+  counted: boolean,
+): Promise<PostgresLook> {
+  const { place, schema: name } = address;
+  const found = await look(client, name);
+  refuseUnfit(connecting, found);
+  const version = found.versioned ? await schemaVersion(client, name) : undefined;
+  const { clock } = connecting.world;
+  const before = clock.now();
+  const facts = (await client.query(FACTS)).rows[0] as Facts;
+  const after = clock.now();
+  const inSchema = (await client.query(SCHEMA_RIGHTS, [name])).rows[0] as SchemaFacts | undefined;
+  const missing = missingRights(facts, name, inSchema);
+  const known = POSTGRES_MIGRATIONS.length;
+  const readable = version !== undefined && version > 0 && version <= known + 1 && inSchema?.closed === 0;
+  const rows = readable ? await rowsOf(connecting, counted) : undefined;
+  return {
+    place,
+    server: `${Math.floor(found.server / 10_000)}.${found.server % 10_000}`,
+    schema: { name, known, ...(version === undefined ? {} : { version }) },
+    missingRights: missing,
+    clockAheadMs: Math.round((before + after) / 2 - facts.now),
+    connections: { max: facts.max, others: facts.others, ofProcess: CONNECTIONS_OF_PROCESS },
+    unsafe: unsafeSettings(facts),
+    processes: rows?.processes ?? [],
+    ...(rows?.tally === undefined ? {} : { holds: { tally: rows.tally, bytes: inSchema?.bytes ?? 0 } }),
+  };
+}
+
+/** `counted`: also what it holds. Rejects with a `StoreProblem` where no store is and none can be made. */
+export async function lookAtPostgres(
+  url: string,
+  world: World,
+  { counted }: { counted: boolean },
+): Promise<PostgresLook> {
+  const address = postgresAddress(url);
+  const { default: driver } = await import("pg");
+  const names = new StatementNames();
+  const connecting: Connecting = { Client: driver.Client, address, timeouts: TIMEOUTS, world, names };
+  // An old server would not know all the settings of our connections.
+  const client = await connectClient(connecting, { options: "" });
+  try {
+    return await lookThrough(client, connecting, address, counted);
+  } catch (error) {
+    throw asPostgresProblem(error, address);
+  } finally {
+    await endClient(client, world);
+  }
+}

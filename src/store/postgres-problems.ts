@@ -1,0 +1,102 @@
+// Owns what an error of the database server or of its driver means: a conflict, a problem, or a bug.
+// PP1: no text of a row and no password is in what is thrown: such errors are logged (I14).
+
+import type { PostgresAddress } from "./postgres-address.ts";
+import { StoreConflict, StoreProblem, type StoreProblemKind } from "./problems.ts";
+
+/**
+ * Rolled back for certain, and worth another try at once: serialisation, deadlock, a lock not had in time, a
+ * twin, a transaction that this process left standing for too long, because it stood still itself.
+ */
+const CONFLICTS = new Set(["40001", "40P01", "55P03", "23505", "25P03"]);
+
+const PROBLEM_OF_CODE: ReadonlyMap<string, StoreProblemKind> = new Map([
+  ["57P01", "unreachable"],
+  ["57P02", "unreachable"],
+  ["57P03", "unreachable"],
+  ["57P05", "unreachable"],
+  ["57014", "unreachable"],
+  ["25006", "unreachable"],
+  ["53200", "unreachable"],
+  ["53300", "unreachable"],
+  ["53100", "full"],
+  ["57P04", "refused"],
+  ["3D000", "refused"],
+  ["42501", "refused"],
+  ["58030", "io"],
+  ["XX001", "io"],
+  ["XX002", "io"],
+  ["ECONNREFUSED", "unreachable"],
+  ["ECONNRESET", "unreachable"],
+  ["ECONNABORTED", "unreachable"],
+  ["EPIPE", "unreachable"],
+  ["ENOTFOUND", "unreachable"],
+  ["EAI_AGAIN", "unreachable"],
+  ["ETIMEDOUT", "unreachable"],
+  ["EHOSTUNREACH", "unreachable"],
+  ["ENETUNREACH", "unreachable"],
+  ["ENOENT", "unreachable"],
+  ["EACCES", "refused"],
+]);
+
+/** Errors of the driver that carry no code. */
+const PROBLEM_OF_TEXT: readonly (readonly [RegExp, StoreProblemKind])[] = [
+  [/^(Connection terminated|timeout expired|Query read timeout)/, "unreachable"],
+  [/^Client (has encountered a connection error|was closed)/, "unreachable"],
+  [/^(SASL|SCRAM)|does not support SSL|establishing an SSL connection|self-signed|certificate/, "refused"],
+];
+
+function problemOf(code: string | undefined, text: string): StoreProblemKind | undefined {
+  if (code !== undefined) {
+    const known = PROBLEM_OF_CODE.get(code);
+    if (known !== undefined) return known;
+    if (/^08...$/.test(code)) return "unreachable";
+    if (/^28...$/.test(code) || /CERT|^ERR_(TLS|SSL)|SELF_SIGNED/.test(code)) return "refused";
+  }
+  return PROBLEM_OF_TEXT.find(([pattern]) => pattern.test(text))?.[1];
+}
+
+interface ServerError extends Error {
+  readonly code?: string;
+  readonly constraint?: string;
+  detail?: string;
+  where?: string;
+}
+
+/** A failed connection to a name with several addresses has its reasons inside. */
+function textOf(error: Error): string {
+  if (!(error instanceof AggregateError)) return error.message;
+  return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join("; ");
+}
+
+/** The problem of this code, whatever else is known. */
+export function postgresProblem(
+  problem: StoreProblemKind,
+  address: PostgresAddress,
+  detail: string,
+): StoreProblem {
+  return new StoreProblem(problem, address.place, { detail: address.mask(detail), on: "server" });
+}
+
+/**
+ * The error as a conflict or a problem of the place, or as it is when it is a bug. `otherwise`: what an error
+ * that says nothing of itself is taken for.
+ */
+export function asPostgresProblem(
+  error: unknown,
+  address: PostgresAddress,
+  otherwise?: StoreProblemKind,
+): unknown {
+  if (!(error instanceof Error) || error instanceof StoreProblem || error instanceof StoreConflict)
+    return error;
+  const { code, constraint } = error as ServerError;
+  const text = address.mask(textOf(error));
+  if (code !== undefined && CONFLICTS.has(code)) return new StoreConflict(code, text, constraint);
+  const problem = problemOf(code, text) ?? otherwise;
+  if (problem !== undefined) return postgresProblem(problem, address, text);
+  // The server quotes the row that it could not take.
+  delete (error as ServerError).detail;
+  delete (error as ServerError).where;
+  error.message = text;
+  return error;
+}

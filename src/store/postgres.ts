@@ -1,0 +1,117 @@
+// Owns the store that many gateway processes share: one PostgreSQL database, several connections to it.
+// PS1: a server, database or schema that is not fit for the store is refused before anything is written to
+//      it.
+// PS2: what a transaction wrote is the database's when its promise resolves. When it rejects with a problem
+//      `unreachable` from its commit, nobody knows whether it took place: look before it is done again.
+// PS3: transactions and readers have connections of their own: neither waits for the other's.
+
+import { Kysely } from "kysely";
+import type { World } from "../world.ts";
+import { postgresAddress } from "./postgres-address.ts";
+import { DatabaseClock } from "./postgres-clock.ts";
+import { type Connecting, StatementNames, type Timeouts } from "./postgres-connection.ts";
+import { migratePostgres } from "./postgres-migrate.ts";
+import { Outage, PostgresPool, postgresDialect } from "./postgres-pool.ts";
+import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
+import { Listener, Notifier, SideConnection } from "./postgres-wire.ts";
+import type { SharedStore, Store, Tx } from "./sql.ts";
+import type { Tables } from "./tables.ts";
+
+export interface PostgresOptions {
+  /** `postgresql://user:password@host:port/database`; `?schema=name` for another schema than `parley`. */
+  readonly url: string;
+  readonly world: World;
+  /** Connections for transactions: so many are under way at once, the rest wait. Default 10. */
+  readonly writersMax?: number;
+  /** Connections for reading. Default 4. */
+  readonly readersMax?: number;
+  /** Default: 5 s to connect, 30 s for a statement, 1 s for a lock, 5 s of idleness in a transaction. */
+  readonly timeouts?: Partial<Timeouts>;
+  /** The schema's history. Default: this version's. */
+  readonly migrations?: readonly string[];
+  /** Neither makes nor migrates the schema: one that is not of exactly this version is refused. */
+  readonly asItIs?: boolean;
+}
+
+const WRITERS_MAX = 10;
+const READERS_MAX = 4;
+const TIMEOUTS: Timeouts = {
+  connectMs: 5_000,
+  statementMs: 30_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+};
+/** Connections that one gateway makes at most: those two kinds, one to listen, one for short questions. */
+export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 2;
+/** Looks at the database's clock when a store is opened: the first one may be slow. */
+const FIRST_SAMPLES = 5;
+
+/**
+ * Opens, and if need be makes or migrates, the store that many processes share. What a person has to put
+ * right rejects with a `StoreProblem`.
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const { world } = options;
+  const address = postgresAddress(options.url);
+  // A gateway with an embedded store never loads the driver.
+  const { default: driver } = await import("pg");
+  const timeouts = { ...TIMEOUTS, ...options.timeouts };
+  const names = new StatementNames();
+  const connecting: Connecting = { Client: driver.Client, address, timeouts, world, names };
+  await migratePostgres(connecting, options.migrations ?? POSTGRES_MIGRATIONS, options.asItIs === true);
+  const outage = new Outage(connecting);
+  const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);
+  const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);
+  const writing = new Kysely<Tables>({ dialect: postgresDialect(writers) });
+  const { shared, close } = await openShared(connecting, outage);
+  return {
+    kind: "postgres",
+    db: new Kysely<Tables>({ dialect: postgresDialect(readers) }),
+    transaction: <T>(work: (tx: Tx) => Promise<T>) => writing.transaction().execute(work),
+    transcriptPath: () => undefined,
+    shared,
+    close: async () => {
+      await Promise.all([writers.close(), readers.close(), close()]);
+    },
+  };
+}
+
+async function openShared(
+  connecting: Connecting,
+  outage: Outage,
+): Promise<{ shared: SharedStore; close(): Promise<void> }> {
+  const { world } = connecting;
+  const sender = world.ids.uuid();
+  const side = new SideConnection(connecting, outage);
+  const notifier = new Notifier(side, connecting, sender);
+  const clock = new DatabaseClock(world.clock, async (onSent) => {
+    const text = "select extract(epoch from clock_timestamp())::float8 * 1000 as now";
+    const rows = await side.ask(text, [], onSent);
+    return Number(rows[0]?.now);
+  });
+  const listeners = new Set<Listener>();
+  const close = async (): Promise<void> => {
+    await Promise.all([side.close(), ...[...listeners].map((listener) => listener.stop())]);
+  };
+  try {
+    for (let sample = 0; sample < FIRST_SAMPLES; sample += 1) await clock.sync();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const shared: SharedStore = {
+    now: () => clock.now(),
+    syncClock: () => clock.sync(),
+    notify: (texts) => notifier.notify(texts),
+    listen: async (onText, onGap) => {
+      const listener = new Listener({ connecting, outage, sender }, onText, onGap);
+      await listener.connect();
+      listeners.add(listener);
+      return async () => {
+        listeners.delete(listener);
+        await listener.stop();
+      };
+    },
+  };
+  return { shared, close };
+}

@@ -1,0 +1,79 @@
+// Owns what is told of a store to somebody who asks: where it is, what it holds, who uses it.
+// SH1: asking changes nothing and disturbs nobody, also while gateways run.
+
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { StoreSettings } from "../core/settings.ts";
+import type { World } from "../world.ts";
+import { inspectStoreDir } from "./inspect.ts";
+import { SCHEMA_VERSION } from "./migrations.ts";
+import { lookAtPostgres } from "./postgres-look.ts";
+import { StoreProblem } from "./problems.ts";
+import type { ProcessRow } from "./processes.ts";
+import { STORE_FILE } from "./sqlite.ts";
+import { checkFile, fileFailure, openFile } from "./sqlite-file.ts";
+import { type Tally, tallyOf } from "./tally.ts";
+
+export interface StoreFacts {
+  readonly kind: "embedded" | "postgres";
+  /** In words without secrets. */
+  readonly place: string;
+  /** Version of the schema; absent: there is no store yet. `known`: what this program writes. */
+  readonly schema: { readonly version?: number; readonly known: number };
+  /** Absent: there is no store yet, or a version wrote it that this one cannot read. */
+  readonly holds?: { readonly tally: Tally; readonly bytes: number };
+  /** Embedded: whether a gateway has it, for people. */
+  readonly use?: string;
+  /** PostgreSQL: the gateways that share it, also those that died a short time ago. */
+  readonly processes?: readonly ProcessRow[];
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+async function showEmbedded(dir: string): Promise<Result<StoreFacts>> {
+  const file = join(dir, STORE_FILE);
+  const facts = { kind: "embedded", place: dir } as const;
+  if (sizeOf(file) === 0) {
+    return ok({ ...facts, schema: { known: SCHEMA_VERSION }, use: "it is made when a gateway starts" });
+  }
+  const version = checkFile(file, { whole: false });
+  if (!version.ok) return version;
+  const opened = openFile(file);
+  try {
+    const tally = await tallyOf(opened.db);
+    return ok({
+      ...facts,
+      schema: { version: version.value, known: SCHEMA_VERSION },
+      holds: { tally, bytes: sizeOf(file) + sizeOf(`${file}-wal`) },
+      use: inspectStoreDir(dir).text,
+    });
+  } finally {
+    opened.close();
+  }
+}
+
+async function showPostgres(url: string, world: World): Promise<Result<StoreFacts>> {
+  const { place, schema, holds, processes } = await lookAtPostgres(url, world, { counted: true });
+  const { version, known } = schema;
+  return ok({
+    kind: "postgres",
+    place,
+    schema: { known, ...(version === undefined ? {} : { version }) },
+    processes,
+    ...(holds === undefined ? {} : { holds }),
+  });
+}
+
+/** What is wrong with the store, or cannot be reached, is a failure. */
+export async function showStore(settings: StoreSettings, world: World): Promise<Result<StoreFacts>> {
+  const { dir, postgresUrl: url } = settings;
+  try {
+    return await (url === undefined ? showEmbedded(dir) : showPostgres(url, world));
+  } catch (error) {
+    if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
+    const failure = fileFailure(error, join(dir, STORE_FILE));
+    if (failure === undefined) throw error;
+    return failure;
+  }
+}

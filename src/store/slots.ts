@@ -1,0 +1,87 @@
+// Owns the slots of a whole deployment: how many runs execute at once, in all its processes.
+// SO1: a slot is a run's row in the state `running`, and nothing else: there is no second account of it.
+// SO2: counting and taking are one step (the turnstile `slots`), so that no two processes take the last one.
+
+import { sql } from "kysely";
+import { isHeld, moveHeld } from "./claims.ts";
+import { enter } from "./locks.ts";
+import type { Fence } from "./runs.ts";
+import type { Db, Tx } from "./sql.ts";
+
+/** How many runs may execute at once in the whole deployment: in all, and of each pool. */
+export interface SlotLimits {
+  readonly max: number;
+  readonly pools: Readonly<Record<string, number>>;
+}
+
+interface SlotUse {
+  running: number;
+  /** Waiting runs that want a slot again. */
+  resuming: number;
+}
+
+/** Counts slots, and keeps every other process from taking one until this transaction ends. */
+async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
+  await enter(tx, "slots");
+  const rows = await tx
+    .selectFrom("runs")
+    .select(["pool", "state", (eb) => eb.fn.countAll<number>().as("n")])
+    .where((eb) =>
+      eb.or([
+        eb("state", "=", sql.lit("running")),
+        eb.and([eb("state", "=", sql.lit("waiting")), eb("resuming", "=", sql.lit(1))]),
+      ]),
+    )
+    .groupBy(["pool", "state"])
+    .execute();
+  const use = new Map<string | null, SlotUse>();
+  for (const row of rows) {
+    const entry = use.get(row.pool) ?? { running: 0, resuming: 0 };
+    use.set(row.pool, entry);
+    entry[row.state === "running" ? "running" : "resuming"] += Number(row.n);
+  }
+  return use;
+}
+
+function room(use: Map<string | null, SlotUse>, pool: string | undefined, limits: SlotLimits, all: boolean) {
+  const count = (one: SlotUse): number => one.running + (all ? one.resuming : 0);
+  const taken = [...use.values()].reduce((sum, one) => sum + count(one), 0);
+  const own = pool === undefined ? undefined : limits.pools[pool];
+  const inPool = use.get(pool ?? null);
+  const left = own === undefined ? limits.max : own - (inPool === undefined ? 0 : count(inPool));
+  return Math.min(left, limits.max - taken);
+}
+
+/** Whether the deployment has a slot for a run that starts. Those that resume go first. */
+export async function mayStart(tx: Tx, pool: string | undefined, limits: SlotLimits): Promise<boolean> {
+  return room(await slotUse(tx), pool, limits, true) > 0;
+}
+
+/**
+ * A waiting run goes on, if the deployment has a slot for it; else it is marked as wanting one. `lost`: it is
+ * not the caller's any more.
+ */
+export async function resumeHeld(
+  tx: Tx,
+  fence: Fence,
+  pool: string | undefined,
+  limits: SlotLimits,
+): Promise<"running" | "full" | "lost"> {
+  if (!(await isHeld(tx, fence))) return "lost";
+  if (room(await slotUse(tx), pool, limits, false) > 0) {
+    await moveHeld(tx, fence, "running");
+    return "running";
+  }
+  await tx.updateTable("runs").set({ resuming: 1 }).where("run_id", "=", fence.runId).execute();
+  return "full";
+}
+
+/** How many runs execute at this moment, in the whole deployment. */
+export async function countRunning(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom("runs")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("state", "=", sql.lit("running"))
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}

@@ -1,0 +1,139 @@
+// Owns a file of the embedded kind as it is looked at, read and copied from outside, whoever has it open.
+// SF1: looking and reading change nothing in it, and what is read of it is of one moment.
+// SF2: a copy is one file by itself, without a log beside it, and its owner's alone from its first byte on.
+
+import { type Stats, statSync, writeFileSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
+import { Kysely } from "kysely";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { APPLICATION_ID, SCHEMA_VERSION } from "./migrations.ts";
+import type { Db } from "./sql.ts";
+import { sqliteDialect } from "./sqlite-driver.ts";
+import type { Tables } from "./tables.ts";
+
+/** How long reading waits for somebody who has the file for itself. */
+const BUSY_TIMEOUT_MS = 5_000;
+/** Pages that are copied between two looks at the signal. */
+const COPY_PAGES = 1_000;
+/** Results of SQLite: the file is no database; its pages contradict each other; somebody has it locked. */
+const NOT_A_DATABASE = 26;
+const CORRUPT = 11;
+const BUSY = 5;
+
+export interface OpenedFile {
+  readonly db: Db;
+  close(): void;
+}
+
+/** A moment of the file, to be read as long as it is open. */
+export function openFile(file: string): OpenedFile {
+  const database = openMoment(file);
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(database, file, false) });
+  return { db, close: () => database.close() };
+}
+
+function openMoment(file: string): DatabaseSync {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    // The first read fixes the moment.
+    database.exec("begin");
+    database.prepare("select count(*) from sqlite_schema").get();
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** What is wrong with a file that could not be read, in words; undefined: the error is a bug. */
+export function fileFailure(error: unknown, file: string): Failure | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { errcode, code } = error as { errcode?: number; code?: string };
+  if (errcode !== undefined) {
+    const result = errcode & 0xff;
+    if (result === NOT_A_DATABASE) return fail("store_unavailable", `${file} is no store of this program`);
+    if (result === CORRUPT) return damaged(file, error.message);
+    if (result === BUSY) {
+      return fail("store_unavailable", `${file} is locked by another program`, {
+        hint: "Close the program that has it open, and try again.",
+      });
+    }
+    return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
+  }
+  if (code === undefined || !("syscall" in error)) return undefined;
+  return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
+}
+
+function damaged(file: string, detail: string): Failure {
+  return fail("store_unavailable", `${file} is damaged: ${detail}`, {
+    hint: "Nothing was changed. Keep it, with any -wal and -shm beside it: an earlier backup may be whole.",
+  });
+}
+
+function statOf(file: string): Stats | undefined {
+  return statSync(file, { throwIfNoEntry: false });
+}
+
+/**
+ * The schema version of a store of this program; anything else is a failure that says what it is. `whole`:
+ * all of it is read, and must be sound.
+ */
+export function checkFile(file: string, what: { whole: boolean }): Result<number> {
+  try {
+    const found = statOf(file);
+    if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
+    if (found.isDirectory()) {
+      return fail("store_unavailable", `${file} is a directory`, { hint: "Name the file in it." });
+    }
+    const database = openMoment(file);
+    try {
+      return checked(database, file, what.whole);
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    const failure = fileFailure(error, file);
+    if (failure === undefined) throw error;
+    return failure;
+  }
+}
+
+function checked(database: DatabaseSync, file: string, whole: boolean): Result<number> {
+  const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
+  const version = Number(read("user_version"));
+  if (read("application_id") !== APPLICATION_ID || version === 0) {
+    return fail("store_unavailable", `${file} is no store of this program`);
+  }
+  if (version > SCHEMA_VERSION) {
+    const known = `schema version ${version}, known up to ${SCHEMA_VERSION}`;
+    return fail("store_unavailable", `${file} was written by a newer version of this program (${known})`, {
+      hint: "Use that version. Nothing was changed.",
+    });
+  }
+  const soundness = whole ? read("integrity_check(1)") : "ok";
+  return soundness === "ok" ? ok(version) : damaged(file, String(soundness));
+}
+
+/** Copies a file, whoever writes it meanwhile, to a place where none is. */
+export async function copyFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
+  writeFileSync(to, "", { flag: "wx", mode: 0o600 });
+  const source = openMoment(from);
+  try {
+    await backup(source, to, { rate: COPY_PAGES });
+  } finally {
+    source.close();
+  }
+  signal?.throwIfAborted();
+  packFile(to);
+}
+
+/** Makes one file by itself of one that nobody has open. */
+export function packFile(file: string): void {
+  const database = new DatabaseSync(file);
+  try {
+    // As it was copied it would want a log beside it, even to be read.
+    database.exec("pragma journal_mode = delete");
+  } finally {
+    database.close();
+  }
+}

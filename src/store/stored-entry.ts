@@ -1,0 +1,225 @@
+// Owns the reading of an entry from its row. A disk may have changed what stands there, or a hand.
+// SE1: reading never throws, and what comes out has the shape of an entry, under the row's own id.
+// SE2: what was written whole comes out as it was written.
+// SE3: what can't be read says so in its place. Never does it pass for what a person wrote (I11), nor for a
+//      tool call that could be run.
+
+import type {
+  AssistantMessage,
+  Compaction,
+  Entry,
+  ImageBlock,
+  Message,
+  Provenance,
+  TextBlock,
+  ToolResultMessage,
+  Usage,
+  UserMessage,
+} from "../core/message.ts";
+import { ZERO_USAGE } from "../core/message.ts";
+
+/** The columns that a reading needs. */
+export interface EntryRow {
+  readonly id: string;
+  readonly role: string;
+  readonly entry_json: string;
+  readonly created_at: number;
+}
+
+/** What stands where something could not be read. */
+const DAMAGED = "[This part of the transcript is damaged and can't be read.]";
+const DAMAGED_BLOCK: TextBlock = { type: "text", text: DAMAGED };
+/** Levels of a call's arguments and of a result's details: more than any tool has, and no danger. */
+const DEPTH_MAX = 200;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isText = (value: unknown): value is string => typeof value === "string";
+const isTextOrNone = (value: unknown): boolean => value === undefined || isText(value);
+/** A count, a time or a price: sums of them stay numbers. */
+const isAmount = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Level by level, never by recursion. */
+function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEPTH_MAX) return true;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
+  }
+  return false;
+}
+
+const BLOCKS: Readonly<Record<string, (block: Fields) => boolean>> = {
+  text: ({ text, textSignature }) => isText(text) && isTextOrNone(textSignature),
+  thinking: ({ thinking, thinkingSignature, redacted }) =>
+    isText(thinking) &&
+    isTextOrNone(thinkingSignature) &&
+    [undefined, true, false].includes(redacted as true),
+  image: ({ data, mimeType }) => isText(data) && isText(mimeType),
+  toolCall: ({ id, name, arguments: args, thoughtSignature }) =>
+    isText(id) && isText(name) && isFields(args) && !isTooDeep(args) && isTextOrNone(thoughtSignature),
+};
+const ALLOWED = {
+  user: ["text", "image"],
+  assistant: ["text", "thinking", "toolCall"],
+  toolResult: ["text", "image"],
+} as const satisfies Record<Message["role"], readonly string[]>;
+
+interface Content<B> {
+  readonly blocks: readonly (B | TextBlock)[];
+  readonly isWhole: boolean;
+}
+
+/** The blocks as they are, each that is none in its place as text; of what is no list, one such text. */
+function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
+  if (!Array.isArray(content)) return { blocks: [DAMAGED_BLOCK], isWhole: false };
+  const allowed: readonly string[] = ALLOWED[role];
+  const fits = (block: unknown): boolean =>
+    isFields(block) &&
+    isText(block.type) &&
+    allowed.includes(block.type) &&
+    BLOCKS[block.type]?.(block) === true;
+  if (content.every(fits)) return { blocks: content, isWhole: true };
+  return { blocks: content.map((block) => (fits(block) ? block : DAMAGED_BLOCK)), isWhole: false };
+}
+
+/** A field that is a text, or is not there. */
+function optionalText<N extends string>(name: N, fields: Fields): { [P in N]?: string } {
+  const value = fields[name];
+  return isText(value) ? ({ [name]: value } as { [P in N]?: string }) : {};
+}
+
+/** Where a message came from: what can't be read came from the runtime, and from no person. */
+function provenanceOf(value: unknown): Provenance {
+  const fields = isFields(value) ? value : {};
+  const { kind, sourceSessionKey, sourceTool, chainId, hop } = fields;
+  switch (kind) {
+    case "cron":
+    case "hook":
+    case "node":
+      return { kind, ...optionalText("source", fields) };
+    case "inter_session":
+      if (!isText(sourceSessionKey) || !isText(sourceTool) || !isText(chainId) || !isAmount(hop)) break;
+      return { kind, sourceSessionKey, ...optionalText("sourceChannel", fields), sourceTool, chainId, hop };
+  }
+  return {
+    kind: "notice",
+    ...optionalText("sourceSessionKey", fields),
+    ...optionalText("runId", fields),
+    ...optionalText("chainId", fields),
+    ...(isAmount(hop) ? { hop } : {}),
+  };
+}
+
+const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
+
+function usageOf(value: unknown): Usage {
+  if (!isFields(value) || !isFields(value.cost)) return ZERO_USAGE;
+  const { cost } = value;
+  const isWhole =
+    [...COUNTS, "totalTokens"].every((name) => isAmount(value[name])) &&
+    [...COUNTS, "total"].every((name) => isAmount(cost[name]));
+  return isWhole ? (value as unknown as Usage) : ZERO_USAGE;
+}
+
+interface Base {
+  readonly id: string;
+  readonly timestamp: number;
+}
+
+function userOf(fields: Fields, base: Base): UserMessage {
+  const { blocks, isWhole } = contentOf<ImageBlock>("user", fields.content);
+  const isPersons = isWhole && fields.provenance === undefined;
+  return {
+    ...base,
+    role: "user",
+    content: blocks,
+    ...(isPersons ? {} : { provenance: provenanceOf(fields.provenance) }),
+    ...optionalText("senderName", fields),
+  };
+}
+
+function assistantOf(fields: Fields, base: Base): AssistantMessage {
+  const { blocks, isWhole } = contentOf<AssistantMessage["content"][number]>("assistant", fields.content);
+  const { api, provider, model, stopReason } = fields;
+  return {
+    ...base,
+    role: "assistant",
+    content: blocks,
+    api: isText(api) ? api : "unknown",
+    provider: isText(provider) ? provider : "unknown",
+    model: isText(model) ? model : "unknown",
+    usage: usageOf(fields.usage),
+    // No turn ends with what is not the whole of a model's words, or goes on from it.
+    stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
+    ...optionalText("errorMessage", fields),
+  };
+}
+
+function toolResultOf(fields: Fields, base: Base): ToolResultMessage {
+  const { toolCallId, toolName, isError, details } = fields;
+  return {
+    ...base,
+    role: "toolResult",
+    toolCallId: isText(toolCallId) ? toolCallId : "",
+    toolName: isText(toolName) ? toolName : "unknown",
+    content: contentOf<ImageBlock>("toolResult", fields.content).blocks,
+    isError: isError !== false,
+    ...(details === undefined || isTooDeep(details) ? {} : { details }),
+  };
+}
+
+function compactionOf({ summary, firstKeptId }: Fields, base: Base): Compaction {
+  return {
+    ...base,
+    type: "compaction",
+    summary: isText(summary) ? summary : DAMAGED,
+    firstKeptId: isText(firstKeptId) ? firstKeptId : "",
+  };
+}
+
+function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
+  return { id, timestamp: isAmount(timestamp) ? timestamp : created_at };
+}
+
+/** The fields as far as they say what the row says that they are; of anything else there are none. */
+function fieldsOf(row: EntryRow): Fields {
+  const value = parse(row.entry_json);
+  if (!isFields(value)) return {};
+  const said = row.role === "compaction" ? value.type : value.role;
+  return said === row.role ? value : {};
+}
+
+/** The message of a row that is no compaction. A role that nobody writes is read as the runtime's words. */
+export function readMessage(row: EntryRow): Message {
+  const fields = fieldsOf(row);
+  const base = baseOf(row, fields);
+  switch (row.role) {
+    case "user":
+      return userOf(fields, base);
+    case "assistant":
+      return assistantOf(fields, base);
+    case "toolResult":
+      return toolResultOf(fields, base);
+    default:
+      return assistantOf({}, base);
+  }
+}
+
+/** The entry of a row. */
+export function readEntry(row: EntryRow): Entry {
+  if (row.role !== "compaction") return readMessage(row);
+  const fields = fieldsOf(row);
+  return compactionOf(fields, baseOf(row, fields));
+}

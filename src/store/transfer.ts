@@ -1,0 +1,316 @@
+// Owns the moves of a whole store: from the embedded one to PostgreSQL, to a backup file, and back from it.
+// TR1: a backup is a file of the embedded kind, whatever it was made of: each kind can be restored from it.
+// TR2: the source is only read, and not migrated either.
+// TR3: what is moved is one moment: nobody writes meanwhile, or what is written later is not in it.
+// TR4: all or nothing: a target that holds anything is refused, and a failure, or the death of this process,
+//      leaves it as empty as it was. No file is ever overwritten.
+
+import { existsSync, linkSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { sql } from "kysely";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { StoreSettings } from "../core/settings.ts";
+import type { World } from "../world.ts";
+import { type CopyWatch, copyRows } from "./copy.ts";
+import { clearSessions, whatItHolds } from "./emptiness.ts";
+import { lockStore } from "./lock.ts";
+import { SCHEMA_VERSION } from "./migrations.ts";
+import { PROGRESS_FILE } from "./mirror.ts";
+import { openPostgres } from "./postgres.ts";
+import { postgresAddress } from "./postgres-address.ts";
+import { beginFillingWhole, beginReadingWhole, endFillingWhole, WHOLE_TIMEOUTS } from "./postgres-whole.ts";
+import { StoreConflict, StoreProblem } from "./problems.ts";
+import { livingProcesses } from "./processes.ts";
+import type { Db, Store, Tx } from "./sql.ts";
+import { openSqlite, STORE_FILE } from "./sqlite.ts";
+import { checkFile, copyFile, fileFailure, openFile, packFile } from "./sqlite-file.ts";
+import { type Tally, tallyOf } from "./tally.ts";
+
+export interface Moved {
+  /** Where it came from and went to, in words without secrets. */
+  readonly from: string;
+  readonly to: string;
+  readonly tally: Tally;
+  /** Of the backup file. */
+  readonly bytes?: number;
+}
+
+/** `signal`: nothing of a move that it ends stays. */
+export interface MoveJob extends CopyWatch {
+  readonly settings: StoreSettings;
+  readonly world: World;
+}
+
+/** SQLSTATE: the data is wrong, or over a limit of the program. */
+const UNFIT_ROW = /^(22|54)...$/;
+
+const otherVersion = (place: string) =>
+  fail("store_unavailable", `${place} has the schema of another version of this program`, {
+    hint: "Use the version that runs on it. Nothing was changed.",
+  });
+
+const noStoreIn = (dir: string) =>
+  fail("store_unavailable", `there is no embedded store in ${dir}`, {
+    hint: "Check store.dir and --config: parley store shows where the state is.",
+  });
+
+/** A row that the file could hold and the database can't: one whose key is too long for an index. */
+function rowFailure(error: unknown): Failure | undefined {
+  const { code, message } = error as { code?: unknown; message?: string };
+  if (typeof code !== "string" || !UNFIT_ROW.test(code)) return undefined;
+  return fail("store_unavailable", `a row of the store cannot be kept in the database: ${message}`, {
+    hint: "Nothing was changed.",
+  });
+}
+
+/** What a person has to put right is a failure. `named`: where the person gave the database's address. */
+async function told(
+  { signal }: MoveJob,
+  place: string,
+  named: string,
+  work: () => Promise<Result<Moved>>,
+): Promise<Result<Moved>> {
+  try {
+    return await work();
+  } catch (error) {
+    if (signal.aborted) return fail("store_unavailable", "stopped: nothing was written, nothing was changed");
+    if (error instanceof StoreProblem) {
+      const code = error.problem === "bad_address" ? "invalid_argument" : "store_unavailable";
+      return fail(code, error.message.replaceAll("store.postgresUrl", named));
+    }
+    if (error instanceof StoreConflict) {
+      return fail("store_unavailable", `the database was in use at that moment (${error.message})`, {
+        hint: "Is a gateway starting or stopping there? Nothing was changed: try again.",
+      });
+    }
+    const failure = rowFailure(error) ?? fileFailure(error, place);
+    if (failure === undefined) throw error;
+    return failure;
+  }
+}
+
+async function withStore<T>(open: () => Promise<Store>, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await open();
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** A folder of its own, for the time of a move, where there is room for a store and nobody else looks in. */
+async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
+  mkdirSync(dirname(beside), { recursive: true, mode: 0o700 });
+  const folder = mkdtempSync(`${beside}-`);
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Reads a file of the embedded kind out, as this version would have it. */
+async function withSource<T>(
+  file: string,
+  { settings, world, signal }: MoveJob,
+  work: (source: Db) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const version = checkFile(file, { whole: true });
+  if (!version.ok) return version;
+  if (version.value === SCHEMA_VERSION) {
+    const opened = openFile(file);
+    try {
+      return await work(opened.db);
+    } finally {
+      opened.close();
+    }
+  }
+  // Only a copy is migrated.
+  return withFolder(join(settings.dir, "moving"), async (folder) => {
+    await copyFile(file, join(folder, STORE_FILE), signal);
+    const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+    return withStore(open, (store) => work(store.db));
+  });
+}
+
+function notEmpty(place: string, held: readonly string[], wayOut: string): Result<void> {
+  if (held.length === 0) return ok(undefined);
+  return fail("store_unavailable", `${place} is not empty: it has ${held.join(", ")}`, {
+    hint: `${wayOut}; nothing was changed.`,
+  });
+}
+
+async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result<void>> {
+  const { rows } = await sql<{
+    n: number;
+  }>`select count(*) as n from ${livingProcesses(tx, nowMs)} as p`.execute(tx);
+  const living = rows[0]?.n ?? 0;
+  if (living > 0) {
+    const gateways = living === 1 ? "a gateway that is running" : `${living} gateways that are running`;
+    return fail("store_unavailable", `${place} is in use by ${gateways}`, {
+      hint: "Stop them first (parley store shows who they are); nothing was changed.",
+    });
+  }
+  const wayOut = "Name an empty database, or another schema with ?schema=name";
+  return notEmpty(place, await whatItHolds(tx), wayOut);
+}
+
+/** Fills an empty PostgreSQL store, in one transaction. */
+async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Result<Tally>> {
+  const { world } = job;
+  const { place } = postgresAddress(url);
+  const open = () => openPostgres({ url, world, timeouts: WHOLE_TIMEOUTS, writersMax: 1, readersMax: 1 });
+  return withStore(open, (target) =>
+    target.transaction(async (tx): Promise<Result<Tally>> => {
+      if (!(await beginFillingWhole(tx))) return otherVersion(place);
+      const free = await refuseTaken(tx, place, world.clock.now());
+      if (!free.ok) return free;
+      await clearSessions(tx);
+      await copyRows(source, tx, job);
+      await endFillingWhole(tx);
+      return ok(await tallyOf(tx));
+    }),
+  );
+}
+
+/** The embedded store of `settings.dir` goes to PostgreSQL; it stays as it is itself. */
+export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> {
+  const { dir } = job.settings;
+  const file = join(dir, STORE_FILE);
+  return told(job, file, "--to", async () => {
+    const { place } = postgresAddress(url);
+    if (!existsSync(file)) return noStoreIn(dir);
+    const unlock = lockStore(dir);
+    try {
+      const filled = await withSource(file, job, (source) => fillPostgres(source, url, job));
+      return filled.ok ? ok({ from: dir, to: place, tally: filled.value }) : filled;
+    } finally {
+      unlock();
+    }
+  });
+}
+
+/** Writes everything, as it is at one moment, to a new file. A gateway may be running. */
+export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> {
+  const file = resolve(name);
+  return told(job, file, "store.postgresUrl", async () => {
+    if (existsSync(file)) {
+      const isFolder = statSync(file).isDirectory();
+      return fail("store_unavailable", `${file} is there already; a backup never overwrites`, {
+        hint: isFolder ? "It is a directory: name a file in it." : "Name another file, or move it away.",
+      });
+    }
+    const { postgresUrl: url, dir } = job.settings;
+    if (url === undefined && !existsSync(join(dir, STORE_FILE))) return noStoreIn(dir);
+    return withFolder(`${file}.unfinished`, async (folder) => {
+      const made = join(folder, STORE_FILE);
+      const from = await (url === undefined
+        ? readFile(job, made)
+        : readDatabase(job, url, folder).then((read) => {
+            if (read.ok) packFile(made);
+            return read;
+          }));
+      if (!from.ok) return from;
+      const sound = checkFile(made, { whole: true });
+      const source = url === undefined ? join(from.value, STORE_FILE) : from.value;
+      if (!sound.ok) return { ...sound, error: sound.error.replaceAll(made, source) };
+      const opened = openFile(made);
+      const tally = await tallyOf(opened.db).finally(() => opened.close());
+      const bytes = statSync(made).size;
+      job.signal.throwIfAborted();
+      giveName(made, file);
+      return ok({ from: from.value, to: file, tally, bytes });
+    });
+  });
+}
+
+/** Whole or not there at all; whoever has taken the name meanwhile keeps it. */
+function giveName(made: string, file: string): void {
+  try {
+    linkSync(made, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
+    // Not every file system has links.
+    renameSync(made, file);
+  }
+}
+
+/** Copies the embedded store's file. */
+async function readFile({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
+  const file = join(settings.dir, STORE_FILE);
+  const known = checkFile(file, { whole: false });
+  if (!known.ok) return known;
+  await copyFile(file, made, signal);
+  return ok(settings.dir);
+}
+
+/** Reads a PostgreSQL store out, into a store in `dir`. */
+async function readDatabase(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
+  const { world } = job;
+  const { place } = postgresAddress(url);
+  const timeouts = WHOLE_TIMEOUTS;
+  const from = () => openPostgres({ url, world, asItIs: true, timeouts, writersMax: 1, readersMax: 1 });
+  const to = () => openSqlite({ dir, durability: "normal", log: world.log });
+  return withStore(from, (source) =>
+    withStore(to, (target) =>
+      source.transaction(async (moment): Promise<Result<string>> => {
+        if (!(await beginReadingWhole(moment))) return otherVersion(place);
+        await target.transaction((tx) => copyRows(moment, tx, job));
+        return ok(place);
+      }),
+    ),
+  );
+}
+
+/** Fills an empty store from a backup file. No gateway may be running on it. */
+export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>> {
+  const file = resolve(name);
+  return told(job, file, "store.postgresUrl", async () => {
+    const { postgresUrl: url, dir } = job.settings;
+    const sound = checkFile(file, { whole: true });
+    if (!sound.ok) return sound;
+    const to = url === undefined ? dir : postgresAddress(url).place;
+    const filled = await (url === undefined
+      ? placeFile(job, file)
+      : withSource(file, job, (source) => fillPostgres(source, url, job)));
+    return filled.ok ? ok({ from: file, to, tally: filled.value }) : filled;
+  });
+}
+
+/** What keeps the directory from getting another store. */
+async function refuseHeld(dir: string): Promise<Result<void>> {
+  const file = join(dir, STORE_FILE);
+  const sizes = [file, `${file}-wal`].map((path) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+  if (sizes.every((size) => size === 0)) return ok(undefined);
+  const wayOut = `Move ${STORE_FILE} away, with any -wal and -shm, or name another directory in store.dir`;
+  if (!checkFile(file, { whole: true }).ok) return notEmpty(dir, ["a store that cannot be read"], wayOut);
+  const opened = openFile(file);
+  const held = await whatItHolds(opened.db).finally(() => opened.close());
+  return notEmpty(dir, held, wayOut);
+}
+
+/** Puts a copy of the file in the place of an embedded store. */
+async function placeFile({ settings, signal }: MoveJob, from: string): Promise<Result<Tally>> {
+  const { dir } = settings;
+  const to = join(dir, STORE_FILE);
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const unlock = lockStore(dir);
+  try {
+    const free = await refuseHeld(dir);
+    if (!free.ok) return free;
+    return await withFolder(join(dir, "restoring"), async (folder) => {
+      const made = join(folder, STORE_FILE);
+      await copyFile(from, made, signal);
+      const opened = openFile(made);
+      const tally = await tallyOf(opened.db).finally(() => opened.close());
+      // A log of another file would be taken for this one's.
+      for (const beside of ["-wal", "-shm"]) rmSync(`${to}${beside}`, { force: true });
+      // Every readable copy is looked at when a gateway starts.
+      rmSync(join(dir, PROGRESS_FILE), { force: true });
+      renameSync(made, to);
+      return ok(tally);
+    });
+  } finally {
+    unlock();
+  }
+}

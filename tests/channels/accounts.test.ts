@@ -1,0 +1,101 @@
+// One bot account, two gateways: messages come in at one of them at a time.
+
+import { expect, test } from "vitest";
+import { Accounts } from "../../src/channels/accounts.ts";
+import { type ClusterProcess, embeddedGround, openCluster } from "../kit/cluster.ts";
+import { cleanup } from "../kit/engine.ts";
+
+const NAME = "telegram:1";
+
+/** Who listens, now and so far. */
+interface Ears {
+  readonly listening: Set<string>;
+  readonly began: string[];
+  most: number;
+}
+
+function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { failing?: () => boolean } = {}) {
+  const { engine } = process.app;
+  const accounts = new Accounts({
+    commit: engine.commit,
+    world: process.world,
+    owner: engine.processId,
+  });
+  accounts.start([
+    {
+      name: NAME,
+      async listen(signal) {
+        ears.began.push(name);
+        if (more.failing?.() === true) throw new Error("the platform hung up");
+        ears.listening.add(name);
+        ears.most = Math.max(ears.most, ears.listening.size);
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+        ears.listening.delete(name);
+      },
+    },
+  ]);
+  let dead = false;
+  cleanup(async () => {
+    if (!dead) await accounts.stop();
+  });
+  return {
+    accounts,
+    kill() {
+      dead = true;
+      process.die();
+      // What the process had in memory is gone with it.
+      ears.listening.delete(name);
+    },
+  };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function twoGateways() {
+  const cluster = await openCluster(embeddedGround);
+  const ears: Ears = { listening: new Set(), began: [], most: 0 };
+  return { ears, a: await cluster.join({ plays: {} }), b: await cluster.join({ plays: {} }) };
+}
+
+test("an account is listened at by one process, and by the next once the first is dead", async () => {
+  const { ears, a, b } = await twoGateways();
+  const first = listenIn(a, "a", ears);
+  await until(() => ears.listening.has("a"));
+  listenIn(b, "b", ears);
+  first.kill();
+  await until(() => ears.listening.has("b"));
+  expect(ears.began).toEqual(["a", "b"]);
+  expect(ears.most).toBe(1);
+});
+
+test("a planned stop hands the account over without waiting for the lease", async () => {
+  const { ears, a, b } = await twoGateways();
+  const first = listenIn(a, "a", ears);
+  await until(() => ears.listening.has("a"));
+  listenIn(b, "b", ears);
+  await first.accounts.stop();
+  await until(() => ears.listening.has("b"));
+  expect(ears.most).toBe(1);
+});
+
+test("a process that stood still listens no more once another one has the account", async () => {
+  const { ears, a, b } = await twoGateways();
+  listenIn(a, "a", ears);
+  await until(() => ears.listening.has("a"));
+  listenIn(b, "b", ears);
+  a.pause();
+  await until(() => ears.listening.has("b"));
+  a.goOn();
+  await until(() => !ears.listening.has("a"));
+  expect(ears.listening).toEqual(new Set(["b"]));
+});
+
+test("a listener that fails begins anew", async () => {
+  const { ears, a } = await twoGateways();
+  let failures = 2;
+  listenIn(a, "a", ears, { failing: () => failures-- > 0 });
+  await until(() => ears.listening.has("a"));
+  expect(ears.began).toEqual(["a", "a", "a"]);
+});

@@ -1,0 +1,116 @@
+// What gateway processes share: lanes, slots, the wait graph, keys.
+
+import { expect, test } from "vitest";
+import { isEnded } from "../../src/core/run.ts";
+import type { OpenGround } from "../kit/cluster.ts";
+import { endOf, makeSessions } from "../kit/engine.ts";
+import type { Actor, Play } from "../kit/flow-app.ts";
+import { checkFlows, checkRuns, checkTranscripts } from "../kit/flow-checks.ts";
+import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
+
+export function sharingContract(openGround: OpenGround): void {
+  test("I1, I3: messages that come in by two processes run one at a time, in the order of acceptance", async () => {
+    const began: number[] = [];
+    let inside = 0;
+    let most = 0;
+    const play: Play = async ({ handle }) => {
+      inside += 1;
+      most = Math.max(most, inside);
+      began.push(handle.run.laneSeq);
+      await new Promise((resolve) => setImmediate(resolve));
+      inside -= 1;
+      return "";
+    };
+    const { a, b } = await two(openGround, { [MAIN]: play });
+    const accepted: string[] = [];
+    await Promise.all(
+      [a, b].map(async ({ app }) => {
+        for (let at = 0; at < 40; at += 1) accepted.push((await app.tell(MAIN, `message ${at}`)).runId);
+      }),
+    );
+    await a.app.quiet();
+    expect(most).toBe(1);
+    expect(began).toEqual(began.toSorted((x, y) => x - y));
+    expect(began).toHaveLength(80);
+    await checkRuns(b.app.store.db, accepted);
+  });
+
+  test("I6: slots are the deployment's: two processes together execute no more than one may", async () => {
+    let inside = 0;
+    let most = 0;
+    const play: Play = async () => {
+      inside += 1;
+      most = Math.max(most, inside);
+      for (let round = 0; round < 20; round += 1) await new Promise((resolve) => setImmediate(resolve));
+      inside -= 1;
+      return "";
+    };
+    const keys = Array.from({ length: 12 }, (_, at) => `agent:main:chat:lane${at}`);
+    const plays = Object.fromEntries(keys.map((key) => [key, play]));
+    const { a, b } = await two(openGround, plays, { maxConcurrent: 3 });
+    await makeSessions(a.app.store, ...keys);
+    const tell = (key: string, at: number) => (at % 2 === 0 ? a : b).app.tell(key, "work");
+    await Promise.all([...keys, ...keys].map(tell));
+    await b.app.quiet();
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  test("I6: with one slot in the deployment a fan-out over two processes comes to its end", async () => {
+    const ask = async (actor: Actor): Promise<string> => {
+      const answers = await Promise.all(CHATS.map((key) => actor.send(key, "a question", 60)));
+      return answers.map((answer) => String(answer.status)).join();
+    };
+    const { a, b } = await two(openGround, { [MAIN]: ask }, { maxConcurrent: 1 });
+    // Work of the other process wants the slot as well.
+    const others = CHATS.map((key) => b.app.tell(key, "more"));
+    const run = await a.app.tell(MAIN, "go");
+    expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: "ok,ok,ok" });
+    await Promise.all(others);
+    await b.app.quiet();
+    await checkFlows(b.app.store.db);
+  });
+
+  test("I7: of two opposite sends in two processes at the same moment exactly one is refused", async () => {
+    const [one = "", other = ""] = CHATS;
+    const both = [gate(), gate()];
+    const results: Record<string, unknown>[] = [];
+    const playOf = (at: number, to: string): Play => {
+      return async (actor) => {
+        if (actor.input !== "start") return "an answer";
+        await both[at]?.pass();
+        results.push(await actor.send(to, "a question", 60));
+        return "";
+      };
+    };
+    const plays = { [one]: playOf(0, other), [other]: playOf(1, one) };
+    for (let round = 0; round < 8; round += 1) {
+      results.length = 0;
+      both.splice(0, 2, gate(), gate());
+      const { a, b } = await two(openGround, plays);
+      const runs = [await a.app.tell(one, "start"), await b.app.tell(other, "start")];
+      await Promise.all(both.map((one) => one.reached));
+      for (const one of both) one.open();
+      for (const run of runs) await endOf(a.app.engine, run.runId);
+      expect(results.map((result) => result.code ?? result.status).sort(), `round ${round}`).toEqual([
+        "ok",
+        "wait_cycle",
+      ]);
+      await a.app.quiet();
+      await checkTranscripts(b.app.store.db);
+      await a.stop();
+      await b.stop();
+    }
+  });
+
+  test("a run accepted twice at the same moment, by its key, in two processes is one run", async () => {
+    const { a, b } = await two(openGround, {});
+    for (let round = 0; round < 10; round += 1) {
+      const runId = `the-same-${round}`;
+      const told = await Promise.all([a, b].map(({ app }) => app.tell(MAIN, "once", { runId })));
+      expect(new Set(told.map((run) => run.laneSeq)).size).toBe(1);
+    }
+    await a.app.quiet();
+    expect((await a.app.runs(MAIN)).every((run) => isEnded(run.state))).toBe(true);
+    expect(await a.app.runs(MAIN)).toHaveLength(10);
+  });
+}

@@ -1,0 +1,97 @@
+// What is seen in one gateway process of the work of another, and done to it.
+
+import { expect, test } from "vitest";
+import type { LiveEvent } from "../../src/core/event.ts";
+import { getRun } from "../../src/store/runs.ts";
+import type { OpenGround } from "../kit/cluster.ts";
+import { endOf } from "../kit/engine.ts";
+import type { Play } from "../kit/flow-app.ts";
+import { gate, MAIN, two, until } from "./cluster-stage.ts";
+
+export function sightContract(openGround: OpenGround): void {
+  test("a run that one process executes is waited for in another, and its events are heard there", async () => {
+    const held = gate();
+    const plays: Record<string, Play> = {
+      [MAIN]: async ({ handle }) => {
+        handle.text("so far");
+        await held.pass();
+        return "done";
+      },
+    };
+    const { a, b } = await two(openGround, plays);
+    const run = await a.app.tell(MAIN, "work");
+    const ended = endOf(b.app.engine, run.runId);
+    await held.reached;
+    const heard = (kind: LiveEvent["kind"]): boolean => b.app.events.some((event) => event.kind === kind);
+    await until(() => heard("run_started") && heard("text"));
+    held.open();
+    expect(await ended).toMatchObject({ state: "ok", reply: "done" });
+    await until(() => heard("run_ended"));
+    const kinds = b.app.events.flatMap((event) =>
+      "runId" in event && event.runId === run.runId ? [event.kind] : [],
+    );
+    expect(kinds.filter((kind) => kind !== "text")).toEqual(["run_started", "run_ended"]);
+    expect(a.app.events.filter((event) => event.kind === "run_ended")).toHaveLength(1);
+  });
+
+  test("an event that is too large for the wire arrives all the same, in its place", async () => {
+    const long = "long ".repeat(10_000);
+    const { a, b } = await two(openGround, { [MAIN]: () => long });
+    const run = await a.app.tell(MAIN, "work");
+    await until(() => b.app.events.some((event) => event.kind === "run_ended"));
+    const texts = b.app.events.flatMap((event) => {
+      if (event.kind === "run_started" && event.runId === run.runId) return ["started"];
+      return event.kind === "run_ended" && event.runId === run.runId ? [event.text] : [];
+    });
+    expect(texts).toEqual(["started", long]);
+  });
+
+  test("a run is stopped from another process, and what it had said is kept", async () => {
+    const stopped = Promise.withResolvers<void>();
+    const plays: Record<string, Play> = {
+      [MAIN]: async ({ handle }) => {
+        handle.text("half a sentence");
+        await new Promise<void>((resolve) => handle.signal.addEventListener("abort", () => resolve()));
+        stopped.resolve();
+        throw handle.signal.reason;
+      },
+    };
+    const { a, b } = await two(openGround, plays);
+    const run = await a.app.tell(MAIN, "work");
+    await until(() => b.app.events.some((event) => event.kind === "text"));
+    expect(await b.app.engine.abort({ sessionKey: MAIN })).toMatchObject({
+      aborted: true,
+      runIds: [run.runId],
+    });
+    await stopped.promise;
+    expect(await endOf(a.app.engine, run.runId)).toMatchObject({ state: "aborted", code: "run_aborted" });
+    expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: half a sentence"]);
+  });
+
+  test("with every hint lost, ends are found, runs are stopped and lanes go on by the rows", async () => {
+    const held = gate();
+    const plays: Record<string, Play> = {
+      [MAIN]: async ({ handle, input }) => {
+        if (input === "stop me") {
+          await new Promise<void>((resolve) => handle.signal.addEventListener("abort", () => resolve()));
+          throw handle.signal.reason;
+        }
+        await held.pass();
+        return "done";
+      },
+    };
+    const { cluster, a, b } = await two(openGround, plays);
+    cluster.ground.cutWire(true);
+    const first = await a.app.tell(MAIN, "work");
+    await held.reached;
+    const second = await b.app.tell(MAIN, "stop me");
+    const ended = endOf(b.app.engine, first.runId);
+    held.open();
+    expect((await ended).state).toBe("ok");
+    await until(async () => (await getRun(b.app.store.db, second.runId))?.state === "running");
+    await b.app.engine.abort({ sessionKey: MAIN });
+    const last = await a.app.tell(MAIN, "work");
+    expect((await endOf(b.app.engine, last.runId)).state).toBe("ok");
+    cluster.ground.cutWire(false);
+  });
+}

@@ -1,0 +1,46 @@
+// What the parts of the cluster's contract share: who takes part, and how a test waits.
+
+import { type Cluster, type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
+import { makeSessions } from "../kit/engine.ts";
+import type { FlowAppOptions, Play } from "../kit/flow-app.ts";
+
+export const MAIN = "agent:main:main";
+export const CHATS = ["agent:main:chat:one", "agent:main:chat:two", "agent:main:chat:three"];
+
+/** Resolves once it is opened; tells how often somebody came to it. */
+export function gate() {
+  const opened = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
+  return {
+    reached: reached.promise,
+    open: () => opened.resolve(),
+    async pass(): Promise<void> {
+      reached.resolve();
+      await opened.promise;
+    },
+  };
+}
+
+/** Resolves when it is so; a test that waits for ever fails by its own time-out. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export async function join(
+  cluster: Cluster,
+  plays: Record<string, Play>,
+  more: Partial<FlowAppOptions> = {},
+) {
+  const process = await cluster.join({ plays, ...more });
+  await makeSessions(process.app.store, ...CHATS);
+  return process;
+}
+
+export async function two(
+  openGround: OpenGround,
+  plays: Record<string, Play>,
+  more: Partial<FlowAppOptions> = {},
+): Promise<{ cluster: Cluster; a: ClusterProcess; b: ClusterProcess }> {
+  const cluster = await openCluster(openGround);
+  return { cluster, a: await join(cluster, plays, more), b: await join(cluster, plays, more) };
+}

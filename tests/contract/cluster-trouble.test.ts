@@ -1,0 +1,153 @@
+// A database that goes away and comes back under load, locks that somebody else holds, processes whose
+// clocks are wrong: nothing accepted is lost, nothing is done twice.
+
+import pg from "pg";
+import { expect, test } from "vitest";
+import { isEnded } from "../../src/core/run.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
+import { getRun } from "../../src/store/runs.ts";
+import type { World } from "../../src/world.ts";
+import { type ClusterProcess, openCluster, postgresGround } from "../kit/cluster.ts";
+import { cleanup, endOf, makeSessions, quietWorld } from "../kit/engine.ts";
+import type { Play } from "../kit/flow-app.ts";
+import { checkFlows, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
+import { serverUrl } from "../kit/postgres.ts";
+import { startPostgres } from "../kit/postgres-server.ts";
+import { MAIN, until } from "./cluster-stage.ts";
+
+const KEYS = Array.from({ length: 6 }, (_, at) => `agent:main:chat:room${at}`);
+const ROUNDS = 3;
+const WORK_BETWEEN = 12;
+
+/**
+ * Sends on to the next room and waits for its answer, so that waits and flows are open when trouble comes.
+ */
+const asks: Play = async (actor) => {
+  const at = KEYS.indexOf(actor.handle.run.sessionKey);
+  if (actor.step !== "message" || at % 2 === 1) return `answer ${at}`;
+  const result = await actor.send(KEYS[at + 1] ?? MAIN, "a question", 30);
+  return `was told ${String(result.status)}`;
+};
+
+/** Accepts until the database takes it: the same id never makes a second run. */
+async function tellForSure(process: ClusterProcess, key: string, runId: string): Promise<void> {
+  for (;;) {
+    try {
+      await process.app.tell(key, "work", { runId });
+      return;
+    } catch (error) {
+      if (!(error instanceof StoreProblem)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+test("I2, I4: a database that is killed and started again under load costs nothing that was accepted", async () => {
+  const server = await startPostgres();
+  cleanup(() => server.end());
+  const cluster = await openCluster(() => postgresGround(server.url));
+  const plays = Object.fromEntries(KEYS.map((key) => [key, asks]));
+  const choices = { session: { agentToAgent: { maxPingPongTurns: 1, maxHops: 16, maxChainRuns: 200 } } };
+  const processes = [await cluster.join({ plays, choices }), await cluster.join({ plays, choices })];
+  const [a] = processes;
+  if (a === undefined) throw new Error("nobody");
+  await makeSessions(a.app.store, ...KEYS);
+  const accepted: string[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const telling = Array.from({ length: WORK_BETWEEN }, async (_, at) => {
+      const runId = `round${round}-${at}`;
+      const process = processes[at % 2] ?? a;
+      await tellForSure(process, KEYS[at % KEYS.length] ?? MAIN, runId);
+      accepted.push(runId);
+    });
+    await (round % 2 === 0 ? server.kill() : server.stop());
+    await server.start();
+    await Promise.all(telling);
+  }
+  const quiet = async (): Promise<boolean> => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return a.app.isQuiet().catch(() => false);
+  };
+  await until(quiet);
+  const { db } = a.app.store;
+  expect(accepted).toHaveLength(ROUNDS * WORK_BETWEEN);
+  await checkRuns(db, accepted);
+  await checkFlows(db);
+  await checkTold(db);
+  await checkTranscripts(db);
+  // A database that was away for a moment is no crash of the run: each ended well, at the first or a later
+  // try.
+  for (const runId of accepted) expect(await getRun(db, runId), runId).toMatchObject({ state: "ok" });
+  for (const process of processes) await process.stop();
+}, 120_000);
+
+test("a lock that somebody else holds too long delays a message and loses nothing", async () => {
+  const ground = await postgresGround();
+  const cluster = await openCluster(async () => ground);
+  const a = await cluster.join({ plays: {} });
+  const address = await a.app.store.db
+    .selectNoFrom((eb) => eb.fn<string>("current_schema").as("schema"))
+    .executeTakeFirstOrThrow();
+  const stranger = new pg.Client({ connectionString: await serverUrl() });
+  await stranger.connect();
+  cleanup(() => stranger.end());
+  await stranger.query(`begin; select * from ${address.schema}.sessions where key = '${MAIN}' for update`);
+  const telling = a.app.tell(MAIN, "work", { runId: "held-up" });
+  // Longer than a statement of ours waits for a lock, so that it is given up and made again.
+  await stranger.query("select pg_sleep(2.5)");
+  await stranger.query("rollback");
+  await telling;
+  expect(await endOf(a.app.engine, "held-up")).toMatchObject({ state: "ok", attempt: 1 });
+  expect(await a.app.texts(MAIN)).toEqual(["user: work", "assistant: echo work"]);
+});
+
+/** A process whose clock is wrong. */
+function worldAt(offsetMs: number): World {
+  const world = quietWorld();
+  const { clock } = world;
+  return {
+    ...world,
+    clock: {
+      now: () => clock.now() + offsetMs,
+      monotonic: () => clock.monotonic(),
+      at: (atMs, fire, keep) => clock.at(atMs - offsetMs, fire, keep),
+    },
+  };
+}
+
+test("processes whose clocks are hours apart keep the same dates: the database's", async () => {
+  const hour = 3_600_000;
+  const cluster = await openCluster(() => postgresGround());
+  const open = Promise.withResolvers<void>();
+  const plays: Record<string, Play> = {
+    [MAIN]: async (actor) => {
+      const result = await actor.send(KEYS[0] ?? "", "a question", 1.5);
+      return String(result.status);
+    },
+    [KEYS[0] ?? ""]: async ({ handle }) => {
+      await Promise.race([
+        open.promise,
+        new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true })),
+      ]);
+      return "late";
+    },
+  };
+  const late = await cluster.join({ plays }, worldAt(-2 * hour));
+  const early = await cluster.join({ plays }, worldAt(3 * hour));
+  await makeSessions(late.app.store, ...KEYS);
+  const before = Date.now();
+  const asked = await late.app.tell(MAIN, "go");
+  expect(Math.abs(asked.acceptedAt - before)).toBeLessThan(60_000);
+  // Neither has taken the other for dead, and the wait ends by the one clock, not at once and not in hours.
+  expect(await endOf(early.app.engine, asked.runId)).toMatchObject({
+    state: "ok",
+    reply: "timeout",
+    crashes: 0,
+  });
+  open.resolve();
+  const timed = await early.app.tell(KEYS[1] ?? "", "work", { timeoutMs: 30_000 });
+  expect(await endOf(late.app.engine, timed.runId)).toMatchObject({ state: "ok", crashes: 0 });
+  await late.app.quiet();
+  const runs = await late.app.runs(KEYS[0] ?? "");
+  expect(runs.every((run) => isEnded(run.state) && run.crashes === 0)).toBe(true);
+});

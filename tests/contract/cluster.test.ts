@@ -1,0 +1,5 @@
+import { embeddedGround, postgresGround } from "../kit/cluster.ts";
+import { clusterContract } from "./cluster.ts";
+
+clusterContract("several engines over one embedded store", embeddedGround);
+clusterContract("several engines over one PostgreSQL", () => postgresGround());

@@ -1,0 +1,26 @@
+// Real processes under a real load, killed with SIGKILL at random moments. `npm run crashes` plays as many
+// rounds as one likes.
+
+import { expect, test } from "vitest";
+import { crashStory } from "../kit/crash-story.ts";
+import { clusterGround, EMBEDDED, type Ground } from "../kit/grounds.ts";
+import { serverUrl } from "../kit/postgres.ts";
+
+const SEED = process.env.PARLEY_SEED ?? String(Date.now());
+const ROUNDS = 12;
+
+const GROUNDS: readonly { readonly name: string; ground(): Promise<Ground> }[] = [
+  { name: "embedded", ground: async () => EMBEDDED },
+  { name: "cluster", ground: async () => clusterGround(serverUrl) },
+];
+
+test.each(GROUNDS)(
+  "I1, I2, I4: $name, killed again and again under load: nothing accepted is lost, nothing is done twice",
+  async ({ name, ground }) => {
+    const counts = await crashStory({ seed: SEED, rounds: ROUNDS, ground: await ground() });
+    console.log(`SEED=${SEED} ${name}: ${JSON.stringify(counts)}`);
+    expect(counts.kills).toBeGreaterThanOrEqual(ROUNDS);
+    expect(counts.accepted).toBeGreaterThan(0);
+  },
+  180_000,
+);

@@ -1,0 +1,73 @@
+// The harness itself: planted targets that break in every way are found, with what makes the failure again.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { drive } from "./drive.ts";
+import { type FuzzTarget, must } from "./target.ts";
+
+function planted(
+  check: (input: number) => void | Promise<void>,
+  close?: () => Promise<void>,
+): FuzzTarget<number> {
+  return {
+    name: "planted",
+    proves: "nothing",
+    inputs: fc.nat(1_000),
+    roundRuns: 200,
+    ciRuns: 200,
+    open: () => ({ check, ...(close === undefined ? {} : { close }) }),
+  };
+}
+
+const once = { seed: 1, enough: () => true };
+
+test("what holds for every input passes, the corpus first", async () => {
+  const seen: number[] = [];
+  const target = planted((input) => void seen.push(input));
+  expect(await drive(target, once)).toEqual({ target: "planted", runs: 200, corpus: 2 });
+  expect(seen.slice(0, 2)).toEqual([7, 4_000]);
+});
+
+test("an input that breaks the property is told with its seed and path, which make it again", async () => {
+  const target = planted((input) => must(input < 900 || input > 1_000, `${input} is large`));
+  const { failure = "" } = await drive(target, once);
+  const [, seed, path] = /--target planted --seed (\d+) --path "([\d:]+)"/.exec(failure) ?? [];
+  expect(failure).toContain("Input: 900");
+  const again = await drive(target, { ...once, seed: Number(seed), path: path ?? "" });
+  expect(again.failure).toContain("900 is large");
+  const other = planted((input) => must(input < 990 || input > 1_000, `${input} is large`));
+  expect((await drive(other, { ...once, seed: Number(seed), path: path ?? "" })).failure).toBeUndefined();
+});
+
+test("an input of the corpus that breaks it is told by its number", async () => {
+  const { failure } = await drive(
+    planted((input) => must(input !== 4_000, "no")),
+    once,
+  );
+  expect(failure).toContain("corpus/planted.json, input 1: 4000");
+});
+
+test("what nobody catches, what nobody handles and a changed prototype are failures", async () => {
+  const rejecting = planted((input) => {
+    if (input > 500 && input < 1_000) void Promise.reject(new Error("stray"));
+  });
+  expect((await drive(rejecting, once)).failure).toContain("stray");
+  const polluting = planted((input) => {
+    if (input > 500 && input < 1_000) Reflect.set(Object.prototype, "polluted", 1);
+  });
+  try {
+    expect((await drive(polluting, once)).failure).toContain(
+      "a prototype that everything shares was changed",
+    );
+  } finally {
+    Reflect.deleteProperty(Object.prototype, "polluted");
+  }
+});
+
+test("what must hold at the end of a round is a failure of the round", async () => {
+  const leaking = planted(
+    () => {},
+    async () => must(false, "something is held"),
+  );
+  expect((await drive(leaking, once)).failure).toContain("something is held");
+});

@@ -1,0 +1,203 @@
+// Owns how a target is run: its corpus first, then rounds of generated inputs until the budget is used up.
+// DR1: a failure comes with the seed and the path that make it again, and with the input.
+// DR2: beside what the property asks, no input may leave a rejection that nobody handles, an error that nobody
+//      catches, a changed prototype, or a run that does not end.
+
+import { readFileSync } from "node:fs";
+import fc, { type RunDetails } from "fast-check";
+import { type FuzzTarget, must, type Property } from "./target.ts";
+import { startWatchdog, type Watchdog } from "./watchdog.ts";
+
+/** One run that awaits something may take this long; the watchdog is for those that block. */
+const RUN_MAX_MS = 60_000;
+/** A failing input is made smaller for this long. */
+const SHRINK_MAX_MS = 120_000;
+const INPUT_SHOWN_CHARS = 3_000;
+
+export interface Budget {
+  /** No further round begins once this many inputs were tried, or this says so. */
+  enough(runs: number): boolean;
+  /** Of the first round; the rounds that follow count on from it. */
+  readonly seed: number;
+  /** Makes one failure again: only this input of the round. */
+  readonly path?: string;
+  /** At most so many inputs in one round. */
+  readonly runsMax?: number;
+}
+
+export interface Report {
+  readonly target: string;
+  readonly runs: number;
+  /** Hand-written inputs that were tried first. */
+  readonly corpus: number;
+  /** What went wrong, for people; absent: nothing did. */
+  readonly failure?: string;
+}
+
+const PROTOTYPES = [Object, Array, String, Number, Function, Promise, Map].map(
+  (made) => made.prototype as object,
+);
+
+/** The names on the prototypes that an input could have reached. */
+function prototypeNames(): string {
+  return PROTOTYPES.map((one) => Reflect.ownKeys(one).length).join(" ");
+}
+
+/** Errors that no property heard of. */
+interface Strays {
+  /** Throws the first one, if there is one. */
+  refuse(): void;
+  end(): void;
+}
+
+function watchStrays(): Strays {
+  const strays: unknown[] = [];
+  const note = (error: unknown): void => void strays.push(error);
+  process.on("unhandledRejection", note);
+  process.on("uncaughtException", note);
+  const names = prototypeNames();
+  return {
+    refuse() {
+      must(prototypeNames() === names, "a prototype that everything shares was changed");
+      const [first] = strays.splice(0);
+      if (first !== undefined) throw new Error("an error that nobody handled", { cause: first });
+    },
+    end() {
+      process.off("unhandledRejection", note);
+      process.off("uncaughtException", note);
+    },
+  };
+}
+
+/** In a corpus `<<ab x3>>` stands for `ababab`: what is long need not be written out. */
+const REPEATED = /<<([\s\S]+?) x(\d+)>>/g;
+
+function corpusOf(name: string): readonly unknown[] {
+  const file = new URL(`./corpus/${name}.json`, import.meta.url);
+  const longer = (value: unknown): unknown =>
+    typeof value === "string"
+      ? value.replace(REPEATED, (_, text, count) => text.repeat(Number(count)))
+      : value;
+  return JSON.parse(readFileSync(file, "utf8"), (_, value) => longer(value)) as unknown[];
+}
+
+function described(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\n  because of: ${described(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+function cut(text: string): string {
+  return text.length > INPUT_SHOWN_CHARS
+    ? `${text.slice(0, INPUT_SHOWN_CHARS)}… (${text.length} characters)`
+    : text;
+}
+
+/** A failure as whoever has to mend it wants to read it. */
+function told(target: string, details: RunDetails<unknown>): string {
+  const { seed, counterexamplePath: path, counterexample, errorInstance, numShrinks, interrupted } = details;
+  const [input] = (counterexample ?? []) as readonly unknown[];
+  return [
+    `${target} fails after ${details.numRuns} runs and ${numShrinks} steps of shrinking${interrupted ? ", cut short" : ""}.`,
+    `Again: npm run fuzz -- --target ${target} --seed ${seed} --path "${path ?? ""}"`,
+    `Input: ${cut(fc.stringify(input))}`,
+    described(errorInstance),
+  ].join("\n");
+}
+
+/** What a round shares with the next. */
+interface Driver {
+  readonly target: FuzzTarget<unknown>;
+  readonly watchdog: Watchdog;
+  readonly strays: Strays;
+}
+
+/** One input, and all that must hold after it. */
+async function tryOne(
+  { watchdog, strays }: Driver,
+  property: Property<unknown>,
+  input: unknown,
+): Promise<void> {
+  watchdog.beat();
+  await property.check(input);
+  strays.refuse();
+}
+
+/** Opens, works, closes; a failure of the work goes before one of the close. */
+async function opened<T>(driver: Driver, work: (property: Property<unknown>) => Promise<T>): Promise<T> {
+  const property = await driver.target.open();
+  let done: T;
+  try {
+    done = await work(property);
+  } catch (error) {
+    await property.close?.().catch(() => undefined);
+    throw error;
+  }
+  await property.close?.();
+  await new Promise((resolve) => setImmediate(resolve));
+  driver.strays.refuse();
+  return done;
+}
+
+/** The corpus; the number of the input that failed is in the message. */
+async function tryCorpus(driver: Driver, corpus: readonly unknown[]): Promise<void> {
+  const { name } = driver.target;
+  driver.watchdog.watch(`${name}, corpus/${name}.json`);
+  await opened(driver, async (property) => {
+    for (const [index, input] of corpus.entries()) {
+      try {
+        await tryOne(driver, property, input);
+      } catch (error) {
+        throw new Error(`corpus/${name}.json, input ${index}: ${cut(JSON.stringify(input))}`, {
+          cause: error,
+        });
+      }
+    }
+  });
+}
+
+/** One round of generated inputs; the text of a failure, if there was one. */
+async function tryRound(
+  driver: Driver,
+  round: { readonly runs: number; readonly seed: number; readonly path?: string | undefined },
+): Promise<string | undefined> {
+  const { target, watchdog } = driver;
+  watchdog.watch(`${target.name}, seed ${round.seed}`);
+  return opened(driver, async (property) => {
+    const rule = fc.asyncProperty(target.inputs, (input) => tryOne(driver, property, input));
+    const details = await fc.check(rule, {
+      numRuns: round.runs,
+      seed: round.seed,
+      ...(round.path === undefined ? {} : { path: round.path, endOnFailure: true }),
+      plugins: [fc.interruptAfterTimeLimit(RUN_MAX_MS + SHRINK_MAX_MS), fc.timeout(RUN_MAX_MS)],
+    });
+    return details.failed ? told(target.name, details) : undefined;
+  });
+}
+
+/** Runs one target until its budget is used up, or until it fails. */
+export async function drive(target: FuzzTarget<unknown>, budget: Budget): Promise<Report> {
+  const driver: Driver = { target, watchdog: startWatchdog(), strays: watchStrays() };
+  const corpus = corpusOf(target.name);
+  const report = { target: target.name, corpus: corpus.length };
+  let runs = 0;
+  try {
+    await tryCorpus(driver, corpus);
+    for (let round = 0; round === 0 || !budget.enough(runs); round += 1) {
+      const count = Math.min(target.roundRuns, (budget.runsMax ?? Number.POSITIVE_INFINITY) - runs);
+      // Seeds are 32-bit numbers with a sign.
+      const seed = (budget.seed + round) | 0;
+      const failure = await tryRound(driver, { runs: count, seed, path: budget.path });
+      runs += count;
+      if (failure !== undefined) return { ...report, runs, failure };
+      if (budget.path !== undefined) break;
+    }
+    return { ...report, runs };
+  } catch (error) {
+    return { ...report, runs, failure: `${target.name}: ${described(error)}` };
+  } finally {
+    driver.watchdog.rest();
+    driver.strays.end();
+    await driver.watchdog.end();
+  }
+}

@@ -1,0 +1,22 @@
+// Every fuzz target, for a few seconds each: its corpus, and inputs from a seed that is new every time. By hand for
+// longer: npm run fuzz -- --minutes 60.
+
+import { expect, test } from "vitest";
+import { drive } from "./drive.ts";
+import { TARGETS } from "./targets.ts";
+
+/** How many runs are enough is counted, not timed; this is for a target that hangs. */
+const TARGET_MAX_MS = 240_000;
+
+test.each(TARGETS)(
+  "$name: $proves",
+  async (target) => {
+    const { ciRuns } = target;
+    const seed = Date.now() % 1_000_000_000;
+    const report = await drive(target, { seed, runsMax: ciRuns, enough: (runs) => runs >= ciRuns });
+    expect(report.failure ?? "").toBe("");
+    expect(report.runs).toBe(ciRuns);
+    expect(report.corpus).toBeGreaterThan(0);
+  },
+  TARGET_MAX_MS,
+);

@@ -1,0 +1,161 @@
+// Owns the values that break programs: texts, numbers, names and trees that nobody means well with.
+
+import fc, { type Arbitrary } from "fast-check";
+
+/** Names that every object has without having them, and that a careless copy gives to all objects. */
+export const PROTOTYPE_NAMES = [
+  "__proto__",
+  "constructor",
+  "prototype",
+  "toString",
+  "hasOwnProperty",
+  "valueOf",
+  "then",
+];
+
+/** Short texts with a history. */
+const SPECIAL_TEXTS: readonly string[] = [
+  "",
+  " ",
+  "\u0000",
+  "a\u0000b",
+  "\ud800",
+  "\udc00x",
+  "\ud83d\ude00",
+  "\u202egnp.exe",
+  "\u200b",
+  "\u2066\u2069",
+  "\ufeff",
+  "\u2028\u2029",
+  "\r\n",
+  "e\u0301",
+  "ﬀ",
+  "İ",
+  "K",
+  "null",
+  "undefined",
+  "NaN",
+  "-1",
+  "1e999",
+  "0x10",
+  "../../etc/passwd",
+  "..\\..\\x",
+  "%00",
+  "%2e%2e%2f",
+  "%u0041",
+  "%%%",
+  "${HOME}",
+  "${KEY}",
+  "$${",
+  "{{7*7}}",
+  "' or 1=1 --",
+  '"; drop table messages; --',
+  "*",
+  "**",
+  "[",
+  "(a+)+$",
+  "<script>",
+  "agent:main:main",
+  "main",
+  "global",
+  "unknown",
+  "REPLY_SKIP",
+  "ANNOUNCE_SKIP",
+  "```",
+  "Status: ok",
+  ...PROTOTYPE_NAMES,
+];
+
+/** One sign, of those that matter somewhere, or of all that there are. */
+const sign: Arbitrary<string> = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(..."abcxyzAZ019_-. :%/\\\"'`{}[]()<>,;=*|#~\n\t".split("")) },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      "\u0000",
+      "\u001b",
+      "\u0085",
+      "\u00ad",
+      "\u200b",
+      "\u202e",
+      "\u2028",
+      "\ufeff",
+    ),
+  },
+  { weight: 1, arbitrary: fc.constantFrom("\ud800", "\udbff", "\udc00", "\udfff") },
+  { weight: 1, arbitrary: fc.string({ unit: "binary", minLength: 1, maxLength: 1 }) },
+);
+
+/** A text of a few signs or many, or a special one. Up to a megabyte once in a while. */
+export function nastyText(maxLength = 1 << 20): Arbitrary<string> {
+  const piece = fc.oneof(fc.constantFrom(...SPECIAL_TEXTS), fc.string({ unit: sign, maxLength: 6 }));
+  const long = fc
+    .tuple(piece, fc.nat(maxLength), piece)
+    .map(([one, length, end]) => one.repeat(Math.floor(length / Math.max(1, one.length))) + end);
+  return fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom(...SPECIAL_TEXTS) },
+    { weight: 12, arbitrary: fc.string({ unit: sign, maxLength: 40 }) },
+    { weight: 6, arbitrary: fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join("")) },
+    { weight: 3, arbitrary: fc.nat(Math.min(2_000, maxLength)).map((length) => "x".repeat(length)) },
+    { weight: 1, arbitrary: long },
+  );
+}
+
+export const nastyNumber: Arbitrary<number> = fc.oneof(
+  fc.constantFrom(
+    0,
+    -0,
+    -1,
+    1,
+    0.5,
+    1e-9,
+    49.999,
+    2 ** 31,
+    2 ** 31 - 1,
+    2 ** 53,
+    -(2 ** 53),
+    1e21,
+    1e300,
+    -1e300,
+  ),
+  fc.constantFrom(Number.MAX_SAFE_INTEGER, Number.MIN_VALUE, Number.MAX_VALUE, Number.EPSILON),
+  fc.integer({ min: -5, max: 1_000 }),
+);
+
+/** Arrays in arrays, or objects in objects. */
+const deep: Arbitrary<unknown> = fc.tuple(fc.nat(3_000), fc.boolean()).map(([depth, inArrays]) => {
+  let value: unknown = null;
+  for (let level = 0; level < depth; level += 1) value = inArrays ? [value] : { a: value };
+  return value;
+});
+
+const name: Arbitrary<string> = fc.oneof(fc.constantFrom(...PROTOTYPE_NAMES), nastyText(200));
+
+/** An object as `JSON.parse` makes it: `__proto__` is a name like any other. */
+export function objectOf(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
+  const made: Record<string, unknown> = {};
+  for (const [key, value] of entries) {
+    Object.defineProperty(made, key, { value, configurable: true, enumerable: true, writable: true });
+  }
+  return made;
+}
+
+/** Any JSON value; `depth` bounds what is inside. */
+export function nastyValue(depth = 2): Arbitrary<unknown> {
+  const flat: Arbitrary<unknown> = fc.oneof(
+    { weight: 4, arbitrary: nastyText(20_000) },
+    { weight: 3, arbitrary: nastyNumber },
+    { weight: 3, arbitrary: fc.constantFrom(true, false, null) },
+  );
+  if (depth === 0) return flat;
+  const inner = nastyValue(depth - 1);
+  return fc.oneof(
+    { weight: 8, arbitrary: flat },
+    { weight: 2, arbitrary: fc.array(inner, { maxLength: 4 }) },
+    { weight: 2, arbitrary: fc.array(fc.tuple(name, inner), { maxLength: 4 }).map(objectOf) },
+    { weight: 1, arbitrary: fc.constantFrom([], {}) },
+    { weight: 1, arbitrary: deep },
+  );
+}
+
+export { name as nastyName };

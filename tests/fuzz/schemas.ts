@@ -1,0 +1,54 @@
+// Owns values that are near to what a JSON Schema of ours asks for: of its types, with words that mean something.
+
+import fc, { type Arbitrary } from "fast-check";
+import type { JsonSchema } from "../../src/core/tool.ts";
+import { nastyNumber, nastyText, nastyValue } from "./nasty.ts";
+
+/** Values that mean something: under these names, and under any name. */
+export interface Vocabulary {
+  readonly names: Readonly<Record<string, readonly unknown[]>>;
+  readonly words: readonly string[];
+}
+
+/** A value of the type that a schema asks for: it gets past the first check, to those behind it. */
+export function typed(schema: JsonSchema, known: Vocabulary): Arbitrary<unknown> {
+  if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]));
+  const [type] = [schema.type].flat();
+  switch (type) {
+    case "string":
+      return fc.oneof(
+        { weight: 3, arbitrary: fc.constantFrom(...known.words) },
+        { weight: 2, arbitrary: nastyText(300_000) },
+      );
+    case "integer":
+      return fc.oneof(fc.nat(300), nastyNumber);
+    case "number":
+      return nastyNumber;
+    case "boolean":
+      return fc.boolean();
+    case "array":
+      return fc.array(typed((schema.items ?? {}) as JsonSchema, known), { maxLength: 6 });
+    case "object":
+      return object(schema, known);
+    default:
+      return nastyValue();
+  }
+}
+
+function object(schema: JsonSchema, known: Vocabulary): Arbitrary<unknown> {
+  const { properties, required = [] } = schema as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  };
+  if (properties === undefined) return nastyValue();
+  const fields = Object.entries(properties).map(([name, inner]) => {
+    const values = Object.hasOwn(known.names, name) ? known.names[name] : undefined;
+    const any = typed(inner, known);
+    const arbitrary =
+      values === undefined
+        ? any
+        : fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...values) }, { weight: 1, arbitrary: any });
+    return [name, arbitrary] as const;
+  });
+  return fc.record(Object.fromEntries(fields), { requiredKeys: [...required] });
+}

@@ -1,0 +1,332 @@
+// HTTP requests of every kind, written to the socket as they are: paths, headers, lengths that lie, bodies.
+
+import { connect as dial } from "node:net";
+import fc, { type Arbitrary } from "fast-check";
+import { TOKEN } from "../../gateway/kit.ts";
+import { damagedText, damagedTree } from "../mutate.ts";
+import { nastyText } from "../nasty.ts";
+import { type FuzzTarget, must, shown } from "../target.ts";
+import { type FuzzedHouse, fillHouse, MAIN_TOKEN, OTHER, openFuzzedHouse, READER_TOKEN } from "../wire.ts";
+import { rowCounts, untilIdle } from "../witness.ts";
+
+/** What the head says of the body. */
+const LENGTHS = ["right", "none", "more", "less", "huge", "two", "chunked", "wrong chunks"] as const;
+
+interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly length: (typeof LENGTHS)[number];
+  readonly body: string;
+}
+
+const BODY_MAX_BYTES = 1024 * 1024;
+const PATHS = [
+  "/tools/invoke",
+  "/tools/invoke",
+  "/healthz",
+  "/readyz",
+  "/",
+  "/tools/invoke/",
+  "/tools//invoke",
+  "/TOOLS/INVOKE",
+  "/tools/invoke?x=1",
+  "/tools%2finvoke",
+  "/../tools/invoke",
+  "*",
+  "http://127.0.0.1/tools/invoke",
+  "//evil/tools/invoke",
+  "/metrics",
+];
+const HOSTS = [
+  "127.0.0.1",
+  "localhost:7275",
+  "[::1]",
+  "LOCALHOST",
+  "evil.example",
+  "127.0.0.1.evil.example",
+  "localhost@evil.example",
+  "localhost:80:80",
+  "127.1",
+  "localhost.",
+  "2130706433",
+  "",
+];
+const ORIGINS = [
+  "http://127.0.0.1",
+  "https://127.0.0.1",
+  "null",
+  "http://evil.example",
+  "http://127.0.0.1@evil.example",
+  "file://",
+  "http://localhost:7275",
+];
+const AUTHS = [TOKEN, MAIN_TOKEN, READER_TOKEN, "token-of-a-node", "wrong", ""].flatMap((token) => [
+  `Bearer ${token}`,
+  `bearer  ${token} `,
+  `Basic ${token}`,
+  token,
+]);
+
+const header: Arbitrary<readonly [string, string]> = fc.oneof(
+  fc.tuple(fc.constantFrom("Host", "host"), damagedText(fc.constantFrom(...HOSTS), 1)),
+  fc.tuple(fc.constant("Origin"), damagedText(fc.constantFrom(...ORIGINS), 1)),
+  fc.tuple(fc.constant("Authorization"), damagedText(fc.constantFrom(...AUTHS), 1)),
+  fc.tuple(
+    fc.constantFrom(
+      "Expect",
+      "Upgrade",
+      "Connection",
+      "Transfer-Encoding",
+      "Content-Type",
+      "Content-Length",
+      "Cookie",
+      "X-Forwarded-For",
+      "Content-Encoding",
+    ),
+    fc.oneof(
+      fc.constantFrom(
+        "100-continue",
+        "websocket",
+        "close",
+        "chunked",
+        "gzip",
+        "application/json",
+        "5",
+        "-1",
+        "5, 5",
+        "keep-alive",
+      ),
+      nastyText(60),
+    ),
+  ),
+  fc.tuple(nastyText(20), nastyText(20_000)),
+);
+
+const call = fc.constantFrom(
+  { tool: "sessions_list", args: {} },
+  { tool: "sessions_list", args: { limit: 2 }, sessionKey: "main" },
+  { tool: "write", args: { path: "a.txt", content: "x" } },
+  { tool: "sessions_send", args: { sessionKey: OTHER, message: "m", timeoutSeconds: 0 } },
+  { tool: "exec", args: { command: "true" } },
+);
+const body = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: damagedTree(call, ["tool", "args", "sessionKey", "idempotencyKey"], 2).map(
+      (one) => JSON.stringify(one) ?? "",
+    ),
+  },
+  { weight: 1, arbitrary: damagedText(call.map((one) => JSON.stringify(one))) },
+  { weight: 1, arbitrary: nastyText(2_000_000) },
+);
+
+const request: Arbitrary<Request> = fc.record({
+  method: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom("POST", "POST", "POST", "GET") },
+    { weight: 1, arbitrary: fc.constantFrom("PUT", "HEAD", "OPTIONS", "CONNECT", "TRACE", "post", "PRI") },
+  ),
+  path: fc.oneof(
+    { weight: 8, arbitrary: fc.constant("/tools/invoke") },
+    { weight: 8, arbitrary: fc.constantFrom(...PATHS) },
+    { weight: 1, arbitrary: damagedText(fc.constantFrom(...PATHS)) },
+  ),
+  headers: fc
+    .tuple(
+      fc.oneof(
+        { weight: 5, arbitrary: fc.constant([["Host", "127.0.0.1"]] as const) },
+        { weight: 1, arbitrary: fc.constant([]) },
+      ),
+      fc.oneof(
+        {
+          weight: 5,
+          arbitrary: fc
+            .constantFrom(TOKEN, MAIN_TOKEN, READER_TOKEN)
+            .map((token) => [["Authorization", `Bearer ${token}`]] as const),
+        },
+        { weight: 2, arbitrary: fc.constant([]) },
+      ),
+      fc.array(header, { maxLength: 3 }),
+    )
+    .map((parts) => parts.flat()),
+  length: fc.oneof(
+    { weight: 6, arbitrary: fc.constant("right" as const) },
+    { weight: 4, arbitrary: fc.constantFrom(...LENGTHS) },
+  ),
+  body,
+});
+
+function lengthHeaders(length: Request["length"], bytes: number): string[] {
+  switch (length) {
+    case "right":
+      return [`Content-Length: ${bytes}`];
+    case "none":
+      return [];
+    case "more":
+      return [`Content-Length: ${bytes + 10}`];
+    case "less":
+      return [`Content-Length: ${Math.max(0, bytes - 10)}`];
+    case "huge":
+      return [`Content-Length: ${BODY_MAX_BYTES * 8}`];
+    case "two":
+      return [`Content-Length: ${bytes}`, `Content-Length: ${bytes + 1}`];
+    default:
+      return ["Transfer-Encoding: chunked"];
+  }
+}
+
+function bytesOf({ method, path, headers, length, body: text }: Request): Buffer {
+  const sent = Buffer.from(text);
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...lengthHeaders(length, sent.length),
+    "Connection: close",
+  ];
+  const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+  if (length === "chunked")
+    return Buffer.concat([
+      head,
+      Buffer.from(`${sent.length.toString(16)}\r\n`),
+      sent,
+      Buffer.from("\r\n0\r\n\r\n"),
+    ]);
+  if (length === "wrong chunks") return Buffer.concat([head, Buffer.from("fffffffff\r\n"), sent]);
+  return Buffer.concat([head, sent]);
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** What came behind `100 Continue`, which is no answer. */
+const final = (heard: string): string => heard.replace(/^(HTTP\/1\.1 100 [^\r]*\r\n\r\n)+/, "");
+
+/** The first final answer in what came. */
+function answerIn(heard: string): Answer | undefined {
+  const rest = final(heard);
+  const found = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest);
+  if (found === null) return undefined;
+  const text = rest.slice(found[0].length);
+  const length = /^content-length: (\d+)/im.exec(found[2] ?? "")?.[1];
+  const bytes = Buffer.from(text);
+  const status = Number(found[1]);
+  if (status === 101) return { status, body: text };
+  // What follows is the answer to what our own bytes made a second request.
+  if (length !== undefined && bytes.length >= Number(length)) {
+    return { status, body: bytes.toString("utf8", 0, Number(length)) };
+  }
+  return undefined;
+}
+
+/** Says all of it, and hangs up once it is answered, or has nothing more to say and nobody waits for more. */
+async function exchange(house: FuzzedHouse, given: Request): Promise<Answer | undefined> {
+  const socket = dial({ port: house.port, host: "127.0.0.1", allowHalfOpen: true });
+  const over = Promise.withResolvers<void>();
+  let heard = "";
+  socket.setEncoding("utf8");
+  socket.on("error", () => over.resolve());
+  socket.on("close", () => over.resolve());
+  socket.on("end", () => over.resolve());
+  socket.on("data", (piece) => {
+    heard += piece;
+    if (answerIn(heard) !== undefined) over.resolve();
+  });
+  socket.write(bytesOf(given), () => {
+    // Whoever has announced more than it sends has to hang up: until then the gateway waits for the rest.
+    if (!isWhole(given)) socket.end();
+  });
+  await over.promise;
+  socket.destroy();
+  // An answer that was cut off by our hanging up has a status at least.
+  const status = /^HTTP\/1\.1 (\d{3})/.exec(final(heard))?.[1];
+  return answerIn(heard) ?? (status === undefined ? undefined : { status: Number(status), body: "" });
+}
+
+/** Nothing but the plain: a head that announces what is sent, and no header that asks for something else. */
+function isWhole({ method, path, headers, length }: Request): boolean {
+  const plain = headers.every(
+    ([name, value]) =>
+      /^(host|origin|authorization|content-type|cookie|x-forwarded-for)$/i.test(name) &&
+      /^[\x20-\x7e]*$/.test(value),
+  );
+  return (
+    plain &&
+    ["right", "chunked"].includes(length) &&
+    ["GET", "POST"].includes(method) &&
+    /^[/*h][\x21-\x7e]*$/.test(path)
+  );
+}
+
+/** Those of Node for what is no HTTP come without a body: 400, 408, 417, 431, 501. */
+const STATUS_CODES = [101, 200, 400, 401, 403, 404, 409, 413, 417, 426, 429, 431, 500, 501, 502, 503, 504];
+const ADMINS = [TOKEN, MAIN_TOKEN];
+
+/** The rule of the door, said again: who may have a tool called. */
+function checkCalled({ method, path, headers, body: text }: Request, answer: Answer): void {
+  const all = (name: string): string[] =>
+    headers.filter(([one]) => one.toLowerCase() === name).map(([, value]) => value.trim());
+  const { pathname } = new URL(path, "http://127.0.0.1");
+  must(method === "POST" && pathname === "/tools/invoke", `${method} ${shown(path)} called a tool`);
+  const hosts = all("host");
+  must(
+    hosts.every((host) => /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i.test(host)),
+    `${shown(hosts)} called a tool`,
+  );
+  must(
+    all("origin").every((origin) => /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(origin)),
+    "another page called a tool",
+  );
+  const [token] = all("authorization").map((value) => /^bearer\s+(\S+)$/i.exec(value)?.[1] ?? "");
+  must(ADMINS.includes(token ?? ""), `${shown(token)} called a tool`);
+  must(Buffer.byteLength(text) <= BODY_MAX_BYTES + 10, "a body over the limit called a tool");
+  const { ok, result } = JSON.parse(answer.body) as { ok: boolean; result: Record<string, unknown> };
+  must(typeof ok === "boolean" && typeof result === "object", `answered with ${shown(answer.body)}`);
+}
+
+export const http: FuzzTarget<Request> = {
+  name: "http",
+  proves:
+    "an answer in JSON with a known status; a tool is called for a good token, host and origin only; 413 unread",
+  inputs: request,
+  roundRuns: 300,
+  ciRuns: 3_000,
+  async open() {
+    const house = await openFuzzedHouse();
+    await fillHouse(house, ["agent:main:telegram:group:0", OTHER]);
+    return {
+      async check(input) {
+        const before = await rowCounts(house.store);
+        const answer = await exchange(house, input);
+        house.forgive();
+        if (answer === undefined) {
+          must(!isWhole(input), "a whole request is not answered");
+          return;
+        }
+        const { status, body: text } = answer;
+        must(STATUS_CODES.includes(status), `status ${status}`);
+        must(status !== 500, `an error that nobody expected: ${shown(text)}`);
+        if (text !== "" && status !== 101) JSON.parse(text);
+        // A refusal of the tool's own is an answer like any other: it may be kept under an idempotency key.
+        const isCall = [200, 403, 404].includes(status) && text.includes('"result":');
+        if (isCall) checkCalled(input, answer);
+        else
+          must(
+            (await rowCounts(house.store)) === before,
+            `answered with ${status}, and something was written`,
+          );
+        const hasHost = input.headers.some(([name]) => name.toLowerCase() === "host");
+        const asks = isWhole(input) && hasHost && input.path === "/tools/invoke" && input.method === "POST";
+        if (asks && Buffer.byteLength(input.body) > BODY_MAX_BYTES)
+          must([401, 403, 413, 429].includes(status), `a large body is answered with ${status}`);
+        await untilIdle(house.store);
+      },
+      async close() {
+        const last = await fetch(`${house.http}/healthz`);
+        must(last.status === 200, `not live in the end: ${last.status}`);
+        await house.close();
+      },
+    };
+  },
+};

@@ -1,0 +1,280 @@
+// Texts that go through the gateway: cut into the messages of a channel, masked on the way out, read as silence.
+
+import fc from "fast-check";
+import { redactSecrets } from "../../../src/core/redact.ts";
+import { formatKey } from "../../../src/core/session-key.ts";
+import { splitText } from "../../../src/core/text-split.ts";
+import {
+  announceContext,
+  couldBecomeSkip,
+  isSilent,
+  messageContext,
+  subagentAnnounceContext,
+} from "../../../src/core/turn-rules.ts";
+import { damagedText } from "../mutate.ts";
+import { nastyText } from "../nasty.ts";
+import { type FuzzTarget, must, shown } from "../target.ts";
+
+const MARKS = [
+  "`",
+  "```",
+  "~~~",
+  "````",
+  "```ts\n",
+  "\n```\n",
+  "\n~~~~\n",
+  "> ```",
+  "\n",
+  "\n\n",
+  " ",
+  "\t",
+  "\r\n",
+  "\u2028",
+];
+const markdown = fc
+  .array(
+    fc.oneof(fc.constantFrom(...MARKS), fc.constantFrom("word", "😀", "x".repeat(200)), nastyText(300)),
+    {
+      maxLength: 40,
+    },
+  )
+  .map((pieces) => pieces.join(""));
+const anyText = fc.oneof(
+  { weight: 9, arbitrary: damagedText(markdown) },
+  { weight: 1, arbitrary: nastyText() },
+);
+
+/** What is left of a text without blanks: nothing else may be lost. */
+const solid = (text: string): string => text.replace(/\s+/g, "");
+
+/** Whether all signs of `part` stand in `whole`, in their order. */
+function isWithin(part: string, whole: string): boolean {
+  let at = 0;
+  for (let from = 0; from < part.length; from += 1) {
+    at = whole.indexOf(part.charAt(from), at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}
+
+/** The fence that a text leaves open. Lines that fill much of a part are ordinary text, by the rule of the parts. */
+function openFence(text: string, max: number): string {
+  let open = "";
+  for (const line of text.split("\n").map((one) => one.trimEnd())) {
+    const [, indent = "", marker = "", info = ""] = /^([ \t]*)(`{3,}|~{3,})(.*)$/s.exec(line) ?? [];
+    if (marker === "" || line.length > max / 2 || indent.length > max / 8 || marker.length > max / 8)
+      continue;
+    if (marker.startsWith("`") && info.includes("`")) continue;
+    if (open === "") open = marker;
+    else if (info.trim() === "" && marker.startsWith(open)) open = "";
+  }
+  return open;
+}
+
+interface SplitInput {
+  readonly text: string;
+  readonly max: number;
+}
+
+export const textSplit: FuzzTarget<SplitInput> = {
+  name: "text-split",
+  proves: "the parts hold the text, each within the limit, none with half a character or an open fence",
+  inputs: fc.record({
+    text: anyText,
+    max: fc.oneof(fc.integer({ min: 32, max: 100 }), fc.integer({ min: 32, max: 4_096 })),
+  }),
+  roundRuns: 2_000,
+  ciRuns: 6_000,
+  open: () => ({
+    check({ text, max }) {
+      const parts = splitText(text, max);
+      const whole = parts.join("\n");
+      for (const [index, part] of parts.entries()) {
+        must(part.length <= max, `part ${index} has ${part.length} of ${max} characters`);
+        must(solid(part) !== "", `part ${index} is empty`);
+        must(part.isWellFormed() || !text.isWellFormed(), `part ${index} holds half a character`);
+        if (index < parts.length - 1)
+          must(openFence(part, max) === "", `part ${index} leaves its fence open: ${shown(part)}`);
+      }
+      must(isWithin(solid(text), solid(whole)), "a part of the text is in none of the parts");
+      if (!/```|~~~/.test(text)) must(solid(whole) === solid(text), "the parts hold what the text does not");
+      if (text.length <= max && solid(text) !== "")
+        must(parts.length === 1 && parts[0] === text, "what fits was changed");
+    },
+  }),
+};
+
+const LETTERS = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
+const some = (least: number, most: number) =>
+  fc.string({ unit: fc.constantFrom(...LETTERS.split("")), minLength: least, maxLength: most });
+const hex = (length: number) =>
+  fc.string({ unit: fc.constantFrom(..."0123456789abcdef".split("")), minLength: length, maxLength: length });
+/** Secrets, and before them what makes them one. Put together here: no scanner takes this file for a leak. */
+const secret: fc.Arbitrary<readonly [string, string]> = fc.oneof(
+  fc.tuple(
+    fc.constantFrom("", "key ", "("),
+    some(20, 60).map((tail) => `sk-ant-1${tail}`),
+  ),
+  fc.tuple(
+    fc.constantFrom("", '"', "="),
+    some(36, 36).map((tail) => `ghp_${tail}`),
+  ),
+  fc.tuple(
+    fc.constant(""),
+    some(40, 80).map((tail) => `eyJhbGciOiJI.eyJzdWIiOiIx.${tail}`),
+  ),
+  fc.tuple(
+    fc.constant(""),
+    some(16, 16).map((tail) => `AKIA${tail.toUpperCase()}`),
+  ),
+  fc.tuple(
+    fc.constant(""),
+    some(30, 40).map((tail) => `xoxb-${tail}`),
+  ),
+  fc.tuple(
+    fc.constant("Authorization: Bearer "),
+    some(24, 48).map((tail) => `7${tail}`),
+  ),
+  fc.tuple(
+    fc.constantFrom("password=", "DB_PASSWORD=", "api_key: ", "--token "),
+    some(24, 40).map((tail) => `4${tail}`),
+  ),
+  fc.tuple(
+    fc.constantFrom('"clientSecret":"', 'token = "'),
+    some(24, 40).map((tail) => `${tail}9`),
+  ),
+  fc.tuple(
+    fc.constantFrom("https://me:", "postgres://u:"),
+    hex(24).map((tail) => `${tail}`),
+  ),
+);
+
+/** Beginnings of what is masked, over and over: where a search goes back and forth, it shows here. */
+const BEGINNINGS = [
+  "-----BEGIN PRIVATE KEY-----\n",
+  "-----BEGIN RSA PRIVATE KEY-----",
+  "eyJaaaaaaaa.",
+  "eyJaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+  "a://b:",
+  "sk-a-",
+  "password",
+  "password=",
+  "password: ",
+  '"token":"',
+  '\\"token\\":\\"',
+  "bearer ",
+  "cookie: a=",
+  "--a-token ",
+  "https://hooks.slack.com/services/",
+  "12345678:",
+  "M".repeat(30),
+  "Authorization: Bearer ",
+  "\\",
+  " ",
+  "[redacted]",
+];
+const monotonous = fc
+  .tuple(fc.constantFrom(...BEGINNINGS), fc.constantFrom(...BEGINNINGS, "", "x", "\n"), fc.nat(300_000))
+  .map(([one, other, length]) => (one + other).repeat(Math.ceil(length / (one.length + other.length))));
+
+interface SecretInput {
+  readonly before: string;
+  readonly secret: readonly [string, string];
+  readonly after: string;
+  readonly hostile: string;
+}
+
+export const redaction: FuzzTarget<SecretInput> = {
+  name: "redaction",
+  proves: "masking twice is masking once, a planted secret never survives, and no text takes for ever",
+  inputs: fc.record({
+    before: nastyText(2_000),
+    secret,
+    after: nastyText(2_000),
+    hostile: fc.oneof(
+      {
+        weight: 8,
+        arbitrary: damagedText(
+          fc.array(fc.constantFrom(...BEGINNINGS), { maxLength: 30 }).map((all) => all.join("")),
+        ),
+      },
+      { weight: 1, arbitrary: monotonous },
+    ),
+  }),
+  roundRuns: 500,
+  ciRuns: 2_000,
+  open: () => ({
+    check({ before, secret: [lead, planted], after, hostile }) {
+      const once = redactSecrets(hostile);
+      must(redactSecrets(once) === once, `masking again changes ${shown(once)}`);
+      const end = lead.includes("://") ? "@host/ " : lead.endsWith('"') ? '" ' : " ";
+      const masked = redactSecrets(`${before}\n${lead}${planted}${end}${after}`);
+      must(!masked.includes(planted), `${shown(lead + planted)} survives: ${shown(masked)}`);
+      must(redactSecrets(masked) === masked, `masking again changes ${shown(masked)}`);
+    },
+  }),
+};
+
+const TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"];
+const nearlySilent = damagedText(
+  fc
+    .tuple(
+      fc.constantFrom("", " ", "\n\t", "\ufeff"),
+      fc.constantFrom(...TOKENS, ""),
+      fc.constantFrom("", "\n", " ."),
+    )
+    .map((all) => all.join("")),
+  2,
+);
+
+interface StepInput {
+  readonly reply: string;
+  readonly label: string;
+  readonly text: string;
+}
+
+const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
+
+/** The lines of a context that the runtime speaks itself; what says that a quotation was cut is left out. */
+function spoken(context: string): string {
+  const own = context.split(LINE_BREAK).filter((line) => !line.startsWith("| "));
+  return own.filter((line) => !/^\(\d+ more characters are left out here\.\)$/.test(line)).join("\n");
+}
+
+export const turnSteps: FuzzTarget<StepInput> = {
+  name: "turn-steps",
+  proves:
+    "only a whole skip token or nothing is silence, no stream shows one, and no text passes for the runtime's",
+  inputs: fc.record({
+    reply: fc.oneof(nearlySilent, nastyText(300)),
+    label: nastyText(400),
+    text: fc.oneof(nastyText(40_000), markdown),
+  }),
+  roundRuns: 5_000,
+  ciRuns: 20_000,
+  open: () => ({
+    check({ reply, label, text }) {
+      const silent = ["", ...TOKENS].includes(reply.trim());
+      must(isSilent(reply) === silent, `${shown(reply)} is taken for ${silent ? "words" : "silence"}`);
+      // What is silence in the end was held back at every moment before.
+      for (let end = 0; silent && end <= Math.min(reply.length, 60); end += 1) {
+        must(
+          couldBecomeSkip(reply.slice(0, end)),
+          `the beginning ${shown(reply.slice(0, end))} would be shown`,
+        );
+      }
+      const key = formatKey({ form: "cron", id: `x${text.slice(0, 100)}` });
+      // What no door lets into a label.
+      const party = { key, channel: "telegram", label: label.replace(/[\p{Cc}\p{Cs}\u2028\u2029]/gu, "") };
+      const parties = { requester: party, self: party };
+      const message = messageContext(parties);
+      must(message.split(LINE_BREAK).length === 7, "a name broke out of its line");
+      const told = announceContext({ ...parties, request: text, round1Reply: label, latestReply: reply });
+      const empty = announceContext({ ...parties, request: "", round1Reply: "", latestReply: "" });
+      must(spoken(told) === spoken(empty), "a quoted text speaks as the runtime");
+      const job = subagentAnnounceContext({ ...parties, task: text, status: "ok", result: reply });
+      const none = subagentAnnounceContext({ ...parties, task: "", status: "ok", result: "" });
+      must(spoken(job) === spoken(none), "a task or a result speaks as the runtime");
+    },
+  }),
+};

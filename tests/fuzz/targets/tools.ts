@@ -1,0 +1,359 @@
+// The arguments of a tool call, as a model or a client may send them: every tool, any arguments.
+
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc, { type Arbitrary } from "fast-check";
+import { CODES } from "../../../src/core/errors.ts";
+import type { JsonSchema } from "../../../src/core/tool.ts";
+import { describeTools } from "../../../src/tools/catalog.ts";
+import { type App, agentSettings, MAIN_CHAIN, message, openApp, settingsWith } from "../../tools/app.ts";
+import { damagedTree } from "../mutate.ts";
+import { nastyText } from "../nasty.ts";
+import { typed } from "../schemas.ts";
+import { type FuzzTarget, must, shown } from "../target.ts";
+import { filesIn, rowCounts, untilIdle } from "../witness.ts";
+
+const CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001";
+const GROUP = "agent:main:telegram:group:1";
+const ARCHIVED = "agent:main:chat:00000000-0000-4000-8000-000000000002";
+const CALLERS = ["agent:main:main", "agent:research:main", CHILD, GROUP];
+
+/** Valid arguments of each tool; damage is done to them. Sends do not wait for long: nobody is held up. */
+const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
+  sessions_list: [
+    {},
+    { kinds: ["main", "group"], limit: 5, activeMinutes: 60, messageLimit: 3, search: "a", agentId: "main" },
+  ],
+  sessions_history: [
+    { sessionKey: "main" },
+    { sessionKey: GROUP, limit: 3, includeTools: true, before: "m-2" },
+  ],
+  sessions_send: [
+    { sessionKey: "agent:research:main", message: "hello", timeoutSeconds: 0 },
+    { label: "news", agentId: "main", message: "hello", timeoutSeconds: 5 },
+    { sessionKey: "agent:writer:main", message: "hello" },
+  ],
+  sessions_spawn: [
+    { task: "count" },
+    {
+      task: "count",
+      label: "l",
+      model: "offline/rehearsal",
+      thinking: "low",
+      runTimeoutSeconds: 5,
+      cleanup: "keep",
+      sandbox: "inherit",
+    },
+    {
+      task: "count",
+      agentId: "research",
+      mode: "run",
+      attachments: [{ name: "a.txt", content: "x", encoding: "utf8" }],
+      attachAs: { mountPath: "in" },
+    },
+  ],
+  agents_list: [{}],
+  session_status: [{}, { sessionKey: "main" }, { runId: "no-such-run" }],
+  sessions_search: [
+    { query: "hello" },
+    { query: "hello world", sessionKey: GROUP, agentId: "main", limit: 3, cursor: "12" },
+  ],
+  subagents: [
+    {},
+    { action: "list" },
+    { action: "cancel", sessionKey: CHILD },
+    { action: "cancel", sessionKey: "all" },
+  ],
+  read: [
+    { path: "notes.txt" },
+    { path: "sub/deep.txt", offset: 1, limit: 5 },
+    { path: "link/secret.txt" },
+    { path: "../canary.txt" },
+  ],
+  write: [
+    { path: "new.txt", content: "text" },
+    { path: "made/new.txt", content: "text" },
+    { path: "link/x", content: "text" },
+    { path: "../canary.txt", content: "t" },
+  ],
+  edit: [
+    { path: "notes.txt", oldText: "two", newText: "2" },
+    { path: "link/secret.txt", oldText: "secret", newText: "x" },
+  ],
+  exec: [{ command: "true" }, { command: "cat notes.txt", timeoutSeconds: 5 }],
+};
+const NAMES = [...new Set(Object.values(VALID).flatMap((all) => all.flatMap((args) => Object.keys(args))))];
+const HARMLESS = ["true", "cat notes.txt", "exit 3", "echo hi >&2"];
+
+/** Real commands run bare here: what a mutation made of one becomes a comment. */
+function withoutHarm(args: unknown): unknown {
+  if (typeof args !== "object" || args === null || !Object.hasOwn(args, "command")) return args;
+  const { command } = args as { command: unknown };
+  if (
+    typeof command !== "string" ||
+    command.trim() === "" ||
+    command.includes("\0") ||
+    HARMLESS.includes(command)
+  )
+    return args;
+  return { ...args, command: `#${command.replaceAll(/[\r\n\v\f\u0085\u2028\u2029]/g, " ")}` };
+}
+
+interface ToolInput {
+  readonly tool: string;
+  readonly caller: string;
+  readonly args: unknown;
+}
+
+const SCHEMAS = new Map(
+  describeTools({ settings: settingsWith(), chain: MAIN_CHAIN }).map((tool) => [tool.name, tool.parameters]),
+);
+
+/** Words that mean something to one of the tools. */
+const WORDS = [
+  ...[
+    "main",
+    "research",
+    "agent:research:main",
+    GROUP,
+    CHILD,
+    ARCHIVED,
+    "news",
+    "all",
+    "list",
+    "cancel",
+    "keep",
+    "delete",
+  ],
+  ...[
+    "run",
+    "session",
+    "inherit",
+    "require",
+    "low",
+    "offline/rehearsal",
+    "utf8",
+    "base64",
+    "AAAA",
+    "a.txt",
+    "m-2",
+    "hello",
+  ],
+  ...[
+    "notes.txt",
+    "sub/../notes.txt",
+    "./link/../../canary.txt",
+    "loop",
+    "loop/x",
+    "bytes.bin",
+    "/",
+    "~",
+    "~/x",
+    "sub",
+  ],
+];
+
+/** What is right where it stands, most of the time. */
+const VALUES = {
+  sessionKey: ["main", GROUP, CHILD, "agent:research:main", "all"],
+  agentId: ["main", "research"],
+  kinds: [["main"], ["group", "other"]],
+  limit: [1, 3, 2_000],
+  path: ["notes.txt", "sub/deep.txt", "bytes.bin", "new/file.txt", "link/secret.txt"],
+  oldText: ["two", "deep", "one\ntwo"],
+  model: ["offline/rehearsal"],
+  thinking: ["low"],
+  mode: ["run"],
+  cleanup: ["keep", "delete"],
+  sandbox: ["inherit"],
+  encoding: ["utf8", "base64"],
+  action: ["list", "cancel"],
+  timeoutSeconds: [0, 1, 5],
+  runTimeoutSeconds: [0, 5],
+  thread: [false],
+  attachAs: [{ mountPath: "in" }, {}],
+  before: ["m-2"],
+  cursor: ["1", "2"],
+};
+
+const calls: Arbitrary<ToolInput> = fc.oneof(
+  ...Object.entries(VALID).map(([tool, valid]) => ({
+    // A command costs a process.
+    weight: tool === "exec" ? 1 : 6,
+    arbitrary: fc.record({
+      tool: fc.oneof({ weight: 60, arbitrary: fc.constant(tool) }, { weight: 1, arbitrary: nastyText(200) }),
+      caller: fc.constantFrom(...CALLERS),
+      args: fc
+        .oneof(
+          damagedTree(fc.constantFrom(...valid), NAMES),
+          typed(SCHEMAS.get(tool) ?? {}, { names: VALUES, words: WORDS }),
+        )
+        .map(tool === "exec" ? withoutHarm : (args) => args),
+    }),
+  })),
+);
+
+type Plain = Record<string, unknown>;
+const isPlain = (value: unknown): value is Plain =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The rule of arguments, said again: which names are unknown, and whether something has the wrong type. */
+function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown: string[]; wrong: boolean } {
+  if (schema.type === "object" && isPlain(schema.properties)) {
+    if (!isPlain(value)) return { unknown: [], wrong: true };
+    const { properties, required = [] } = schema as {
+      properties: Record<string, JsonSchema>;
+      required?: readonly string[];
+    };
+    const inner = Object.keys(value)
+      .filter((name) => Object.hasOwn(properties, name))
+      .map((name) => problemsIn(properties[name] as JsonSchema, value[name], `${path}${name}.`));
+    const unknown = Object.keys(value).filter((name) => !Object.hasOwn(properties, name));
+    return {
+      unknown: [...unknown.map((name) => path + name), ...inner.flatMap((one) => one.unknown)],
+      wrong: required.some((name) => !Object.hasOwn(value, name)) || inner.some((one) => one.wrong),
+    };
+  }
+  if (schema.type === "array") {
+    if (!Array.isArray(value)) return { unknown: [], wrong: true };
+    const inner = value.map((item, index) =>
+      problemsIn(schema.items as JsonSchema, item, `${path.slice(0, -1)}[${index}].`),
+    );
+    return { unknown: inner.flatMap((one) => one.unknown), wrong: inner.some((one) => one.wrong) };
+  }
+  const fits = schema.type === "number" ? Number.isFinite(value) : typeof value === schema.type;
+  return { unknown: [], wrong: !fits };
+}
+
+/** One JSON object; a failure has one of the codes, in its form, and words. */
+function checkShape(result: Plain): void {
+  must(isPlain(result), `the result is ${shown(result)}`);
+  const text = JSON.stringify(result);
+  must(JSON.stringify(JSON.parse(text)) === text, "the result is no JSON");
+  if (result.status !== "error" && result.status !== "forbidden") return;
+  const { code, error } = result;
+  must(typeof code === "string" && Object.hasOwn(CODES, code), `a failure with the code ${shown(code)}`);
+  must(CODES[code as keyof typeof CODES].tool === result.status, `${code} has the status ${result.status}`);
+  must(typeof error === "string" && error !== "", "a failure without words");
+  must(text.length < 100_000, `a failure of ${text.length} characters`);
+}
+
+/** What the schema does not allow is refused, and what is unknown is named. */
+function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
+  const { unknown, wrong } = problemsIn(schema, args, "");
+  if (unknown.length === 0 && !wrong) return;
+  const code = unknown.length > 0 ? "unknown_argument" : "invalid_argument";
+  must(result.status === "error" && result.code === code, `${code} expected, got ${shown(result)}`);
+  for (const name of unknown.slice(0, 4)) {
+    const quoted = JSON.stringify(name.slice(0, 60)).slice(0, -1);
+    must(String(result.error).includes(quoted), `${shown(name)} is not named in ${shown(result.error)}`);
+  }
+}
+
+/** The limits that the tools promise. */
+function checkLimits(tool: string, result: Plain): void {
+  if (tool === "sessions_list" && Array.isArray(result.sessions)) {
+    const rows = result.sessions as { key: string; messages?: unknown }[];
+    must(rows.length === result.count && rows.length <= 200, `${rows.length} rows`);
+    must(
+      rows.every(({ key }) => ![ARCHIVED, "global", "unknown"].includes(key)),
+      "an unseen session is listed",
+    );
+    const bytes = rows.reduce((sum, row) => sum + Buffer.byteLength(JSON.stringify(row.messages ?? [])), 0);
+    must(bytes <= 80_000 + rows.length * 2, `${bytes} bytes of messages`);
+  }
+  if (tool === "sessions_history" && Array.isArray(result.messages)) {
+    must(result.messages.length <= 1_000 && Number(result.bytes) <= 80_000, "a history over its limits");
+  }
+  if (tool === "sessions_search" && Array.isArray(result.hits))
+    must(result.hits.length <= 100, `${result.hits.length} hits`);
+}
+
+/** What must stay as it is, beside the workspace. */
+function fillOutside(base: string): void {
+  mkdirSync(join(base, "outside"));
+  writeFileSync(join(base, "canary.txt"), "canary");
+  writeFileSync(join(base, "outside", "secret.txt"), "secret");
+}
+
+/** A workspace as it was at first: files, a link out of it, a link in a circle. */
+function fill(base: string): void {
+  rmSync(join(base, "workspace"), { recursive: true, force: true });
+  mkdirSync(join(base, "workspace", "sub"), { recursive: true });
+  writeFileSync(join(base, "workspace", "notes.txt"), "one\ntwo\nthree\n");
+  writeFileSync(join(base, "workspace", "sub", "deep.txt"), "deep");
+  writeFileSync(join(base, "workspace", "bytes.bin"), Buffer.from([0, 1, 2, 0xff]));
+  symlinkSync("../outside", join(base, "workspace", "link"));
+  symlinkSync("loop", join(base, "workspace", "loop"));
+  chmodSync(join(base, "workspace", "bytes.bin"), 0o600);
+}
+
+async function openAgents(base: string): Promise<App> {
+  const workspace = join(base, "workspace");
+  const agents = ["main", "research", "writer"].map((id) =>
+    agentSettings(id, { workspace, subagents: { allowAgents: ["*"] } }),
+  );
+  const subagents = { allow: ["*"], deny: [] };
+  const app = await openApp({ agents, tools: { ...settingsWith().tools, subagents } });
+  await app.add(GROUP, { label: "news", lastRoute: { channel: "telegram", to: "1" } });
+  await app.add(CHILD, { spawnedBy: "agent:main:main", spawnDepth: 1 });
+  await app.add(ARCHIVED, { archivedAt: 1, label: "news" });
+  const group = await app.session(GROUP);
+  await app.say(
+    group,
+    message("hello world", "user", "m-1"),
+    message("hello you", "assistant", "m-2"),
+    message("bye", "user", "m-3"),
+  );
+  return app;
+}
+
+export const toolArguments: FuzzTarget<ToolInput> = {
+  name: "tool-arguments",
+  proves:
+    "one JSON object whatever the arguments; what is unknown is named; a refused call writes nothing anywhere",
+  inputs: calls,
+  roundRuns: 300,
+  ciRuns: 2_500,
+  async open() {
+    const base = mkdtempSync(join(tmpdir(), "parley-fuzz-tools-"));
+    fillOutside(base);
+    fill(base);
+    const app = await openAgents(base);
+    const { store } = app.engine;
+    must(
+      [...SCHEMAS.keys()].every((name) => name in VALID),
+      `a tool without valid arguments here: ${[...SCHEMAS.keys()]}`,
+    );
+    const outside = () =>
+      filesIn(base).filter((line) => !line.startsWith("workspace/") && !line.startsWith("workspace:"));
+    const beside = outside().join("\n");
+    return {
+      async check({ tool, caller, args }) {
+        const [rows, files] = [await rowCounts(store), filesIn(base).join("\n")];
+        const result = await app.call(caller, tool, args);
+        checkShape(result);
+        const schema = SCHEMAS.get(tool);
+        if (schema === undefined) must(result.code === "unknown_tool", `${shown(tool)} is taken for a tool`);
+        else if (result.code !== "tool_denied") checkRefusals(schema, args, result);
+        checkLimits(tool, result);
+        const refused =
+          (result.status === "error" || result.status === "forbidden") && result.runId === undefined;
+        const now = filesIn(base).join("\n");
+        if (refused)
+          must((await rowCounts(store)) === rows, `refused with ${result.code}, and rows were written`);
+        // A command that fails has run: what it left is its own.
+        if (refused && tool !== "exec")
+          must(now === files, `refused with ${result.code}, and files were written: ${now}`);
+        must(outside().join("\n") === beside, "something outside the workspace was changed");
+        if (now !== files) fill(base);
+        await untilIdle(store);
+      },
+      async close() {
+        await app.close();
+        rmSync(base, { recursive: true, force: true });
+      },
+    };
+  },
+};

@@ -1,0 +1,187 @@
+// Owns a gateway that is fuzzed over its wire: tokens with few rights, sessions of two agents, sockets that ask.
+
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { WebSocket } from "ws";
+import type { TokenScope } from "../../src/core/settings.ts";
+import { insertDelivery } from "../../src/store/deliveries.ts";
+import { getSession, insertSession } from "../../src/store/sessions.ts";
+import { appendEntry } from "../../src/store/transcripts.ts";
+import { realWorld, type World } from "../../src/world.ts";
+import { sessionRow, userMessage } from "../core/rows.ts";
+import { type Frame, type House, type HouseOptions, joined, openHouse, type Raw } from "../gateway/kit.ts";
+import { cleanUp } from "../kit/engine.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+
+const token = (text: string, scopes: readonly TokenScope[], sessions?: readonly string[]) => ({
+  token: text,
+  role: "operator" as const,
+  scopes,
+  ...(sessions === undefined ? {} : { sessions }),
+});
+
+/** May do everything to the sessions of the agent `main`, and nothing to others. */
+export const MAIN_TOKEN = "token-of-main";
+/** May read, and nothing else. */
+export const READER_TOKEN = "token-of-a-reader";
+/** The agent that only the reader and the main token of the tests may see. */
+export const OTHER = "agent:research:main";
+/** One window of the limit on wrong tokens. */
+const FORGIVEN_AFTER_MS = 120_000;
+
+/** A clock that can be moved on, so that wrong tokens are forgiven between two inputs. */
+function movableWorld(): World & { moveOn(): void } {
+  const real = realWorld({ level: "silent" });
+  let aheadMs = 0;
+  return {
+    ...real,
+    clock: {
+      ...real.clock,
+      now: () => real.clock.now() + aheadMs,
+      at: (atMs, fire, keep) => real.clock.at(atMs - aheadMs, fire, keep),
+    },
+    moveOn: () => {
+      aheadMs += FORGIVEN_AFTER_MS;
+    },
+  };
+}
+
+export interface FuzzedHouse extends House {
+  /** Wrong tokens that were sent so far are forgiven. */
+  forgive(): void;
+  close(): Promise<void>;
+}
+
+/** A gateway with three agents, whose tools run nothing and write into a folder of its own. */
+export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): Promise<FuzzedHouse> {
+  const base = mkdtempSync(join(tmpdir(), "parley-fuzz-house-"));
+  const workspace = join(base, "workspace");
+  mkdirSync(join(base, "store"));
+  const world = movableWorld();
+  const { tools } = settingsWith();
+  const house = await openHouse({
+    ...more,
+    world,
+    dir: join(base, "store"),
+    choices: {
+      agents: ["main", "research", "writer"].map((id) => agentSettings(id, { workspace })),
+      tools: { ...tools, filter: { allow: [], deny: ["exec"] } },
+    },
+    gateway: {
+      tokens: [
+        token(MAIN_TOKEN, ["operator.admin"], ["agent:main:*"]),
+        token(READER_TOKEN, ["operator.read"]),
+        { token: "token-of-a-node", role: "node", scopes: [] },
+      ],
+    },
+  });
+  return {
+    ...house,
+    forgive: () => world.moveOn(),
+    async close() {
+      await cleanUp();
+      rmSync(base, { recursive: true, force: true });
+    },
+  };
+}
+
+/** More sessions, each with messages and a delivery that waits for nobody. */
+export async function fillHouse(house: House, keys: readonly string[]): Promise<void> {
+  await house.store.transaction(async (tx) => {
+    for (const [index, key] of keys.entries()) {
+      const sessionId = `id-${index}`;
+      const agentId = key.split(":")[1] ?? "";
+      // Neighbours of the same age: a cursor has to tell them apart by key.
+      const row = sessionRow(key, {
+        sessionId,
+        agentId,
+        kind: "group",
+        updatedAt: 1_000 + Math.floor(index / 3),
+      });
+      if ((await getSession(tx, key)) === undefined) await insertSession(tx, row);
+      for (const number of [1, 2, 3]) {
+        const entry = userMessage(`m-${index}-${number}`, `alpha beta ${number} of ${key}`);
+        await appendEntry(tx, { sessionKey: key, sessionId, entry });
+      }
+      await insertDelivery(tx, {
+        id: `d-${index}`,
+        sessionKey: key,
+        kind: "send",
+        route: { channel: "telegram", to: key },
+        text: "text",
+        state: "failed",
+        createdAt: index,
+      });
+    }
+  });
+}
+
+/** A socket of one input: it says what it is told to, and keeps what it hears. */
+export interface Caller {
+  readonly socket: WebSocket;
+  readonly frames: Frame[];
+  /** Resolves once it is closed; 1006: without a word. */
+  readonly closed: Promise<number>;
+  /** Resolves when `done` holds of what was heard, or it is closed. Asked again at every frame. */
+  until(done: (frames: readonly Frame[]) => boolean): Promise<void>;
+}
+
+export async function call(url: string): Promise<Caller> {
+  const socket = new WebSocket(url);
+  const frames: Frame[] = [];
+  const ended = Promise.withResolvers<number>();
+  let isOver = false;
+  let look = (): void => {};
+  socket.on("message", (data) => {
+    frames.push(JSON.parse(data.toString()));
+    look();
+  });
+  socket.on("close", (code) => {
+    isOver = true;
+    ended.resolve(code);
+    look();
+  });
+  socket.on("error", () => {});
+  await once(socket, "open");
+  return {
+    socket,
+    frames,
+    closed: ended.promise,
+    until: (done) =>
+      new Promise((resolve) => {
+        look = () => {
+          if (isOver || done(frames)) resolve();
+        };
+        look();
+      }),
+  };
+}
+
+/** A connected socket that asks one thing after another. */
+export interface Asker {
+  readonly raw: Raw;
+  ask(method: string, params?: unknown): Promise<Frame>;
+}
+
+export function asker(house: House, withToken: string): Promise<Asker> {
+  return askGateway(house.url, withToken);
+}
+
+/** The same at any address. */
+export async function askGateway(url: string, withToken: string): Promise<Asker> {
+  const raw = await joined({ url }, { auth: { token: withToken } });
+  let asked = 0;
+  return {
+    raw,
+    async ask(method, params) {
+      // What came before is never looked at again.
+      raw.frames.length = 0;
+      asked += 1;
+      const id = `ask-${asked}`;
+      raw.send({ type: "req", id, method, params });
+      return raw.res(id);
+    },
+  };
+}

@@ -1,0 +1,100 @@
+// Owns what is looked at before and after an input, to see that nothing was written that should not be: the rows of
+// the store, the files of a folder.
+
+import { type Dirent, lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { sql } from "kysely";
+import type { Store } from "../../src/store/sql.ts";
+import { must } from "./target.ts";
+
+/** Tables of what people and agents do. What the gateway keeps for itself (beats, holdings) comes and goes. */
+const TABLES = [
+  "sessions",
+  "session_ids",
+  "messages",
+  "runs",
+  "waits",
+  "flows",
+  "chains",
+  "deadlines",
+  "deliveries",
+  "ledger",
+  "idempotency",
+] as const;
+
+/** How many rows there are of each table, those of some sessions left out. */
+export async function rowCounts(store: Store): Promise<string> {
+  const counts = TABLES.map((table) => sql`select count(*) as n from ${sql.table(table)}`);
+  const { rows } = await sql<{ n: number }>`${sql.join(counts, sql` union all `)}`.execute(store.db);
+  return TABLES.map((table, index) => `${table}: ${rows[index]?.n}`).join(", ");
+}
+
+/** Everything that one session has: its row, its messages, its runs. */
+export async function rowsOfSession(store: Store, key: string): Promise<string> {
+  const { db } = store;
+  const session = await db.selectFrom("sessions").selectAll().where("key", "=", key).execute();
+  const messages = await db
+    .selectFrom("messages")
+    .select(["id", "entry_json"])
+    .where("session_key", "=", key)
+    .execute();
+  const runs = await db
+    .selectFrom("runs")
+    .select(["run_id", "state"])
+    .where("session_key", "=", key)
+    .execute();
+  const deliveries = await db
+    .selectFrom("deliveries")
+    .select(["id", "state"])
+    .where("session_key", "=", key)
+    .execute();
+  return JSON.stringify({ session, messages, runs, deliveries });
+}
+
+const ACTIVE = ["queued", "running", "waiting"];
+const TURNS_MAX = 2_000_000;
+
+/** Waits until no run is under way; one that never ends is a failure. */
+export async function untilIdle(store: Store): Promise<void> {
+  for (let turn = 0; ; turn += 1) {
+    const active = await store.db
+      .selectFrom("runs")
+      .select(["run_id"])
+      .where("state", "in", ACTIVE)
+      .executeTakeFirst();
+    if (active === undefined) return;
+    must(turn < TURNS_MAX, `run ${active.run_id} never ends`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Turns in which a request that outlives its connection does what is left of it. */
+const SETTLING_TURNS = 25;
+
+/** Waits until no run is under way, and what was asked by callers who left has come to its end. */
+export async function untilSettled(store: Store): Promise<void> {
+  await untilIdle(store);
+  for (let turn = 0; turn < SETTLING_TURNS; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    // Whoever waits to write has its turn before this.
+    await store.transaction(async () => {});
+  }
+  await untilIdle(store);
+}
+
+function describe(path: string, entry: Dirent): string {
+  if (entry.isSymbolicLink()) return `-> ${readlinkSync(path)}`;
+  const { size, mode, mtimeMs } = lstatSync(path);
+  return entry.isDirectory()
+    ? `folder ${mode.toString(8)}`
+    : `${size} bytes, ${mode.toString(8)}, ${mtimeMs}`;
+}
+
+/** What lies in a folder, at any depth, with sizes and times. */
+export function filesIn(folder: string, above = ""): string[] {
+  return readdirSync(join(folder, above), { withFileTypes: true }).flatMap((entry) => {
+    const shown = join(above, entry.name);
+    const line = `${shown}: ${describe(join(folder, shown), entry)}`;
+    return entry.isDirectory() ? [line, ...filesIn(folder, shown)] : [line];
+  });
+}

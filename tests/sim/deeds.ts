@@ -1,0 +1,126 @@
+// Owns what people, programs and machines do to a gateway while it lives.
+
+import { sendDirect } from "../../src/flows/direct.ts";
+import type { Answer } from "../../src/gateway/connection.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import type { Client } from "./client.ts";
+import { Dead } from "./faults.ts";
+import { OWNER_TOKEN } from "./plan.ts";
+import type { GatewayProcess } from "./process.ts";
+import { checkAnswer, noteAsked, type Request, repeated, someRequest } from "./requests.ts";
+import type { KeyedRequest, Story } from "./story.ts";
+import { Violation } from "./trace.ts";
+import { textAround } from "./words.ts";
+
+/** What may fail in a story without being a fault of the product. */
+export function isExpected(error: unknown): boolean {
+  return error instanceof StoreProblem || error instanceof Dead || error instanceof Violation;
+}
+
+/** A message of a person on a channel. */
+async function write(story: Story, process: GatewayProcess): Promise<void> {
+  const luck = story.luck("people");
+  const keys = [...(await story.refresh()).keys()];
+  const session = await getSession(process.engine.store.db, luck.of(keys));
+  if (session === undefined) return;
+  const text = textAround(story, luck, story.word("p"));
+  const to = luck.of(["ann", "bob"]);
+  const route = { channel: luck.of(["sure", "plain", "webchat"]), to };
+  const limit = luck.chance(0.1) ? { timeoutMs: 1 + luck.below(50) } : {};
+  const place = luck.chance(0.6) ? { route } : {};
+  story.trace.add(`${to} writes to ${session.key}: ${text}`);
+  const { engine, settings } = process;
+  const accepted = await sendDirect({ engine, settings }, { session, text, ...place, ...limit });
+  if (accepted.ok) story.promised.add(accepted.value.run.runId);
+}
+
+/** A request of a program in the same process: no socket, the same door. */
+async function ask(story: Story, process: GatewayProcess, token: string, request: Request): Promise<void> {
+  const caller = process.authority.admit("a program", { token });
+  if (!caller.ok) return story.wrong("door", caller.error);
+  const asked = noteAsked(story, token, request);
+  const { method, params } = request;
+  story.trace.add(`a program asks ${method} ${JSON.stringify(params)}`);
+  const gone = new AbortController();
+  if (story.luck("people").chance(0.15)) story.time.after(story.luck("people").below(60), () => gone.abort());
+  let answer: Answer;
+  try {
+    answer = await process.dispatcher.call(caller.value, method, params, gone.signal);
+  } catch (error) {
+    if (asked.keyed !== undefined) asked.keyed.lost = true;
+    throw error;
+  }
+  story.trace.add(`a program is answered ${answer.result.ok ? "ok" : answer.result.error}`);
+  await checkAnswer(story, asked, answer.result);
+  const second = await answer.later;
+  if (second !== undefined) await checkAnswer(story, asked, second, true);
+}
+
+/** Asks again what was asked before, under the same key. */
+export function askAgain(
+  story: Story,
+  process: GatewayProcess,
+  clients: readonly Client[],
+  old: KeyedRequest,
+): void {
+  const luck = story.luck("people");
+  const request = repeated({ method: old.method, params: old.params }, luck, story);
+  const client = clients.find((one) => one.token === old.token && one.ready);
+  if (client !== undefined) client.ask(request);
+  else void guarded(story, process, () => ask(story, process, old.token, request));
+}
+
+/** What goes wrong in a deed is the product's fault, unless the story has made it. */
+async function guarded(story: Story, process: GatewayProcess, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (isExpected(error) || !process.alive()) return;
+    story.violation ??= new Violation(
+      "door",
+      error instanceof Error ? (error.stack ?? error.message) : String(error),
+    );
+  }
+}
+
+function disturb(story: Story, process: GatewayProcess, clients: readonly Client[]): void {
+  const luck = story.luck("people");
+  if (story.plan.features.pauses && luck.chance(0.4)) {
+    process.pause();
+    story.time.after(luck.of([5, 60, 3_000, 40_000]), () => process.alive() && process.resume());
+    return;
+  }
+  if (clients.length === 0) return;
+  const client = luck.of(clients);
+  if (luck.chance(0.4)) client.dawdle(luck.below(100));
+  else if (luck.chance(0.5)) client.drop();
+  else client.connect(process);
+}
+
+/** One thing that happens. */
+export async function doSomething(
+  story: Story,
+  process: GatewayProcess,
+  clients: readonly Client[],
+): Promise<void> {
+  const luck = story.luck("people");
+  const roll = luck.below(100);
+  if (roll < 12) return disturb(story, process, clients);
+  if (roll < 45) return guarded(story, process, () => write(story, process));
+  const old = [...story.keyed.values()];
+  if (roll < 55 && old.length > 0) return askAgain(story, process, clients, luck.of(old));
+  await story.refresh();
+  const request = await someRequest(story, luck);
+  const ready = clients.filter((client) => client.ready);
+  const client = ready.length > 0 && luck.chance(0.7) ? luck.of(ready) : undefined;
+  if (client !== undefined) {
+    client.ask(request);
+    // Several in one breath: they are accepted in that order.
+    const more = request.method === "chat.send" && luck.chance(0.4) ? 1 + luck.below(3) : 0;
+    for (let at = 0; at < more; at += 1) {
+      const again = { message: story.word("p"), idempotencyKey: story.word("run") };
+      client.ask({ method: luck.of(["chat.send", "agent"]), params: { ...request.params, ...again } });
+    }
+  } else await guarded(story, process, () => ask(story, process, OWNER_TOKEN, request));
+}

@@ -1,0 +1,273 @@
+// Owns what must hold at every moment of a story, whenever everything that could happen by itself has happened.
+// MO1: safety is read from the rows alone; it holds with or without a living process.
+// MO2: progress is asked for only of a process that is up, awake, done with the store, and had a disk to write on.
+
+import { isEnded, type RunState } from "../../src/core/run.ts";
+import type { Row } from "./database.ts";
+import type { GatewayProcess } from "./process.ts";
+import type { Story, Work } from "./story.ts";
+
+/** What timers that fire late may take, and what a slow store does. */
+const PATIENCE_MS = 10;
+const SLOW_PATIENCE_MS = 100;
+/** What an end that was put off by a full disk may take. */
+const AFTER_REFUSAL_MS = 3_000;
+/** Deliveries that the outbox makes at once. */
+const OUTBOX_MAX = 16;
+
+const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes, hop,
+  chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
+const OPEN_WAITS = "select * from waits where state = 'open'";
+const CHAINS = "select chain_id, runs from chains";
+const NEW_MESSAGES = (seq: number): string =>
+  `select seq, run_id, role from messages where seq > ${seq} and run_id is not null order by seq`;
+const ENDS = (sinceMs: number): string =>
+  `select run_id, state, ended_at, reply, code from runs where ended_at >= ${sinceMs}
+    union all select flow_id, state, ended_at, end_reason, null from flows where ended_at >= ${sinceMs}`;
+const OPEN_JOBS = `select requester_key, count(*) as n from flows where kind = 'spawn' and state = 'open'
+  group by requester_key`;
+/** Results that are on their way, of sub-agents that are gone or archived. */
+const ORPHANS = `select d.id, f.target_key from deliveries d join runs r on r.run_id = d.run_id
+  join flows f on f.flow_id = r.flow_id where d.state = 'pending' and f.kind = 'spawn' and not exists
+  (select 1 from sessions s where s.key = f.target_key and s.archived_at is null)`;
+
+/** What is remembered from one moment to the next. */
+export class Moments {
+  #lastSeq = 0;
+  /** Runs that were seen to have ended. */
+  readonly #ended = new Set<string>();
+  readonly #chains = new Map<string, number>();
+  /** By run and by flow: how it ended. */
+  readonly #ends = new Map<string, string>();
+  readonly #children = new Map<string, number>();
+  #sinceMs = 0;
+  #commits = -1;
+  readonly #story: Story;
+
+  constructor(story: Story) {
+    this.#story = story;
+  }
+
+  async check(processes: readonly GatewayProcess[]): Promise<void> {
+    const commits = processes.reduce((sum, one) => sum + (one.faults?.commits ?? 0), 0);
+    const active = await this.#story.look(ACTIVE_RUNS);
+    const waits = await this.#story.look(OPEN_WAITS);
+    if (commits !== this.#commits) {
+      this.#commits = commits;
+      this.#checkRows(active, waits);
+      await this.#checkMessages(active);
+      await this.#checkChains();
+      await this.#checkEnds();
+      await this.#checkJobs();
+    }
+    for (const process of processes) {
+      if (isAtRest(this.#story, process)) await checkProgress(this.#story, process, active, waits);
+    }
+  }
+
+  #checkRows(active: readonly Row[], waits: readonly Row[]): void {
+    const story = this.#story;
+    const held = active.filter((run) => run.state !== "queued").map((run) => run.session_key);
+    if (new Set(held).size !== held.length) story.wrong("I1", `a lane has two holders: ${held.join()}`);
+    const states = new Map(active.map((run) => [run.run_id, run.state]));
+    for (const wait of waits) {
+      const { waiter_run_id: waiter, target_run_id: target, call_id } = wait;
+      if (waiter !== "" && !states.has(waiter))
+        story.wrong("I1", `${String(call_id)} waits for a run that has ended`);
+      if (!states.has(target)) story.wrong("I4", `${String(call_id)} waits for a run that has ended`);
+    }
+    checkCycles(story, waits);
+  }
+
+  /** I1: nothing is written for a run that has ended. */
+  async #checkMessages(active: readonly Row[]): Promise<void> {
+    const story = this.#story;
+    const rows = await story.look(NEW_MESSAGES(this.#lastSeq));
+    for (const { run_id, seq, role } of rows) {
+      const runId = String(run_id);
+      if (this.#ended.has(runId))
+        story.wrong("I1", `run ${runId} has ended, and a message ${String(role)} is written`);
+      this.#lastSeq = Number(seq);
+    }
+    const alive = new Set(active.map((run) => run.run_id));
+    for (const { run_id } of rows) if (!alive.has(run_id)) this.#ended.add(String(run_id));
+  }
+
+  /** RS3: what has ended stays as it ended. */
+  async #checkEnds(): Promise<void> {
+    for (const row of await this.#story.look(ENDS(this.#sinceMs))) {
+      const [id, end] = [String(row.run_id), JSON.stringify(row)];
+      const known = this.#ends.get(id) ?? end;
+      if (known !== end) this.#story.wrong("I1", `what had ended as ${known} ends as ${end}`);
+      this.#ends.set(id, known);
+    }
+    this.#sinceMs = this.#story.time.now();
+  }
+
+  /** Nobody gets more children than allowed, and none of them goes before its result has left (AR1). */
+  async #checkJobs(): Promise<void> {
+    const story = this.#story;
+    if (story.epochs.length === 0) return;
+    const { maxChildren } = story.settingsAt(story.time.now()).subagents;
+    const open = new Map(
+      (await story.look(OPEN_JOBS)).map((row) => [String(row.requester_key), Number(row.n)]),
+    );
+    for (const [key, count] of open) {
+      if (count > maxChildren && count > (this.#children.get(key) ?? 0))
+        story.wrong("I8", `${key} has ${count} unfinished sub-agents; ${maxChildren} are allowed`);
+    }
+    this.#children.clear();
+    for (const [key, count] of open) this.#children.set(key, count);
+    for (const { id, target_key } of await story.look(ORPHANS)) {
+      if (!story.stopped.has(String(target_key)) && !story.retried.has(String(id)))
+        story.wrong("AR1", `${String(target_key)} is gone before its result ${String(id)} has left`);
+    }
+  }
+
+  /** I8: a chain never gets a run beyond what the settings of that moment allow. */
+  async #checkChains(): Promise<void> {
+    const story = this.#story;
+    if (story.epochs.length === 0) return;
+    const { maxChainRuns } = story.settingsAt(story.time.now()).session.agentToAgent;
+    for (const row of await story.look(CHAINS)) {
+      const [id, runs] = [String(row.chain_id), Number(row.runs)];
+      if (runs > (this.#chains.get(id) ?? 0) && runs > maxChainRuns)
+        story.wrong("I8", `chain ${id} has ${runs} runs; ${maxChainRuns} are allowed`);
+      this.#chains.set(id, runs);
+    }
+  }
+}
+
+/** I7: whoever nobody waits for is taken away, until nothing changes: what stays is a cycle. */
+function checkCycles(story: Story, waits: readonly Row[]): void {
+  const now = story.time.now();
+  let edges = waits
+    .filter((wait) => wait.waiter_run_id !== "" && Number(wait.deadline_at) > now)
+    .map((wait) => ({ from: wait.waiter_session_key, to: wait.target_session_key }));
+  for (let before = -1; before !== edges.length; ) {
+    before = edges.length;
+    const targets = new Set(edges.map((edge) => edge.to));
+    edges = edges.filter((edge) => targets.has(edge.from));
+  }
+  const shown = edges.map(({ from, to }) => `${String(from)} -> ${String(to)}`);
+  if (edges.length > 0) story.wrong("I7", `waits in a cycle: ${shown.join(", ")}`);
+}
+
+function isAtRest(story: Story, process: GatewayProcess): boolean {
+  if (process.state !== "up" || process.paused || process.faults.underWay > 0) return false;
+  return story.time.now() - process.faults.refusedAt > AFTER_REFUSAL_MS;
+}
+
+const isChild = (key: unknown): boolean => String(key).includes(":subagent:");
+
+/** What executes in a process and is not waiting: that is what holds slots. */
+function holders(story: Story, process: GatewayProcess, active: readonly Row[]): readonly Work[] {
+  const waiting = new Set(active.filter((run) => run.state === "waiting").map((run) => run.run_id));
+  return [...story.works].filter((work) => work.process === process.name && !waiting.has(work.run.runId));
+}
+
+interface Room {
+  readonly all: number;
+  readonly children: number;
+}
+
+/** Whether a run of this session could take a slot. */
+const fitsIn = (room: Room, key: unknown): boolean => room.all > 0 && (!isChild(key) || room.children > 0);
+
+async function checkProgress(
+  story: Story,
+  process: GatewayProcess,
+  active: readonly Row[],
+  waits: readonly Row[],
+): Promise<void> {
+  const { maxConcurrent, subagents } = process.settings;
+  const holding = holders(story, process, active);
+  const children = holding.filter((work) => isChild(work.run.sessionKey)).length;
+  const room = { all: maxConcurrent - holding.length, children: subagents.maxConcurrent - children };
+  if (room.all < 0 || room.children < 0)
+    story.wrong("I6", `${holding.length} runs hold slots, ${children} of them sub-agents'`);
+  checkLanes(story, process, active, room);
+  checkWaiting(story, process, active, waits, room);
+  await checkOutbox(story, process);
+  await checkDates(story, process);
+}
+
+/** Whether what was due at a moment should have been done by now. */
+function isLate(story: Story, process: GatewayProcess, dueMs: number): boolean {
+  const patienceMs = story.plan.features.slowStore ? SLOW_PATIENCE_MS : PATIENCE_MS;
+  return story.time.now() - Math.max(dueMs, process.awakeMs) > patienceMs;
+}
+
+/** I2, I6: a lane with work has somebody who does it, or there is no room for it. */
+function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[], room: Room): void {
+  const executing = new Map(
+    [...story.works]
+      .filter((work) => work.process === process.name)
+      .map((work) => [work.run.sessionKey, work]),
+  );
+  for (const [key, lane] of Map.groupBy(active, (run) => String(run.session_key))) {
+    const [head] = lane;
+    const work = executing.get(key);
+    if (head === undefined) continue;
+    const about = `run ${String(head.run_id)} of ${key}`;
+    if (head.state === "queued" && work === undefined) {
+      if (head.kind === "append") story.wrong("I2", `${about} is an append, and nobody writes it down`);
+      if (fitsIn(room, key)) story.wrong("I2", `${about} waits in its lane, and there is a slot for it`);
+    }
+    if (head.state !== "queued" && work?.run.runId !== head.run_id)
+      story.wrong("I2", `${about} is ${String(head.state)}, and nobody executes it`);
+    const limit = Number(head.timeout_ms);
+    const dueMs = Math.max(Number(head.started_at) + limit, work?.beganMs ?? 0);
+    const isOver = limit > 0 && isLate(story, process, dueMs);
+    if (head.state !== "queued" && isOver) story.wrong("I2", `${about} is past its time`);
+  }
+}
+
+/** I6: whose calls all wait holds no slot, and who has nothing to wait for goes on as soon as there is room. */
+function checkWaiting(
+  story: Story,
+  process: GatewayProcess,
+  active: readonly Row[],
+  waits: readonly Row[],
+  room: Room,
+): void {
+  const states = new Map(active.map((run) => [run.run_id, run.state as RunState]));
+  const began = new Map([...story.works].map((work) => [work.run.runId, work.beganMs]));
+  for (const wait of waits) {
+    const waiter = String(wait.waiter_run_id);
+    const dueMs = Math.max(Number(wait.deadline_at), began.get(waiter) ?? 0);
+    if ((waiter === "" || began.has(waiter)) && isLate(story, process, dueMs))
+      story.wrong("I2", `${String(wait.call_id)} waits beyond its deadline`);
+  }
+  for (const work of story.works) {
+    if (work.process !== process.name) continue;
+    const state = states.get(work.run.runId);
+    if (state === undefined || isEnded(state)) continue;
+    const open = waits.filter((wait) => wait.waiter_run_id === work.run.runId).length;
+    if (state === "running" && work.thinking === 0 && work.calling > 0 && open === work.calling)
+      story.wrong("I6", `run ${work.run.runId} only waits, and holds a slot`);
+    if (state === "waiting" && open === 0 && fitsIn(room, work.run.sessionKey))
+      story.wrong("I6", `run ${work.run.runId} waits for nothing any more, and there is a slot for it`);
+  }
+}
+
+/** I5: what is due, and first of its route, is on its way. */
+async function checkOutbox(story: Story, process: GatewayProcess): Promise<void> {
+  const rows = await story.look(`select id, route_key, attempt_open, next_attempt_at from deliveries
+    where state = 'pending' order by seq`);
+  const open = rows.filter((row) => row.attempt_open === 1).length;
+  if (open >= OUTBOX_MAX || process.state !== "up") return;
+  for (const [, [first]] of Map.groupBy(rows, (row) => row.route_key)) {
+    if (first === undefined || first.attempt_open === 1) continue;
+    // A timer is set only while nothing is under way; its end looks again.
+    if (open === 0 && isLate(story, process, Number(first.next_attempt_at)))
+      story.wrong("I5", `delivery ${String(first.id)} is due, and nobody makes it`);
+  }
+}
+
+/** Stored dates are acted on when they come. */
+async function checkDates(story: Story, process: GatewayProcess): Promise<void> {
+  const [first] = await story.look("select key, due_at from deadlines order by due_at limit 1");
+  const isPast = first !== undefined && isLate(story, process, Number(first.due_at));
+  if (isPast) story.wrong("I2", `the date of ${String(first.key)} has passed, and nobody acts on it`);
+}

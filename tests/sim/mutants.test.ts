@@ -1,0 +1,48 @@
+// The simulation finds bugs: each deliberately broken variant of the source is found within a bounded number of stories.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../kit/engine.ts";
+import { FOUND_AT } from "./mutants/found-at.ts";
+import type { Mutant } from "./mutants/mutant.ts";
+import { MUTANTS } from "./mutants.ts";
+import { tellAll } from "./workers.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** Stories in which a mutant has to be found. */
+const STORIES_MAX = 200;
+/** Mutants that are hunted at once. */
+const HUNTS = 2;
+const PATIENCE_MS = 900_000;
+
+test("each mutant has a name of its own and changes one place of the source", () => {
+  expect(new Set(MUTANTS.map((mutant) => mutant.name)).size).toBe(MUTANTS.length);
+  const places = MUTANTS.map(({ name, file, from, to }) => {
+    return [name, readFileSync(ROOT + file, "utf8").split(from).length - 1, from !== to];
+  });
+  expect(places).toEqual(MUTANTS.map(({ name }) => [name, 1, true]));
+  expect(Object.keys(FOUND_AT).filter((name) => !MUTANTS.some((mutant) => mutant.name === name))).toEqual([]);
+});
+
+/** The seed that finds it, the one that did so before first. */
+async function hunt({ name }: Mutant, cacheDir: string): Promise<number | undefined> {
+  const known = FOUND_AT[name];
+  const wrong =
+    (known === undefined ? undefined : await tellAll({ from: known, count: 1, mutant: name, cacheDir })) ??
+    (await tellAll({ from: 1, count: STORIES_MAX, mutant: name, cacheDir }));
+  return wrong?.seed;
+}
+
+test(`each mutant is found within ${STORIES_MAX} stories`, { timeout: PATIENCE_MS }, async () => {
+  const cacheDir = temporaryFolder();
+  const left = [...MUTANTS];
+  const missed: string[] = [];
+  const hunter = async (): Promise<void> => {
+    for (let mutant = left.shift(); mutant !== undefined; mutant = left.shift()) {
+      if ((await hunt(mutant, cacheDir)) === undefined) missed.push(mutant.name);
+    }
+  };
+  await Promise.all(Array.from({ length: HUNTS }, hunter));
+  expect(missed).toEqual([]);
+});

@@ -1,0 +1,14 @@
+// Owns the list of deliberately broken variants. The simulation must find each of them (mutants.test.ts).
+
+import { DOOR_MUTANTS } from "./mutants/doors.ts";
+import { ENGINE_MUTANTS } from "./mutants/engine.ts";
+import { FLOW_MUTANTS } from "./mutants/flows.ts";
+import type { Mutant } from "./mutants/mutant.ts";
+import { STORE_MUTANTS } from "./mutants/store.ts";
+
+export const MUTANTS: readonly Mutant[] = [
+  ...ENGINE_MUTANTS,
+  ...STORE_MUTANTS,
+  ...FLOW_MUTANTS,
+  ...DOOR_MUTANTS,
+];

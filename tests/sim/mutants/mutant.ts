@@ -1,0 +1,12 @@
+// Owns what a mutant is: a change of a few characters in the source, which breaks an invariant that the simulation must see.
+
+export interface Mutant {
+  readonly name: string;
+  /** The invariant, and in which way. */
+  readonly breaks: string;
+  /** From the top of the project. */
+  readonly file: string;
+  /** Stands in the file once. */
+  readonly from: string;
+  readonly to: string;
+}

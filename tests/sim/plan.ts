@@ -1,0 +1,272 @@
+// Owns what a story is about: what may go wrong in it, and the settings of each life, all out of its seed.
+// PL1: a story has few of the features that there are: with all of them at once none would be met often.
+
+import type { Settings, TokenSettings } from "../../src/core/settings.ts";
+import { type Dice, dice } from "../kit/dice.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+import type { DeathPlan } from "./faults.ts";
+
+export const AGENTS = ["main", "research", "writer"] as const;
+export const OWNER_TOKEN = "owner-token-of-the-story";
+
+/** What can happen in a story at all. */
+export interface Features {
+  /** `operations`: dies at a step of the store; `moments`: dies at a moment; `stops`: only planned ends. */
+  readonly ends: "operations" | "moments" | "stops";
+  readonly slowStore: boolean;
+  readonly fullDisk: boolean;
+  readonly lateTimers: boolean;
+  readonly pauses: boolean;
+  readonly clients: boolean;
+  /** Readable copies and attachments, on a real disk. */
+  readonly files: boolean;
+  readonly aborts: boolean;
+  readonly resets: boolean;
+  readonly secrets: boolean;
+  /** Settings change from life to life. */
+  readonly newSettings: boolean;
+  /** Everybody asks everybody else, and waits. */
+  readonly tangle: boolean;
+  /** What models are inclined to do, by tool; the rest is the share of turns without a call. */
+  readonly sends: number;
+  readonly spawns: number;
+  readonly looks: number;
+  /** Share of model calls that fail. */
+  readonly failures: number;
+  /** Share of attempts that a channel does not take. */
+  readonly channelTrouble: number;
+}
+
+/** One life of a process. */
+export interface LifePlan {
+  readonly settings: Settings;
+  readonly dieAt?: DeathPlan;
+  readonly dieAfterMs?: number;
+  readonly stopAfterMs: number;
+  readonly graceMs: number;
+  /** How long nobody is there afterwards. */
+  readonly downMs: number;
+  /** Things that people and programs do. */
+  readonly deeds: number;
+}
+
+export interface StoryPlan {
+  readonly seed: number;
+  readonly features: Features;
+  readonly lives: readonly LifePlan[];
+  /** Of the last process, which works everything off. */
+  readonly lastSettings: Settings;
+  /** The sessions that there are beside the main ones. */
+  readonly sessions: readonly string[];
+}
+
+const EXTRA_SESSIONS = [
+  "agent:main:chat:one",
+  "agent:research:chat:two",
+  "agent:research:plain:group:g1",
+  "agent:main:sure:channel:c1:thread:t1",
+  "cron:nightly",
+  "agent:writer:mcp:outside",
+];
+
+function featuresOf(roll: Dice): Features {
+  const about = roll.of(["talk", "talk", "tangle", "jobs", "jobs", "both", "both", "looks"] as const);
+  const talks = about === "talk" || about === "both";
+  const files = roll.chance(0.08);
+  return {
+    ends: roll.of(["operations", "operations", "moments", "stops"] as const),
+    slowStore: roll.chance(0.25),
+    fullDisk: roll.chance(0.15),
+    lateTimers: roll.chance(0.3),
+    pauses: roll.chance(0.1),
+    clients: roll.chance(0.45),
+    files,
+    aborts: roll.chance(0.45),
+    resets: roll.chance(0.3),
+    secrets: roll.chance(0.35),
+    newSettings: roll.chance(0.5),
+    tangle: about === "tangle",
+    sends: about === "tangle" ? 1.5 : talks ? 0.55 : 0.1,
+    spawns: files ? 0.6 : about === "jobs" || about === "both" ? 0.4 : 0.05,
+    looks: about === "looks" ? 0.6 : 0.12,
+    failures: roll.of([0, 0.05, 0.15]),
+    channelTrouble: roll.of([0, 0.2, 0.5]),
+  };
+}
+
+/** The tokens that clients have; none but the owner's covers everything. */
+const TOKENS: readonly TokenSettings[] = [
+  { token: "main-only", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
+  { token: "research-reader", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },
+  {
+    token: "subagents-only",
+    role: "operator",
+    scopes: ["operator.write"],
+    sessions: ["*:subagent:*", "cron:*"],
+  },
+  { token: "some-node", role: "node", scopes: [] },
+];
+
+const MODEL = { maxOutputTokens: 500, reasoning: false, images: false };
+
+/** A model with room for everything, and one whose window is soon full. */
+const PROVIDER = {
+  id: "fake",
+  api: "openai-completions",
+  baseUrl: "http://127.0.0.1:1",
+  headers: {},
+  models: [
+    {
+      ...MODEL,
+      id: "wide",
+      contextWindow: 200_000,
+      cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 },
+    },
+    {
+      ...MODEL,
+      id: "narrow",
+      contextWindow: 4_500,
+      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    },
+  ],
+} as const;
+
+/** Tools of sub-agents, where the rule that leaves them without session tools is replaced. */
+const CHILD_TOOLS = ["sessions_*", "agents_list", "session_status", "subagents", "exec", "edit"];
+
+function agentOf(id: string, roll: Dice, workspace: string, boxed: boolean) {
+  const base = agentSettings(id);
+  const deny = roll.chance(0.15) ? [roll.of(["sessions_spawn", "sessions_list", "session_*", "exec"])] : [];
+  const sandbox = boxed ? roll.of(["off", "non-main", "all"] as const) : "off";
+  const seen = roll.of(["spawned", "all"] as const);
+  return agentSettings(id, {
+    model: roll.chance(0.15) ? "fake/narrow" : "fake/wide",
+    workspace,
+    tools: { allow: [], deny },
+    subagents: { allowAgents: roll.of([["*"], ["*"], ["research"], []]) },
+    sandbox: { ...base.sandbox, mode: sandbox, sessionToolsVisibility: seen },
+  });
+}
+
+function toolsOf(roll: Dice, base: Settings["tools"], open: boolean): Settings["tools"] {
+  const { attachments } = base.sessionsSpawn;
+  const visibility = roll.of(["all", "all", "all", "agent", "agent", "tree", "tree", "self"] as const);
+  const agentToAgent = {
+    enabled: roll.chance(0.8),
+    allow: roll.of([[], [], ["main", "research"], ["r*", "w*"]]),
+  };
+  return {
+    ...base,
+    visibility: open ? "all" : visibility,
+    agentToAgent: open ? { enabled: true, allow: [] } : agentToAgent,
+    subagents: {
+      allow: roll.chance(0.5) ? CHILD_TOOLS : [],
+      deny: roll.chance(0.1) ? ["sessions_send"] : [],
+    },
+    sandbox: { allow: [], deny: roll.chance(0.2) ? ["sessions_search"] : [] },
+    filter: { allow: [], deny: roll.chance(0.1) ? ["sessions_status", "agents_list"] : [] },
+    sessionsSpawn: { attachments: { ...attachments, retainOnSessionKeep: roll.chance(0.3) } },
+    history: { maxTextChars: 400, maxBytes: 20_000 },
+  };
+}
+
+function sessionOf(roll: Dice, base: Settings["session"], open: boolean): Settings["session"] {
+  const tokens = roll.chance(0.25) ? { maxChainTokens: 40 + roll.below(260) } : {};
+  const cost = roll.chance(0.1) ? { maxChainCost: roll.below(200) / 1_000_000 } : {};
+  const denied = [{ match: { channel: "plain" }, action: "deny" as const }];
+  return {
+    ...base,
+    queueMax: roll.of([2, 4, 200, 200, 200]),
+    sendPolicy: { rules: roll.chance(0.12) ? denied : [], default: "allow" },
+    agentToAgent: {
+      maxPingPongTurns: roll.of([0, 1, 2, 3, 5]),
+      maxHops: (open ? 4 : 1) + roll.below(5),
+      maxChainRuns: open ? 60 : roll.of([4, 8, 14, 30, 60]),
+      ...tokens,
+      ...cost,
+    },
+  };
+}
+
+function settingsOf(roll: Dice, features: Features, dir: string, workspace: string): Settings {
+  const base = settingsWith();
+  const open = features.tangle;
+  const boxed = roll.chance(0.45);
+  const left = AGENTS.filter((id) => id === "main" || !roll.chance(0.06));
+  return {
+    ...base,
+    gateway: { ...base.gateway, token: OWNER_TOKEN, tokens: TOKENS },
+    store: { dir, durability: "normal" },
+    providers: [PROVIDER],
+    agents: left.map((id) => agentOf(id, roll, workspace, boxed)),
+    maxConcurrent: roll.of(open ? [3, 4] : [1, 1, 2, 3, 4]),
+    subagents: {
+      maxConcurrent: roll.of([1, 2, 3]),
+      maxChildren: roll.of([1, 2, 4]),
+      maxSpawnDepth: 1 + roll.below(3),
+      runTimeoutSeconds: roll.of([0, 0, 0.05, 1]),
+      // The shortest one comes while a process lives.
+      archiveAfterMinutes: roll.of([0, 0.002, 1, 60]),
+      announce: roll.of(["post", "wake"] as const),
+      ...(roll.chance(0.2) ? { model: "fake/narrow" } : {}),
+    },
+    session: sessionOf(roll, base.session, open),
+    tools: toolsOf(roll, base.tools, open),
+  };
+}
+
+/** What is written seldom is as worth a death beside it as what is written all the time. */
+const TABLES = [
+  "deadlines",
+  "deadlines",
+  "deliveries",
+  "deliveries",
+  "waits",
+  "flows",
+  "idempotency",
+  "sessions",
+];
+
+/** Anywhere, beside any commit, or beside a commit of a certain table. */
+function placeOf(roll: Dice): DeathPlan {
+  const place = roll.of(["commit", "committed", "committed"] as const);
+  switch (roll.below(3)) {
+    case 0:
+      return { place: "operation", count: 10 + roll.below(1_500) };
+    case 1:
+      return { place, count: 2 + roll.below(1 + roll.below(130)) };
+    default:
+      return { place, table: roll.of(TABLES), count: 1 + roll.below(1 + roll.below(12)) };
+  }
+}
+
+function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
+  const stopAfterMs = 40 + roll.below(400);
+  const dies = roll.chance(0.8);
+  return {
+    settings,
+    stopAfterMs,
+    graceMs: roll.of([0, 20, 200]),
+    downMs: roll.of([1, 5, 50, 3_000, 90_000, 3_700_000]),
+    deeds: 4 + roll.below(9),
+    ...(features.ends === "operations" && dies ? { dieAt: placeOf(roll) } : {}),
+    ...(features.ends === "moments" && dies ? { dieAfterMs: roll.below(stopAfterMs) } : {}),
+  };
+}
+
+/** `dir`: the store's folder; `workspace`: everybody's. */
+export function planOf(seed: number, dir: string, workspace: string): StoryPlan {
+  const roll = dice(`plan ${seed}`);
+  const features = featuresOf(roll);
+  const first = settingsOf(roll, features, dir, workspace);
+  const next = (): Settings => (features.newSettings ? settingsOf(roll, features, dir, workspace) : first);
+  const lives = [lifeOf(roll, features, first)];
+  for (let more = roll.below(3); more > 0; more -= 1) lives.push(lifeOf(roll, features, next()));
+  return {
+    seed,
+    features,
+    lives,
+    lastSettings: next(),
+    sessions: EXTRA_SESSIONS.filter(() => roll.chance(0.45)),
+  };
+}

@@ -1,0 +1,400 @@
+// Owns one gateway process of a story: put together as `src/app.ts` does it, over a store with faults, with fake places
+// at the edges. It starts, stops in order, stands still for a while, or dies.
+
+import { resolveModel } from "../../src/agent/model.ts";
+import type { Channel } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { createWebchat } from "../../src/channels/webchat.ts";
+import { ok } from "../../src/core/errors.ts";
+import type { LiveEvent } from "../../src/core/event.ts";
+import { isSubagentKey } from "../../src/core/session-key.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import type { Executor } from "../../src/engine/lanes.ts";
+import { createExecutor, createSandboxFor, type SandboxFor } from "../../src/execute.ts";
+import { createChildCleanup, lostAttachments } from "../../src/flows/archive.ts";
+import { removeAttachments } from "../../src/flows/attachments.ts";
+import { CHILD_DEADLINE } from "../../src/flows/job.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
+import { type Authority, createAuthority } from "../../src/gateway/auth.ts";
+import type { GatewayDeps, GatewayState } from "../../src/gateway/call.ts";
+import { Connection } from "../../src/gateway/connection.ts";
+import { createDispatcher, type Dispatcher } from "../../src/gateway/dispatch.ts";
+import { createFanout, type Fanout, type Listener } from "../../src/gateway/fanout.ts";
+import { type Mirror, openMirror } from "../../src/store/mirror.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { toolNames } from "../../src/tools/catalog.ts";
+import type { Timer, World } from "../../src/world.ts";
+import { ChannelBroke, channelsOf } from "./channels.ts";
+import { Dead, type FaultPlan, ProcessFaults } from "./faults.ts";
+import { createModel, ModelBug } from "./model.ts";
+import { OWNER_TOKEN } from "./plan.ts";
+import { hasTool, isBoxed } from "./rights.ts";
+import { createSandbox } from "./sandbox.ts";
+import { quoted, type Story, type Work } from "./story.ts";
+import { noteBegin, watched } from "./work.ts";
+
+const POOL = "subagents";
+
+/** What clients of a story are greeted with; they read none of it. */
+const HELLO = {
+  server: { version: "story", host: "story", connId: "" },
+  features: { methods: [], events: [] },
+  snapshot: {
+    presence: [],
+    health: {},
+    stateVersion: { presence: 0, health: 0 },
+    uptimeMs: 0,
+    sessionDefaults: {
+      defaultAgentId: "main",
+      mainKey: "main",
+      mainSessionKey: "agent:main:main",
+      scope: "",
+    },
+  },
+  policy: { maxPayload: 0, maxBufferedBytes: 0, tickIntervalMs: 0 },
+};
+
+export class GatewayProcess {
+  readonly name: string;
+  readonly settings: Settings;
+  readonly world: World;
+  faults!: ProcessFaults;
+  engine!: Engine;
+  dispatcher!: Dispatcher;
+  fanout!: Fanout;
+  authority!: Authority;
+  /** Since when it has been up and awake. */
+  awakeMs = 0;
+  state: "starting" | "up" | "stopping" | "stopped" | "dead" = "starting";
+  readonly #story: Story;
+  readonly #plan: FaultPlan;
+  readonly #died = Promise.withResolvers<void>();
+  readonly #late: (() => void)[] = [];
+  #paused = false;
+  #store!: Store;
+  #outbox!: OutboxWorker;
+  #mirror: Mirror | undefined;
+
+  constructor(story: Story, name: string, settings: Settings, plan: FaultPlan) {
+    this.name = name;
+    this.settings = settings;
+    this.#story = story;
+    this.#plan = plan;
+    this.world = this.#worldOf();
+  }
+
+  get died(): Promise<void> {
+    return this.#died.promise;
+  }
+
+  alive(): boolean {
+    return this.state !== "dead" && this.state !== "stopped";
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  async start(): Promise<void> {
+    const story = this.#story;
+    const connection = await story.database.open(this.world.log);
+    this.faults = new ProcessFaults(this.#plan, story.time, () => this.#gone(connection.kill));
+    this.#store = this.faults.wrap(connection.store);
+    const open = await story.look(
+      "select id from deliveries where attempt_open = 1 and route_json like '%\"plain\"%'",
+    );
+    for (const { id } of open) story.doubtful.add(String(id));
+    story.epochs.push({ fromMs: story.time.now(), settings: this.settings });
+    this.#build();
+    await ensureMainSessions({ engine: this.engine, settings: this.settings });
+    if (story.plan.features.files) {
+      for (const { workspace, dir } of await lostAttachments(
+        this.#store.db,
+        this.settings,
+        this.world.clock.now(),
+      ))
+        await removeAttachments(workspace, dir);
+    }
+    await this.#outbox.start();
+    await this.engine.start();
+    await this.#become("up");
+    this.awakeMs = story.time.now();
+    story.trace.add(`${this.name} is up`);
+  }
+
+  /** A planned end. */
+  async stop(graceMs: number): Promise<void> {
+    const story = this.#story;
+    await this.#become("stopping");
+    story.trace.add(`${this.name} is to stop`);
+    await this.engine.stop(graceMs);
+    for (const work of story.works)
+      if (work.process === this.name) story.wrong("EN2", `after a stop run ${work.run.runId} goes on`);
+    await this.#checkParked();
+    this.dispatcher.close();
+    this.fanout.close();
+    await this.#outbox.stop();
+    await this.#mirror?.close();
+    await this.#store.close();
+    await this.#become("stopped");
+    story.trace.add(`${this.name} has stopped after ${this.faults.operations} operations`);
+  }
+
+  /** A process that has died meanwhile becomes nothing any more. */
+  async #become(state: GatewayProcess["state"]): Promise<void> {
+    if (!this.alive()) await new Promise(() => {});
+    this.state = state;
+  }
+
+  /** A planned end is no crash: nothing is held any more, unless the disk has refused to let go of it. */
+  async #checkParked(): Promise<void> {
+    const story = this.#story;
+    const { slots } = await this.engine.load();
+    if (slots.taken > 0) story.wrong("I6", `after a stop ${slots.taken} slots are taken`);
+    const held = await story.look("select run_id from runs where state in ('running', 'waiting')");
+    if (held.length > 0 && !Number.isFinite(this.faults.refusedAt))
+      story.wrong("EN2", `after a stop run ${String(held[0]?.run_id)} is still held`);
+  }
+
+  /** From one moment to the next. */
+  die(): void {
+    this.faults.die();
+  }
+
+  #gone(kill: () => void): void {
+    this.state = "dead";
+    this.#story.deaths += 1;
+    kill();
+    for (const work of [...this.#story.works]) if (work.process === this.name) this.#story.works.delete(work);
+    this.#story.trace.add(`${this.name} dies at operation ${this.faults.operations}`);
+    this.#died.resolve();
+  }
+
+  /** Stands still, like a machine that sleeps: no timer fires, no operation goes on. */
+  pause(): void {
+    this.#story.trace.add(`${this.name} stands still`);
+    this.#paused = true;
+    this.faults.pause();
+  }
+
+  resume(): void {
+    this.#story.trace.add(`${this.name} goes on`);
+    this.#paused = false;
+    this.awakeMs = this.#story.time.now();
+    this.faults.resume();
+    for (const fire of this.#late.splice(0)) fire();
+  }
+
+  #worldOf(): World {
+    const { time, plan } = this.#story;
+    const startMs = time.now();
+    const luck = this.#story.luck("timers");
+    const lateMs = (): number => (plan.features.lateTimers ? luck.below(4) : 0);
+    const fire = (action: () => void): void => {
+      if (!this.alive()) return;
+      if (this.#paused) this.#late.push(() => fire(action));
+      else action();
+    };
+    const note = (level: "warn" | "error") => (fields: object, text: string) =>
+      this.#logged(level, fields, text);
+    return {
+      clock: {
+        now: () => time.now(),
+        monotonic: () => time.now() - startMs,
+        at: (atMs, action): Timer => time.at(atMs + lateMs(), () => fire(action)),
+      },
+      ids: { uuid: () => this.#story.uuid() },
+      random: () => luck.below(1_000) / 1_000,
+      log: { debug: () => {}, info: () => {}, warn: note("warn"), error: note("error") },
+    };
+  }
+
+  /** What is logged as an error is one that the story has made, or one of the product. */
+  #logged(level: "warn" | "error", fields: object, text: string): void {
+    if (!this.alive()) return;
+    const { err } = fields as { err?: unknown };
+    this.#story.trace.add(`${level}: ${text} ${err instanceof Error ? err.message : JSON.stringify(fields)}`);
+    const made = [StoreProblem, Dead, ChannelBroke, ModelBug].some((kind) => err instanceof kind);
+    if (level === "error" && !made) {
+      const stack = err instanceof Error ? (err.stack ?? err.message) : JSON.stringify(fields);
+      this.#story.wrong("log", `${text}: ${stack}`);
+    }
+  }
+
+  #build(): void {
+    const { settings, world } = this;
+    const story = this.#story;
+    const store = this.#store;
+    const channels = new Map<string, Channel>();
+    const { queueMax, agentToAgent } = settings.session;
+    if (story.plan.features.files) {
+      this.#mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
+    }
+    const successors = createSuccessors({
+      settings,
+      outbound: { deliveryQueued: () => this.#outbox.deliveryQueued() },
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+    });
+    this.engine = new Engine({
+      store,
+      world,
+      successors,
+      executor: this.#executor(),
+      deadlineHandlers: new Map([[CHILD_DEADLINE, this.#cleanup()]]),
+      settings: {
+        queueMax,
+        ...agentToAgent,
+        maxConcurrent: settings.maxConcurrent,
+        pools: { [POOL]: settings.subagents.maxConcurrent },
+      },
+      poolOf: (run) => (isSubagentKey(run.sessionKey) ? POOL : undefined),
+    });
+    this.#outbox = new OutboxWorker({
+      db: store.db,
+      commit: this.engine.commit,
+      channels,
+      world,
+      owner: this.engine.processId,
+      shared: store.shared !== undefined,
+    });
+    this.engine.everySweep(() => this.#outbox.sweep());
+    const webchat = createWebchat(this.engine.bus, world.clock);
+    for (const one of [webchat, ...channelsOf(story, { alive: () => this.alive() })])
+      channels.set(one.id, one);
+    this.engine.bus.subscribe((event) => this.#follow(event));
+    this.#openDoor();
+  }
+
+  #openDoor(): void {
+    const { settings, world, engine } = this;
+    const state: GatewayState = { startedAt: world.clock.now(), connected: () => 0 };
+    const deps: GatewayDeps = {
+      settings,
+      world,
+      engine,
+      outbound: this.#outbox,
+      version: "story",
+      token: OWNER_TOKEN,
+      models: () => [],
+      checkModel: (name) => resolveModel(settings.providers, name),
+      sandboxFor: this.#sandboxFor(),
+      dropTranscript: async (sessionId) => this.#mirror?.remove(sessionId),
+    };
+    const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
+    this.authority = createAuthority(world.clock, [owner, ...settings.gateway.tokens]);
+    this.dispatcher = createDispatcher(deps, state);
+    this.fanout = createFanout({
+      bus: engine.bus,
+      clock: world.clock,
+      settings,
+      shared: engine.store.shared !== undefined,
+    });
+  }
+
+  /** Serves a socket like one that came over the network. */
+  serve(socket: ConstructorParameters<typeof Connection>[1]["socket"]): void {
+    const { world, authority, settings, dispatcher } = this;
+    const parts = {
+      world,
+      authority,
+      maxBufferedBytes: settings.gateway.maxBufferedBytes,
+      hello: async () => HELLO,
+      join: (member: Listener) => this.fanout.add(member),
+      call: dispatcher.call,
+    };
+    new Connection(parts, { socket, remote: "a client", countBytes: () => () => {} });
+  }
+
+  #cleanup() {
+    return createChildCleanup({
+      settings: this.settings,
+      dropTranscript: (sessionId) => void this.#mirror?.remove(sessionId),
+      removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
+    });
+  }
+
+  /** I13: contained is who has to be. Here the others are, too: no command of a story is ever really run. */
+  #sandboxFor(): SandboxFor {
+    const story = this.#story;
+    const sandbox = createSandbox(story, () => this.alive());
+    const probe = async () => ({ usable: true }) as const;
+    const real = createSandboxFor(this.settings, async () => ({ find: async () => ok(sandbox), probe }));
+    return async (chain) => {
+      const found = await real(chain);
+      const [{ key }] = chain;
+      const before = isBoxed(key, story.sessions, this.settings);
+      const now = isBoxed(key, await story.refresh(), this.settings);
+      const boxed = found.ok && found.value !== undefined;
+      if (boxed !== before && boxed !== now) story.wrong("I13", `${key} is ${boxed ? "" : "not "}contained`);
+      return ok(sandbox);
+    };
+  }
+
+  #follow(event: LiveEvent): void {
+    const { trace } = this.#story;
+    const copies = this.#mirror;
+    if (event.kind === "message") copies?.note(event.sessionId);
+    if (event.kind === "session" && (event.change === "created" || event.change === "reset"))
+      void this.#noteCopy(event.sessionKey);
+    if (event.kind === "run_started") trace.add(`run ${event.runId} begins in ${event.sessionKey}`);
+    if (event.kind === "run_ended") void this.#checkHeard(event.runId);
+    if (event.kind === "run_ended")
+      trace.add(`run ${event.runId} of ${event.sessionKey} ends ${event.state} ${event.code ?? ""}`);
+    if (event.kind === "flow") trace.add(`flow ${event.flowId} ${event.step} ${event.from} -> ${event.to}`);
+    if (event.kind === "session" && event.change !== "state")
+      trace.add(`${event.sessionKey} ${event.change}`);
+  }
+
+  /** U3: what listeners hear is on disk. */
+  async #checkHeard(runId: string): Promise<void> {
+    const [row] = await this.#story.look(
+      `select 1 from runs where run_id = ${quoted(runId)} and ended_at is not null`,
+    );
+    if (row === undefined) this.#story.wrong("U3", `the end of run ${runId} is told before it is on disk`);
+  }
+
+  async #noteCopy(key: string): Promise<void> {
+    if (this.#mirror === undefined) return;
+    const session = await getSession(this.#store.db, key).catch(() => undefined);
+    if (session !== undefined) this.#mirror.note(session.sessionId);
+  }
+
+  #executor(): Executor {
+    const story = this.#story;
+    const { settings } = this;
+    const names = toolNames();
+    const real = createExecutor({
+      settings,
+      store: this.#store,
+      world: this.world,
+      port: createModel(story, { process: this.name, settings, toolNames: names, alive: () => this.alive() }),
+      sandboxFor: this.#sandboxFor(),
+      engine: () => this.engine,
+    });
+    return {
+      execute: async (handle) => {
+        const sessions = await story.refresh();
+        const { sessionKey } = handle.run;
+        const tools = names.filter((name) => hasTool(sessionKey, name, sessions, settings)).join();
+        const work: Work = {
+          process: this.name,
+          run: handle.run,
+          beganMs: story.time.now(),
+          tools,
+          thinking: 0,
+          calling: 0,
+        };
+        noteBegin(story, work);
+        try {
+          return await real.execute(watched(story, settings, work, handle));
+        } finally {
+          story.works.delete(work);
+        }
+      },
+    };
+  }
+}

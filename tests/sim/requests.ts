@@ -1,0 +1,311 @@
+// Owns what people and programs ask of a gateway, and the checks of what it answers (I2, I4, I9, I12, I14).
+
+import type { Result } from "../../src/core/errors.ts";
+import type { Dice } from "../kit/dice.ts";
+import { OWNER_TOKEN } from "./plan.ts";
+import { checkMasked, checkReturned, namedIn } from "./results.ts";
+import { fits, type SessionMap, treeOf } from "./rights.ts";
+import { type KeyedRequest, quoted, type Story } from "./story.ts";
+import { textAround } from "./words.ts";
+
+export interface Request {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** A session, rather one in which something goes on. */
+function busyKey(story: Story, luck: Dice): string {
+  const works = [...story.works];
+  return works.length > 0 && luck.chance(0.6) ? luck.of(works).run.sessionKey : someKey(story, luck);
+}
+
+function someKey(story: Story, luck: Dice): string {
+  const keys = [...story.sessions.keys()];
+  return keys.length === 0 ? "agent:main:main" : luck.of(keys);
+}
+
+function keyed(story: Story, luck: Dice, share: number): Record<string, unknown> {
+  return luck.chance(share) ? { idempotencyKey: story.word("key") } : {};
+}
+
+async function someRun(story: Story, luck: Dice, sessionKey: string): Promise<string | undefined> {
+  const rows = await story.look(`select run_id from runs where session_key = ${quoted(sessionKey)}
+    order by lane_seq desc limit 4`);
+  return rows.length === 0 ? undefined : String(luck.of(rows).run_id);
+}
+
+/** A message of a person or a program. */
+function message(story: Story, luck: Dice): Request {
+  const sessionKey = someKey(story, luck);
+  const text = textAround(story, luck, story.word("p"));
+  const base = { message: text, idempotencyKey: story.word("run") };
+  if (luck.chance(0.5)) {
+    const limit = luck.chance(0.12) ? { timeoutMs: 1 + luck.below(60) } : {};
+    return { method: "chat.send", params: { sessionKey, ...base, ...limit } };
+  }
+  const where = luck.chance(0.2) ? { agentId: luck.of(["main", "research", "writer"]) } : { sessionKey };
+  return { method: "agent", params: { ...where, ...base, ...(luck.chance(0.3) ? { deliver: true } : {}) } };
+}
+
+async function stop(story: Story, luck: Dice): Promise<Request> {
+  const sessionKey = busyKey(story, luck);
+  const runId = luck.chance(0.6) ? await someRun(story, luck, sessionKey) : undefined;
+  const params = { sessionKey, ...(runId === undefined ? {} : { runId }), ...keyed(story, luck, 0.5) };
+  return { method: "chat.abort", params };
+}
+
+function change(story: Story, luck: Dice): Request {
+  const key = someKey(story, luck);
+  const patch = luck.of([
+    { label: story.word("label") },
+    { label: null },
+    { sendPolicy: luck.of(["deny", "allow", null]) },
+    { archived: false },
+    { model: luck.of(["fake/wide", "fake/none", null]) },
+    { thinkingLevel: "low" },
+  ]);
+  return { method: "sessions.patch", params: { key, ...patch, ...keyed(story, luck, 0.5) } };
+}
+
+function begin(story: Story, luck: Dice): Request {
+  const agentId = luck.of(["main", "research", "writer", "nobody"]);
+  return { method: "sessions.create", params: { agentId, idempotencyKey: story.word("key") } };
+}
+
+function end(story: Story, luck: Dice): Request {
+  const key = busyKey(story, luck);
+  if (luck.chance(0.6)) return { method: "sessions.reset", params: { key, ...keyed(story, luck, 0.5) } };
+  const params = { key, deleteTranscript: luck.chance(0.5), ...keyed(story, luck, 0.5) };
+  return { method: "sessions.delete", params };
+}
+
+/** A tool, called in the name of a session. */
+function tool(story: Story, luck: Dice): Request {
+  const sessionKey = someKey(story, luck);
+  const target = someKey(story, luck);
+  const name = luck.of([
+    "sessions_send",
+    "sessions_send",
+    "sessions_list",
+    "sessions_history",
+    "sessions_spawn",
+  ]);
+  const text = (): string => textAround(story, luck, story.word("o"));
+  const seconds = luck.of([0, 0.02, 0.3, 5]);
+  const args = {
+    sessions_send: () => ({ sessionKey: target, message: text(), timeoutSeconds: seconds }),
+    sessions_list: () => ({ messageLimit: 2 }),
+    sessions_history: () => ({ sessionKey: target }),
+    sessions_spawn: () => ({ task: text(), cleanup: luck.of(["keep", "delete"]) }),
+  }[name as "sessions_send"]();
+  const params = { name, arguments: args, sessionKey, ...keyed(story, luck, 0.7) };
+  return { method: "tools.invoke", params };
+}
+
+async function outbox(story: Story, luck: Dice): Promise<Request> {
+  const rows = await story.look("select id from deliveries where state = 'failed'");
+  if (rows.length === 0 || luck.chance(0.3)) return { method: "deliveries.list", params: {} };
+  const method = luck.of(["deliveries.retry", "deliveries.dismiss"]);
+  return { method, params: { id: String(luck.of(rows).id), ...keyed(story, luck, 0.5) } };
+}
+
+function look(story: Story, luck: Dice): Request {
+  const sessionKey = someKey(story, luck);
+  const runs = [...story.promised];
+  return luck.of<Request>([
+    { method: "sessions.list", params: { includeLastMessage: true, includeArchived: true } },
+    { method: "sessions.preview", params: { keys: [sessionKey] } },
+    { method: "chat.history", params: { sessionKey } },
+    { method: "tools.catalog", params: { sessionKey } },
+    { method: "deliveries.list", params: {} },
+    { method: "sessions.resolve", params: { key: sessionKey } },
+    {
+      method: "agent.wait",
+      params: { runId: runs.length === 0 ? "none" : luck.of(runs), timeoutMs: luck.below(90) },
+    },
+    { method: "status", params: {} },
+  ]);
+}
+
+function write(story: Story, luck: Dice): Request {
+  const sessionKey = someKey(story, luck);
+  const text = textAround(story, luck, story.word("n"));
+  if (luck.chance(0.5)) {
+    return { method: "chat.inject", params: { sessionKey, message: text, ...keyed(story, luck, 0.6) } };
+  }
+  return { method: "send", params: { to: sessionKey, message: text, idempotencyKey: story.word("key") } };
+}
+
+/** Something that is asked of the gateway. */
+export async function someRequest(story: Story, luck: Dice): Promise<Request> {
+  const { aborts, resets } = story.plan.features;
+  const roll = luck.below(100);
+  if (roll < 42) return message(story, luck);
+  if (roll < 54) return aborts ? stop(story, luck) : message(story, luck);
+  if (roll < 65) return resets ? end(story, luck) : message(story, luck);
+  if (roll < 69) return change(story, luck);
+  if (roll < 71) return begin(story, luck);
+  if (roll < 80) return tool(story, luck);
+  if (roll < 86) return outbox(story, luck);
+  if (roll < 94) return look(story, luck);
+  return write(story, luck);
+}
+
+/** The request again under its key, or another one under the same. */
+export function repeated(request: Request, luck: Dice, story: Story): Request {
+  if (luck.chance(0.75) || request.params.message === undefined) return request;
+  return { ...request, params: { ...request.params, message: story.word("other") } };
+}
+
+/** One request on its way. */
+export interface Asked {
+  readonly token: string;
+  readonly request: Request;
+  /** When it was asked, and the sessions at that moment. */
+  readonly atMs: number;
+  readonly sessions: SessionMap;
+  readonly keyed: KeyedRequest | undefined;
+}
+
+/** Notes a request before it is made: what it may stop, and under which key it is known. */
+export function noteAsked(story: Story, token: string, request: Request): Asked {
+  const { method, params } = request;
+  const { key, sessionKey, runId, idempotencyKey } = params;
+  if (/abort|reset|delete/.test(method)) {
+    for (const one of [key, sessionKey, runId]) if (typeof one === "string") story.stopped.add(one);
+  }
+  if (params.archived === false) story.restored.add(String(key));
+  if (method === "deliveries.retry") story.retried.add(String(params.id));
+  const base = { token, request, atMs: story.time.now(), sessions: story.sessions };
+  if (typeof idempotencyKey !== "string") return { ...base, keyed: undefined };
+  const known = story.keyed.get(idempotencyKey);
+  const same =
+    known?.token === token &&
+    JSON.stringify([method, params]) === JSON.stringify([known.method, known.params]);
+  if (known !== undefined) {
+    if (same) known.lost = false;
+    else known.contested = true;
+    return { ...base, keyed: same ? known : { ...known, method, params, token, answer: "another request" } };
+  }
+  const sinceMs = story.time.now();
+  const fresh: KeyedRequest = {
+    key: idempotencyKey,
+    token,
+    method,
+    params,
+    sinceMs,
+    answer: undefined,
+    lost: false,
+    contested: false,
+  };
+  story.keyed.set(idempotencyKey, fresh);
+  return { ...base, keyed: fresh };
+}
+
+function patternsOf(story: Story, token: string): readonly string[] | undefined {
+  if (token === OWNER_TOKEN) return undefined;
+  return story.plan.lastSettings.gateway.tokens.find((one) => one.token === token)?.sessions ?? [];
+}
+
+/** Whether a token lets its owner know of a session. */
+export function covers(story: Story, token: string, key: string): boolean {
+  const patterns = patternsOf(story, token);
+  return patterns === undefined || patterns.some((pattern) => fits(pattern, key));
+}
+
+/** I4: under one key there is one answer, and none for anybody else's request. */
+function checkKeyed(story: Story, { keyed: known, request }: Asked, answer: string): void {
+  if (known === undefined) return;
+  const about = `${request.method} under the key ${known.key}`;
+  const first = story.keyed.get(known.key);
+  if (first !== known) {
+    if (first?.answer !== undefined)
+      story.wrong("I4", `${about} is answered, and the key is another request's`);
+    return;
+  }
+  if (known.answer !== undefined && known.answer !== answer)
+    story.wrong("I4", `${about} is answered ${known.answer} and ${answer}`);
+  known.answer = answer;
+}
+
+async function checkStatus(story: Story, value: Record<string, unknown>): Promise<void> {
+  const { runId, status } = value;
+  const [row] = await story.look(`select state, reply from runs where run_id = ${quoted(String(runId))}`);
+  if (row === undefined) return story.wrong("I2", `run ${String(runId)} was promised and is not there`);
+  const said = status === "ok" ? row.state === "ok" : status === "error" ? row.state !== "ok" : true;
+  if (!said)
+    story.wrong("I12", `a client is told ${JSON.stringify(value)} of a run that is ${String(row.state)}`);
+}
+
+async function openConversation(story: Story, keys: string, beforeMs: number): Promise<string | undefined> {
+  const [flow] = await story.look(`select flow_id from flows where kind = 'send' and state = 'open'
+    and (requester_key in (${keys}) or target_key in (${keys})) and created_at < ${beforeMs}`);
+  return flow === undefined ? undefined : String(flow.flow_id);
+}
+
+/** What was accepted before an abort, a reset or a deletion is over when that is answered, and so is what it started. */
+async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked): Promise<void> {
+  const { method, params } = request;
+  const key = String(params.sessionKey ?? params.key);
+  const sinceMs = Math.min(atMs, known?.sinceMs ?? atMs);
+  const stops = method !== "chat.abort";
+  const keys = method === "sessions.delete" ? [...treeOf(key, story.known)] : [key];
+  const list = keys.map(quoted).join();
+  const [run] = await story.look(`select run_id, session_key from runs where session_key in (${list})
+    and ended_at is null and accepted_at < ${sinceMs}`);
+  if (run !== undefined)
+    story.wrong("LC1", `${method} of ${key} leaves run ${String(run.run_id)} of ${String(run.session_key)}`);
+  const conversation = stops ? await openConversation(story, list, sinceMs) : undefined;
+  if (conversation !== undefined)
+    story.wrong("LC1", `${method} of ${key} leaves the conversation ${conversation}`);
+  if (method === "sessions.reset") return;
+  const [job] = await story.look(`select target_key from flows where kind = 'spawn' and state = 'open'
+    and requester_key in (${list}) and created_at < ${sinceMs}`);
+  if (job !== undefined)
+    story.wrong("CN1", `${method} of ${key} leaves the job of ${String(job.target_key)}`);
+}
+
+/** Judges an answer. `second`: that of `agent`, when its run has ended. */
+export async function checkAnswer(
+  story: Story,
+  asked: Asked,
+  result: Result<unknown>,
+  second = false,
+): Promise<void> {
+  const { token, request } = asked;
+  const { method, params } = request;
+  const shown = result.ok
+    ? result.value
+    : { error: result.error, hint: result.hint, details: result.details };
+  const text = JSON.stringify(shown) ?? "";
+  if (method !== "tools.invoke") {
+    checkMasked(story, text, `the answer to ${method}`);
+    const asks = [params, `agent:${String(params.agentId)}:main`];
+    for (const key of namedIn(story, shown, asks))
+      if (!covers(story, token, key))
+        story.wrong("I9", `${method} with ${token} names ${key}: ${text.slice(0, 400)}`);
+  }
+  if (!result.ok) {
+    const known = asked.keyed;
+    const own = known !== undefined && story.keyed.get(known.key) === known && !known.contested;
+    if (own && result.code === "idempotency_conflict")
+      story.wrong("I4", `${method} is refused under its own key ${known.key}: ${result.error}`);
+    return;
+  }
+  const value = result.value as Record<string, unknown>;
+  if (second) return checkStatus(story, value);
+  checkKeyed(story, asked, text);
+  if (/^(chat\.send|agent|chat\.inject)$/.test(method)) story.promised.add(String(value.runId));
+  const stops = method === "sessions.reset" || method === "sessions.delete";
+  if (stops || (method === "chat.abort" && params.runId === undefined)) await checkStopped(story, asked);
+  if (method === "agent.wait") await checkStatus(story, value);
+  if (method === "tools.invoke") {
+    const moments = [asked.sessions, await story.refresh()];
+    const sessionKey = String(params.sessionKey);
+    const settings = story.settingsAt(story.time.now());
+    // What was answered before is answered again, as it was.
+    if ((asked.keyed?.sinceMs ?? asked.atMs) < asked.atMs) return;
+    const returned = { sessionKey, settings, moments, name: String(params.name), args: params.arguments };
+    await checkReturned(story, returned, text);
+  }
+}

@@ -1,0 +1,158 @@
+// Owns the checks of what leaves through a door that is gated and masked: results of tools, answers and events (I9, I12,
+// I14).
+
+import type { ToolCallBlock } from "../../src/core/message.ts";
+import { redactSecrets } from "../../src/core/redact.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { type SessionMap, sightOf } from "./rights.ts";
+import { quoted, type Story } from "./story.ts";
+
+/**
+ * Fields that hold what somebody wrote: words of a session that is seen may speak of one that is not. A refused wait names
+ * its cycle (I7).
+ */
+const WORDS = new Set([
+  "messages",
+  "excerpt",
+  "reply",
+  "text",
+  "task",
+  "cycle",
+  "derivedTitle",
+  "lastMessagePreview",
+]);
+
+function withoutWords(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutWords);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).filter(([name]) => !WORDS.has(name));
+  const isCycle = fields.some(([name, field]) => name === "code" && field === "wait_cycle");
+  return Object.fromEntries(
+    fields
+      .filter(([name]) => !(isCycle && name === "error"))
+      .map(([name, field]) => [name, withoutWords(field)]),
+  );
+}
+
+/** Sessions that a value speaks of, by key, id or label; those that `asked` speaks of are no news to who asked. */
+export function namedIn(story: Story, value: unknown, asked: unknown): Set<string> {
+  const text = JSON.stringify(withoutWords(value));
+  const before = (JSON.stringify(asked) ?? "").toLowerCase();
+  const named = new Set<string>();
+  for (const { key, sessionId, label } of story.known.values()) {
+    const names = [key, sessionId, ...(label === undefined ? [] : [label])];
+    if (names.some((name) => text.includes(name) && !before.includes(name.toLowerCase()))) named.add(key);
+  }
+  return named;
+}
+
+/** I14: nothing that was planted is in what leaves. */
+export function checkMasked(story: Story, text: string, where: string): void {
+  const leaked = story.secrets.find((secret) => text.includes(secret));
+  if (leaked !== undefined) story.wrong("I14", `${where} has the secret ${leaked}: ${text.slice(0, 400)}`);
+  const content = story.contents.find((one) => text.includes(one));
+  if (content !== undefined)
+    story.wrong("I14", `${where} has the attachment ${content}: ${text.slice(0, 400)}`);
+}
+
+/** A call of a tool as it came back, and whose it was. */
+export interface Returned {
+  readonly sessionKey: string;
+  readonly settings: Settings;
+  /** The sessions as they were while the call was at work. */
+  readonly moments: readonly SessionMap[];
+  readonly name: string;
+  readonly args: unknown;
+  /** What a token lets its owner see on top. Absent: a session's own call. */
+  readonly mayName?: (key: string) => boolean;
+}
+
+type Result = Readonly<Record<string, unknown>>;
+
+/** The session of a run that was sent before a restart: the call goes on waiting, whatever is seen by now. */
+async function sentEarlier(story: Story, { name, settings }: Returned, result: Result): Promise<unknown> {
+  if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
+  const [run] = await story.look(
+    `select session_key, accepted_at from runs where run_id = ${quoted(result.runId)}`,
+  );
+  return story.settingsAt(Number(run?.accepted_at)) === settings ? undefined : run?.session_key;
+}
+
+async function checkNames(story: Story, returned: Returned, result: Result): Promise<void> {
+  const { sessionKey, settings, moments, name, args } = returned;
+  const isSeen = (key: string): boolean =>
+    moments.some((sessions) => sightOf(sessionKey, sessions, settings).has(key));
+  // `main` says nothing more than its full name.
+  const main = `agent:${story.known.get(sessionKey)?.agentId}:main`;
+  const earlier = await sentEarlier(story, returned, result);
+  for (const key of namedIn(story, result, [args, main])) {
+    const isOwnChild = name === "sessions_spawn" && key === result.childSessionKey;
+    if (key === sessionKey || key === earlier || isOwnChild || isSeen(key)) continue;
+    story.wrong("I9", `${name} of ${sessionKey} names ${key}: ${JSON.stringify(result).slice(0, 600)}`);
+  }
+}
+
+/** What is said to stand in a session stands there. */
+async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): Promise<void> {
+  if (places.size === 0) return;
+  const ids = [...places.keys()].map(quoted).join();
+  for (const row of await story.look(`select id, session_id from messages where id in (${ids})`)) {
+    const said = places.get(String(row.id));
+    if (said !== row.session_id)
+      story.wrong("I9", `message ${String(row.id)} is of ${String(row.session_id)}`);
+  }
+}
+
+/** I12: what a send says of a run is what the run's row says. */
+async function checkSend(story: Story, result: Result): Promise<void> {
+  const { runId, status, code, reply } = result;
+  if (typeof runId !== "string") return;
+  story.promised.add(runId);
+  const [row] = await story.look(`select * from runs where run_id = ${quoted(runId)}`);
+  if (row === undefined) return story.wrong("I2", `run ${runId} was promised and is not there`);
+  const about = `a send of ${runId} (${String(row.state)}, ${String(row.code)}) says ${JSON.stringify(result)}`;
+  if (status === "ok") {
+    const silent = /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(String(row.reply ?? ""));
+    const expected = silent ? "" : redactSecrets(String(row.reply));
+    if (row.state !== "ok" || reply !== expected) story.wrong("I12", about);
+  }
+  if (
+    status === "error" &&
+    (row.ended_at === null || row.state === "ok" || (row.code ?? "run_failed") !== code)
+  )
+    story.wrong("I12", about);
+}
+
+export async function checkReturned(story: Story, returned: Returned, text: string): Promise<void> {
+  const { name, sessionKey } = returned;
+  checkMasked(story, text, `the result of ${name} for ${sessionKey}`);
+  const result = JSON.parse(text) as Result;
+  await checkNames(story, returned, result);
+  if (name === "sessions_send") await checkSend(story, result);
+  if (name === "sessions_spawn" && result.status === "accepted") story.promised.add(String(result.runId));
+  if (name === "sessions_history" && Array.isArray(result.messages)) {
+    const places = result.messages.map((one: { id: string }): [string, string] => [
+      one.id,
+      String(result.sessionId),
+    ]);
+    await checkPlaces(story, new Map(places));
+  }
+  if (name === "sessions_search" && Array.isArray(result.hits)) {
+    const hits = result.hits as { messageId: string; sessionId: string }[];
+    await checkPlaces(story, new Map(hits.map((hit) => [hit.messageId, hit.sessionId])));
+    const asked = JSON.stringify(returned.args);
+    if (hits.length > 0 && story.secrets.some((secret) => asked.includes(secret)))
+      story.wrong("I14", `a search for a secret finds it: ${asked}`);
+  }
+  if (name === "subagents" && Array.isArray(result.cancelled)) {
+    for (const key of result.cancelled) {
+      story.stopped.add(String(key));
+      story.cancelled.add(String(key));
+    }
+  }
+}
+
+/** The calls of an assistant message by their ids. */
+export function argumentsOf(calls: readonly ToolCallBlock[], id: string): unknown {
+  return calls.findLast((call) => call.id === id)?.arguments;
+}

@@ -1,0 +1,90 @@
+// The simulation by hand: `npm run sim -- --seeds 100000`. See docs/SIMULATION.md.
+
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { MUTANTS } from "./mutants.ts";
+import type { TellingLine } from "./telling-line.ts";
+import { tellAll } from "./workers.ts";
+
+const USAGE = `npm run sim -- [options]
+  --seeds N      tell so many stories (default 1000)
+  --from S       from this seed on (default 1)
+  --seed X       tell one story, with all that happens in it
+  --workers W    processes side by side (default: one a core)
+  --mutant NAME  with this change of the source; "list" names them, "all" tries each in turn`;
+
+const PROGRESS_EVERY = 500;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    workers: { type: "string", default: String(availableParallelism()) },
+    mutant: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+});
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
+
+/** One story, line by line. */
+async function tellOne(seed: number, mutant: string | undefined): Promise<TellingLine | undefined> {
+  let told: TellingLine | undefined;
+  const hear = (line: TellingLine): void => {
+    told = line;
+  };
+  await tellAll({ from: seed, count: 1, trace: true, ...(mutant === undefined ? {} : { mutant }) }, hear);
+  for (const line of told?.trace ?? []) say(line);
+  say(told?.wrong === undefined ? `seed ${seed}: nothing wrong` : `SEED ${seed}: ${told.wrong}`);
+  say(`${told?.runs} runs, ${told?.moments} moments, mark ${told?.mark}`);
+  return told;
+}
+
+async function tellMany(from: number, count: number, mutant: string | undefined): Promise<boolean> {
+  const begun = performance.now();
+  let [stories, runs] = [0, 0];
+  const rate = (): string => {
+    const seconds = (performance.now() - begun) / 1_000;
+    return `${stories} stories, ${runs} runs, ${(stories / seconds).toFixed(1)} stories a second`;
+  };
+  const order = { from, count, workers: Number(values.workers), ...(mutant === undefined ? {} : { mutant }) };
+  const wrong = await tellAll(order, (line) => {
+    stories += 1;
+    runs += line.runs;
+    if (stories % PROGRESS_EVERY === 0) say(rate());
+  });
+  say(rate());
+  if (wrong === undefined) return true;
+  if (mutant === undefined) await tellOne(wrong.seed, mutant);
+  else say(`${mutant}: seed ${wrong.seed} finds ${wrong.wrong?.slice(0, 300)}`);
+  return false;
+}
+
+async function tellMutants(from: number, count: number): Promise<boolean> {
+  const missed: string[] = [];
+  for (const { name } of MUTANTS) if (await tellMany(from, count, name)) missed.push(name);
+  say(missed.length === 0 ? `all ${MUTANTS.length} are found` : `not found: ${missed.join(", ")}`);
+  return missed.length === 0;
+}
+
+async function main(): Promise<boolean> {
+  const { seed, mutant } = values;
+  if (values.help) {
+    say(USAGE);
+    return true;
+  }
+  if (mutant === "list") {
+    for (const one of MUTANTS) say(`${one.name}: ${one.breaks}`);
+    return true;
+  }
+  const [from, count] = [Number(values.from), Number(values.seeds)];
+  if (mutant === "all") return tellMutants(from, count);
+  if (seed !== undefined) return (await tellOne(Number(seed), mutant))?.wrong === undefined;
+  const clean = await tellMany(from, count, mutant);
+  return mutant === undefined ? clean : !clean;
+}
+
+process.exitCode = (await main()) ? 0 : 1;

@@ -1,0 +1,52 @@
+// Owns the embedded store as a database of the simulation: one process at a time, in a folder.
+
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
+import type { Log } from "../../src/world.ts";
+import type { Database, NewDatabase, Row } from "./database.ts";
+
+const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** An empty store, made once: a copy is there at once, and making the tables anew for each story is not. */
+async function blank(dir: string): Promise<string> {
+  const file = join(dir, STORE_FILE);
+  if (!existsSync(file)) await (await openSqlite({ dir, durability: "normal", log: SILENT })).close();
+  return file;
+}
+
+function lookerOf(file: string) {
+  let database: DatabaseSync | undefined;
+  const statements = new Map<string, StatementSync>();
+  return {
+    look(query: string): Row[] {
+      database ??= new DatabaseSync(file, { readOnly: true });
+      const known = statements.get(query) ?? database.prepare(query);
+      statements.set(query, known);
+      return known.all();
+    },
+    close: () => database?.close(),
+  };
+}
+
+/** `templateDir`: a folder of the process's own, for the empty store that is copied. */
+export function sqliteDatabases(templateDir: string): NewDatabase {
+  return async (dir): Promise<Database> => {
+    mkdirSync(dir, { recursive: true });
+    const file = join(dir, STORE_FILE);
+    copyFileSync(await blank(templateDir), file);
+    const looker = lookerOf(file);
+    return {
+      processesMax: 1,
+      async open(log) {
+        const store = await openSqlite({ dir, durability: "normal", log });
+        // Closing undoes an open transaction, and happens before the call returns.
+        return { store, kill: () => void store.close() };
+      },
+      look: async (query) => looker.look(query),
+      idle: async () => {},
+      remove: async () => looker.close(),
+    };
+  };
+}

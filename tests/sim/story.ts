@@ -1,0 +1,185 @@
+// Owns what a story knows beside the database: who works on what at this moment, what was promised to whom, what was
+// planted, and what was seen to arrive.
+
+import type { ToolCallBlock } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { type Dice, dice } from "../kit/dice.ts";
+import type { Database, Row } from "./database.ts";
+import type { StoryPlan } from "./plan.ts";
+import { FACTS_QUERY, factsOf, type SessionFacts } from "./rights.ts";
+import { VirtualTime } from "./time.ts";
+import { Trace, Violation } from "./trace.ts";
+
+const START_MS = 1_767_225_600_000;
+
+/** A run that executes in a process. */
+export interface Work {
+  readonly process: string;
+  readonly run: Run;
+  readonly beganMs: number;
+  /** The tools that it had a right to when it began. */
+  readonly tools: string;
+  /** Model calls under way: 0 or 1. */
+  thinking: number;
+  /** Tool calls under way. */
+  calling: number;
+}
+
+/** A request with an idempotency key, for as long as the story lasts. */
+export interface KeyedRequest {
+  readonly key: string;
+  readonly token: string;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** When it was first asked. */
+  readonly sinceMs: number;
+  /** The good answer that was given, as JSON; undefined: none yet. */
+  answer: string | undefined;
+  /** Another request was made under the same key: it may have been the first. */
+  contested: boolean;
+  /** Nobody waits for its answer at this moment: its process or its connection is gone. */
+  lost: boolean;
+}
+
+/** One part of a delivery that a channel has shown to people. */
+export interface Shown {
+  readonly deliveryId: string;
+  readonly part: number;
+  readonly text: string;
+  readonly route: string;
+}
+
+/** What a channel said of an attempt. */
+export interface Attempt {
+  readonly deliveryId: string;
+  readonly part: number;
+  readonly parts: number;
+  readonly outcome: "sent" | "refused" | "retry" | "unknown" | "broke" | "open";
+}
+
+export class Story {
+  readonly plan: StoryPlan;
+  readonly database: Database;
+  readonly time = new VirtualTime(START_MS);
+  readonly trace = new Trace(() => this.time.now());
+  /** The last process is at work: everybody hurries to an end. */
+  settling = false;
+  /** The first thing that must not be. */
+  violation: Violation | undefined;
+
+  readonly works = new Set<Work>();
+  /** Sessions as they were when last looked at. */
+  sessions = new Map<string, SessionFacts>();
+  /** Every session that ever was, as it was last. */
+  readonly known = new Map<string, SessionFacts>();
+  /** By session: lane numbers in the order in which turns began. */
+  readonly begun = new Map<string, { laneSeq: number; runId: string }[]>();
+  /** By run: the calls of the last message of its model that made any. */
+  readonly calls = new Map<string, readonly ToolCallBlock[]>();
+  /** By connection: messages that were accepted over it, each with its place among all that was asked. */
+  readonly said = new Map<string, readonly { readonly at: number; readonly runId: string }[]>();
+  /** Run ids that somebody was told of. */
+  readonly promised = new Set<string>();
+  readonly keyed = new Map<string, KeyedRequest>();
+  /** By run: errors that models and the story itself put into it. */
+  readonly failures = new Map<string, string[]>();
+  /** Sessions and runs that somebody stopped, reset, deleted or cancelled. */
+  readonly stopped = new Set<string>();
+  /** Sub-agents whose cancelling was confirmed. */
+  readonly cancelled = new Set<string>();
+  /** Texts that must not leave through a masked door. */
+  readonly secrets: string[] = [];
+  /** Contents of attachments: they stand in no transcript. */
+  readonly contents: string[] = [];
+  readonly shown: Shown[] = [];
+  readonly attempts: Attempt[] = [];
+  /** Deliveries whose attempt was open when their process died, on a channel that can't tell. */
+  readonly doubtful = new Set<string>();
+  /** Archived sessions that somebody took back. */
+  readonly restored = new Set<string>();
+  /** Where sessions were read before the story began. */
+  readonly firstRoutes = new Map<string, string>();
+  /** Processes that died. */
+  deaths = 0;
+  /** Deliveries that an operator put back into the queue. */
+  readonly retried = new Set<string>();
+  /** By token: how often a command that must not be repeated was carried out. */
+  readonly commands = new Map<string, number>();
+  /** Settings that were in force, each from its moment on. */
+  readonly epochs: { readonly fromMs: number; readonly settings: Settings }[] = [];
+
+  readonly #dice = new Map<string, Dice>();
+  #words = 0;
+  #ids: Dice;
+
+  constructor(plan: StoryPlan, database: Database) {
+    this.plan = plan;
+    this.database = database;
+    this.#ids = dice(`ids ${plan.seed}`);
+  }
+
+  /** Chance of its own for each purpose. */
+  luck(purpose: string): Dice {
+    const found = this.#dice.get(purpose) ?? dice(`${purpose} ${this.plan.seed}`);
+    this.#dice.set(purpose, found);
+    return found;
+  }
+
+  /** Ids without an order, so that nothing can lean on one. */
+  uuid(): string {
+    const hex = (digits: number): string =>
+      this.#ids
+        .below(16 ** digits)
+        .toString(16)
+        .padStart(digits, "0");
+    return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`;
+  }
+
+  /** A word that stands nowhere else. */
+  word(kind: string): string {
+    this.#words += 1;
+    return `${kind}${this.#words.toString(36)}x`;
+  }
+
+  /** A text that looks like a credential. */
+  secret(): string {
+    const secret = `sk-live${this.word("k")}0a1b2c3d4e5f6a7b8c9d`;
+    this.secrets.push(secret);
+    return secret;
+  }
+
+  /** Ends the story, also where the throw is caught by whoever called. */
+  wrong(invariant: string, text: string): never {
+    this.violation ??= new Violation(invariant, text);
+    throw this.violation;
+  }
+
+  async look(query: string): Promise<readonly Row[]> {
+    return this.database.look(query);
+  }
+
+  /** Reads the sessions anew. */
+  async refresh(): Promise<Map<string, SessionFacts>> {
+    const rows = (await this.look(FACTS_QUERY)).map(factsOf);
+    this.sessions = new Map(rows.map((one) => [one.key, one]));
+    for (const one of rows) this.known.set(one.key, one);
+    return this.sessions;
+  }
+
+  failed(runId: string, error: string): void {
+    this.failures.set(runId, [...(this.failures.get(runId) ?? []), error]);
+  }
+
+  /** The settings that were in force at a moment. */
+  settingsAt(ms: number): Settings {
+    const found = this.epochs.findLast((epoch) => epoch.fromMs <= ms);
+    if (found === undefined) throw new Error("no process was there yet");
+    return found.settings;
+  }
+}
+
+/** A value in a query. Only ids and keys of the story come here. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,58 @@
+// Owns the watch over one run while a process of a story executes it.
+
+import { isCompaction, type ToolCallBlock, toolCallsOf } from "../../src/core/message.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import { argumentsOf, checkReturned } from "./results.ts";
+import type { SessionMap } from "./rights.ts";
+import type { Story, Work } from "./story.ts";
+
+/** I1: one run of a session executes; I3: they begin in the order of the lane. */
+export function noteBegin(story: Story, work: Work): void {
+  const { run, process } = work;
+  const other = [...story.works].find(
+    (one) => one.run.sessionKey === run.sessionKey && one.process === process,
+  );
+  if (other !== undefined) story.wrong("I1", `${run.runId} begins while ${other.run.runId} executes`);
+  story.works.add(work);
+  const begun = story.begun.get(run.sessionKey) ?? [];
+  begun.push({ laneSeq: run.laneSeq, runId: run.runId });
+  story.begun.set(run.sessionKey, begun);
+}
+
+/** The handle of a run, with an eye on what goes through it. */
+export function watched(story: Story, settings: Settings, work: Work, handle: LaneHandle): LaneHandle {
+  let calls: readonly ToolCallBlock[] = [];
+  let moments: SessionMap[] = [];
+  const { sessionKey, runId } = work.run;
+  return {
+    ...handle,
+    async append(entry) {
+      if (!isCompaction(entry) && toolCallsOf(entry).length > 0) {
+        calls = toolCallsOf(entry);
+        moments = [await story.refresh()];
+        story.calls.set(runId, calls);
+      }
+      if (!isCompaction(entry) && entry.role === "toolResult") {
+        moments.push(await story.refresh());
+        const args = argumentsOf(calls.length > 0 ? calls : (story.calls.get(runId) ?? []), entry.toolCallId);
+        const [first] = entry.content;
+        const text = first?.type === "text" ? first.text : "";
+        const returned = { sessionKey, settings, moments, name: entry.toolName, args };
+        await checkReturned(story, returned, text);
+        story.trace.add(`result for ${runId}: ${entry.toolName} ${text.slice(0, 300)}`);
+      }
+      await handle.append(entry);
+    },
+    duringCall: (call) =>
+      handle.duringCall(async () => {
+        work.calling += 1;
+        moments.push(await story.refresh());
+        try {
+          return await call();
+        } finally {
+          work.calling -= 1;
+        }
+      }),
+  };
+}

@@ -1,0 +1,71 @@
+// Run as a process of its own: tells stories one after the other and prints a line of JSON for each.
+// `from`, `step`, `count`: which seeds. `mutant`: with this change of the source. `trace`: with all that happened.
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { MUTANTS } from "./mutants.ts";
+import type { TellingLine } from "./telling-line.ts";
+
+const { values } = parseArgs({
+  options: {
+    from: { type: "string", default: "1" },
+    step: { type: "string", default: "1" },
+    count: { type: "string", default: "1" },
+    mutant: { type: "string" },
+    trace: { type: "boolean", default: false },
+  },
+});
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Changes one file of the source as it is loaded; nothing on disk is touched. */
+function mutate(name: string): void {
+  const mutant = MUTANTS.find((one) => one.name === name);
+  if (mutant === undefined) throw new Error(`there is no mutant ${name}`);
+  const path = join(ROOT, mutant.file);
+  let done = false;
+  registerHooks({
+    load(url, context, next) {
+      const loaded = next(url, context);
+      if (!url.startsWith("file:") || fileURLToPath(url) !== path) return loaded;
+      const source = String(loaded.source);
+      if (!source.includes(mutant.from)) throw new Error(`${mutant.file} has no ${mutant.from}`);
+      done = true;
+      return { ...loaded, source: source.replace(mutant.from, () => mutant.to) };
+    },
+  });
+  process.on("exit", () => {
+    if (!done) process.exitCode = 3;
+  });
+}
+
+if (values.mutant !== undefined) mutate(values.mutant);
+// Only now: what is loaded from here on is the changed source.
+const { tell, noteUnhandled } = await import("./tell.ts");
+const { sqliteDatabases } = await import("./sqlite-database.ts");
+const { METHODS } = await import("../../src/gateway/params.ts");
+const { checkParams } = await import("../../src/gateway/validate.ts");
+
+process.on("unhandledRejection", (error) => noteUnhandled(error));
+// What is compiled at its first use is compiled before the first story, so that each story is told alike.
+for (const name of Object.keys(METHODS)) await checkParams(name as keyof typeof METHODS, {});
+
+const memory = "/dev/shm";
+const parent = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), "parley-sim-"));
+process.on("exit", () => rmSync(parent, { recursive: true, force: true }));
+const newDatabase = sqliteDatabases(join(parent, "empty"));
+const [from, step, count] = [Number(values.from), Number(values.step), Number(values.count)];
+for (let at = 0; at < count; at += 1) {
+  const { violation, trace, ...facts } = await tell(from + at * step, newDatabase, parent);
+  const line: TellingLine = {
+    ...facts,
+    ...(violation === undefined ? {} : { wrong: violation.message, invariant: violation.invariant }),
+    ...(values.trace ? { trace } : {}),
+  };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+  if (violation !== undefined) break;
+}

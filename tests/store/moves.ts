@@ -1,0 +1,68 @@
+// What the tests of moved stores have in common: jobs, places to move to, stores for a moment.
+
+import type { Result } from "../../src/core/errors.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { insertSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { appendEntry } from "../../src/store/transcripts.ts";
+import type { MoveJob } from "../../src/store/transfer.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { freshSchema, runSql, serverUrl } from "../kit/postgres.ts";
+import { sampleSession, silentLog, userMessage } from "./samples.ts";
+
+/** A move of the embedded store in a directory, or of that in a database. */
+export function jobOn(place: string | { url: string }, more: Partial<MoveJob> = {}): MoveJob {
+  const store =
+    typeof place === "string" ? { dir: place } : { dir: temporaryFolder(), postgresUrl: place.url };
+  const { signal } = new AbortController();
+  return { settings: { ...store, durability: "normal" }, world: quietWorld(), signal, ...more };
+}
+
+export function good<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(`${result.error} ${result.hint ?? ""}`);
+  return result.value;
+}
+
+/** What a failure tells a person. */
+export function words(result: Result<unknown>): string {
+  if (result.ok) throw new Error("a failure was expected");
+  return `${result.error} ${result.hint ?? ""}`.trim();
+}
+
+/** The address of a schema that is not there yet, and is gone after the test. */
+export async function freshUrl(): Promise<string> {
+  const { url, schema } = freshSchema(await serverUrl());
+  cleanup(() => runSql(url, `drop schema if exists "${schema}" cascade`).then(() => {}));
+  return url;
+}
+
+export function schemaOf(url: string): string {
+  return new URL(url).searchParams.get("schema") ?? "parley";
+}
+
+export async function inEmbedded<T>(dir: string, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openSqlite({ dir, durability: "normal", log: silentLog });
+  return work(store).finally(() => store.close());
+}
+
+export async function inPostgres<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openPostgres({ url, world: quietWorld() });
+  return work(store).finally(() => store.close());
+}
+
+/** A session in which something was said. */
+export async function saySomething(store: Store, text = "hello"): Promise<void> {
+  await store.transaction(async (tx) => {
+    await insertSession(tx, sampleSession());
+    const entry = userMessage("m1", text);
+    await appendEntry(tx, { sessionKey: "agent:main:main", sessionId: "session-1", entry });
+  });
+}
+
+/** An embedded store in which something was said. */
+export async function smallStore(): Promise<string> {
+  const dir = temporaryFolder();
+  await inEmbedded(dir, saySomething);
+  return dir;
+}

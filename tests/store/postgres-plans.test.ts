@@ -1,0 +1,220 @@
+// Runs every hot query on tables of tens of thousands of rows and reads from the server's own account of it how
+// many rows it looked at: the queries must not slow down as sessions, runs and messages pile up.
+
+import type { CompiledQuery, KyselyPlugin } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Scope } from "../../src/core/visibility.ts";
+import * as claims from "../../src/store/claims.ts";
+import * as deadlines from "../../src/store/deadlines.ts";
+import * as deliveries from "../../src/store/deliveries.ts";
+import * as flows from "../../src/store/flows.ts";
+import { usageOf } from "../../src/store/ledger.ts";
+import { holdForAbort, holdForEnd } from "../../src/store/locks.ts";
+import * as runs from "../../src/store/runs.ts";
+import { listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
+import * as sessions from "../../src/store/sessions.ts";
+import { countRunning, mayStart } from "../../src/store/slots.ts";
+import type { Tx } from "../../src/store/sql.ts";
+import { searchTranscripts } from "../../src/store/transcript-search.ts";
+import * as transcripts from "../../src/store/transcripts.ts";
+import * as waits from "../../src/store/waits.ts";
+import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";
+import { sampleRun } from "./samples.ts";
+
+const ROWS = 50_000;
+const FEWER = ROWS / 2;
+/** One lane that is never still, and whose runs have nearly all ended. */
+const BUSY = "agent:main:main";
+const FENCE = { runId: "r1", owner: "o", attempt: 1 };
+/**
+ * Rows that a query may look at in one table: a page in order reads 10,000 at most, and who looks for a name
+ * that many have reads until 4,000 are found.
+ */
+const LOOKED_AT_MAX = 14_000;
+
+const FILL = `
+alter table sessions disable trigger user;
+insert into sessions (key, session_id, agent_id, kind, label, created_at, updated_at, archived_at, spawned_by,
+    spawn_depth, external, system_sent, aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
+  select case when n = 1 then '${BUSY}' else 'agent:a' || n % 50 || ':chat:' || n end, 's' || n, 'a' || n % 50,
+    (array['main', 'group', 'cron', 'other'])[1 + n % 4], 'label ' || n, n, n,
+    case when n % 10 = 0 then n end, case when n % 20 = 1 then 'agent:a1:chat:' || n % 5000 end, 0, 0, 0, 0, 0, 0, 0, 0
+  from generate_series(1, ${FEWER}) n;
+insert into session_names select row_id, lower(concat_ws(chr(10), key, label)) from sessions;
+alter table sessions enable trigger user;
+insert into messages (id, session_id, session_key, run_id, role, entry_json, created_at)
+  select 'm' || n, 's' || n % 1000, 'agent:a' || n % 50 || ':chat:' || n % 1000, 'r' || n / 4,
+    (array['user', 'assistant', 'toolResult'])[1 + n % 3], '{"role": "user", "content": []}', n
+  from generate_series(1, ${ROWS}) n;
+insert into message_texts (seq, part, words)
+  select seq, 0, array_to_tsvector(array['common', 'w' || seq % 5000, 'rare' || seq]) from messages
+  where role <> 'toolResult';
+insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop,
+    attempt, crashes, owner, pool, accepted_at, ended_at, timeout_ms, flow_id, parent_run_id, call_id)
+  select 'r' || n, case when n % 2 = 0 then '${BUSY}' else 'agent:a1:chat:' || n % 5000 end, 's1', 'main', n, 'turn',
+    case when n > ${ROWS} - 20 and n % 2 = 0 then 'queued' when n between 1 and 59 and n % 2 = 1 then 'running'
+      else 'ok' end,
+    '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, 'main', n,
+    case when n between 60 and ${ROWS} - 20 then n end, 0, 'f' || n / 10, 'r' || n / 5, 'call' || n
+  from generate_series(1, ${ROWS}) n;
+insert into waits (call_id, waiter_run_id, waiter_session_key, target_run_id, target_session_key, state, deadline_at)
+  select 'call' || n, 'r' || n, 'agent:a1:chat:' || n % 5000, 'r' || n + 1, '${BUSY}',
+    case when n % 1000 = 0 then 'open' else 'answered' end, n
+  from generate_series(1, ${FEWER}) n;
+insert into flows (flow_id, chain_id, requester_key, requester_session_id, requester_run_id, target_key, state,
+    turns_max, request_text, created_at)
+  select 'f' || n, 'c' || n, 'agent:a1:chat:' || n % 5000, 's1', 'r' || n, '${BUSY}',
+    case when n % 5000 = 0 then 'open' else 'ended' end, 5, 'x', n
+  from generate_series(1, ${FEWER}) n;
+insert into deadlines select 'archive', 'k' || n, n from generate_series(1, ${FEWER}) n;
+insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
+    next_attempt_at, created_at)
+  select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
+    0, 0, 0, n, n
+  from generate_series(1, ${FEWER}) n;
+insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write, total_tokens,
+    cost, at)
+  select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${FEWER}) n;
+analyze sessions, session_names, messages, message_texts, runs, waits, flows, deadlines, deliveries, ledger;
+`;
+
+let opened: PostgresStore;
+
+beforeAll(async () => {
+  opened = await openPostgresStore();
+  await runSql(opened.url, `set search_path to ${opened.schema}; ${FILL}`);
+});
+afterAll(() => opened.dispose());
+
+interface Step {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Index Recheck"?: number;
+  readonly Plans?: readonly Step[];
+}
+
+/** Rows that each table's scans of a plan looked at. */
+function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
+  const { "Relation Name": table, "Actual Loops": loops, "Actual Rows": rows } = step;
+  const removed = (step["Rows Removed by Filter"] ?? 0) + (step["Rows Removed by Index Recheck"] ?? 0);
+  const own = table === undefined ? [] : [{ table, rows: (rows + removed) * loops, how: step["Node Type"] }];
+  return [...own, ...(step.Plans ?? []).flatMap(lookedAt)];
+}
+
+/** Runs the work, and each of its statements again, watched; all of it is undone. */
+async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
+  const undo = new Error("undo");
+  const outcome = opened.store.transaction(async (tx) => {
+    const asked: CompiledQuery[] = [];
+    const noting: KyselyPlugin = {
+      transformQuery: ({ node, queryId }) => {
+        asked.push(tx.getExecutor().compileQuery(node, queryId));
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    };
+    await work(tx.withPlugin(noting));
+    expect(asked.length).toBeGreaterThan(0);
+    for (const { sql, ...query } of asked) {
+      const explain = { ...query, sql: `explain (analyze, timing off, format json) ${sql}` };
+      const { rows } = await tx.executeQuery<{ "QUERY PLAN": string }>(explain);
+      const [{ Plan: plan }] = JSON.parse(rows[0]?.["QUERY PLAN"] ?? "") as [{ Plan: Step }];
+      const many = lookedAt(plan).filter((scan) => scan.rows > LOOKED_AT_MAX);
+      expect({ sql, many }).toEqual({ sql, many: [] });
+    }
+    throw undo;
+  });
+  await expect(outcome).rejects.toBe(undo);
+}
+
+const ALL: Scope = { all: true };
+const TREE: Scope = { all: false, self: BUSY, treeOf: "agent:a1:chat:201" };
+const filters: Record<string, Partial<SessionFilter>> = {
+  nothing: {},
+  "a cursor": { cursor: Buffer.from('[5000,"k"]').toString("base64url") },
+  "archived ones": { includeArchived: true },
+  "several kinds": { kinds: ["cron", "other"] },
+  "an agent": { agentId: "a7" },
+  "an agent and a kind": { agentId: "a7", kinds: ["cron"] },
+  "a time": { activeSinceMs: FEWER - 50 },
+  "a label": { label: "label 77" },
+  "a spawner": { spawnedBy: "agent:a1:chat:201" },
+  "a searched text": { search: "chat:24999" },
+  "a searched text of many": { search: "label 1" },
+  "a short searched text": { search: "99" },
+  "one session": { scope: { all: false, self: BUSY } },
+  "a tree": { scope: TREE },
+  "a tree and its agent": { scope: { ...TREE, agentIds: ["a1"] }, kinds: ["cron"] },
+  "key patterns": { scope: { all: false, agentIds: "any", patterns: ["agent:a7:chat:2*"] } },
+};
+for (const [name, filter] of Object.entries(filters)) {
+  test(`a list by ${name} looks at few rows`, () =>
+    expectFew((tx) => listSessions(tx, { scope: ALL, limit: 50, ...filter })));
+}
+
+const searches: Record<string, Parameters<typeof searchTranscripts>[1]> = {
+  "a rare word": { query: "rare4444", scope: ALL, limit: 20 },
+  "a word of many": { query: "w77", scope: ALL, limit: 20 },
+  "two words": { query: "common w77", scope: ALL, limit: 20 },
+  "a word in a tree": { query: "common", scope: TREE, limit: 20 },
+};
+for (const [name, question] of Object.entries(searches)) {
+  test(`a search for ${name} looks at few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
+}
+
+const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
+  getSession: (tx) => sessions.getSession(tx, BUSY),
+  findSessionId: (tx) => sessions.findSessionId(tx, "s5"),
+  findByLabel: (tx) => sessions.findByLabel(tx, { label: "label 5", limit: 5 }),
+  ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
+  descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
+  activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
+  takeLaneSeq: (tx) => sessions.takeLaneSeq(tx, BUSY, 5),
+  readHistory: (tx) =>
+    transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),
+  readContext: (tx) => transcripts.readContext(tx, "s5"),
+  readRun: (tx) => transcripts.readRun(tx, "r5"),
+  lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
+  getRun: (tx) => runs.getRun(tx, "r5"),
+  getRunOfCall: (tx) => runs.getRunOfCall(tx, "call5"),
+  nextInLane: (tx) => claims.nextInLane(tx, BUSY),
+  activeRuns: (tx) => runs.activeRuns(tx, BUSY),
+  activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f5"),
+  countLane: (tx) => runs.countLane(tx, BUSY),
+  countAhead: (tx) => runs.countAhead(tx, sampleRun({ sessionKey: BUSY, laneSeq: ROWS })),
+  lanesWithWork: (tx) => claims.lanesWithWork(tx),
+  countByState: (tx) => runs.countByState(tx),
+  listRuns: (tx) => runs.listRuns(tx, { sessionKey: BUSY, limit: 50 }),
+  isHeld: (tx) => claims.isHeld(tx, FENCE),
+  requeueHeld: (tx) => claims.requeueHeld(tx),
+  requeueOrphans: (tx) => claims.requeueHeld(tx, 5),
+  hasOrphans: (tx) => claims.hasOrphans(tx, 5),
+  heldBy: (tx) => claims.heldBy(tx, "p1"),
+  idleLanes: (tx) => claims.idleLanes(tx, { limit: 50, appends: false }),
+  mayStart: (tx) => mayStart(tx, "main", { max: 8, pools: { main: 4 } }),
+  countRunning: (tx) => countRunning(tx),
+  endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
+  endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),
+  holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),
+  holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
+  openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
+  answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
+  giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, 5),
+  giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),
+  openFlowsOf: (tx) => flows.openFlowsOf(tx, BUSY),
+  openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "r5000"),
+  openSpawnsOf: (tx) => flows.openSpawnsOf(tx, { sessionKey: BUSY }),
+  dueDeadlines: (tx) => deadlines.dueDeadlines(tx, ROWS, 50),
+  nextDeadlineAt: (tx) => deadlines.nextDeadlineAt(tx),
+  dueDeliveries: (tx) => deliveries.dueDeliveries(tx, ROWS, 50),
+  nextDueAt: (tx) => deliveries.nextDueAt(tx),
+  listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
+  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, 5, () => true),
+  usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
+};
+for (const [name, work] of Object.entries(queries)) {
+  test(`${name} looks at few rows`, () => expectFew(work));
+}

@@ -1,0 +1,208 @@
+// What processes tell each other, and the time that they share.
+
+import { afterEach, describe, expect, test } from "vitest";
+import { DatabaseClock } from "../../src/store/postgres-clock.ts";
+import type { SharedStore } from "../../src/store/sql.ts";
+import { WIRE_TEXT_MAX_BYTES } from "../../src/store/sql.ts";
+import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+const undo: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+async function open(options: Parameters<typeof openPostgresStore>[0] = {}) {
+  const opened: PostgresStore = await openPostgresStore(options);
+  undo.push(opened.dispose);
+  const { shared } = opened.store;
+  if (shared === undefined) throw new Error("a shared store was expected");
+  return { ...opened, shared };
+}
+
+/** Listens, and says when so many texts and gaps have been heard. */
+async function ear(shared: SharedStore) {
+  const heard: string[] = [];
+  let gaps = 0;
+  let look = (): void => {};
+  const stop = await shared.listen(
+    (text) => {
+      heard.push(text);
+      look();
+    },
+    () => {
+      gaps += 1;
+      look();
+    },
+  );
+  undo.push(stop);
+  const until = (reached: () => boolean) =>
+    new Promise<void>((resolve) => {
+      look = () => reached() && resolve();
+      look();
+    });
+  return {
+    heard,
+    stop,
+    gaps: () => gaps,
+    texts: (count: number) => until(() => heard.length >= count),
+    gap: (count: number) => until(() => gaps >= count),
+  };
+}
+
+describe("the wire", () => {
+  test("others hear every text once, in order, equal ones too; the sender does not hear itself", async () => {
+    const a = await open();
+    const b = await open({ url: a.url, schema: a.schema });
+    const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
+    const texts = ["one", "two", "two", "", "a:b.c", "üñí\n'\"\\ {}", "x".repeat(WIRE_TEXT_MAX_BYTES)];
+    await a.shared.notify(texts);
+    await atB.texts(texts.length);
+    expect(atB.heard).toEqual(texts);
+    await b.shared.notify(["answer"]);
+    await atA.texts(1);
+    expect(atA.heard).toEqual(["answer"]);
+  });
+
+  test("many at once arrive whole and in order", async () => {
+    const a = await open();
+    const b = await open({ url: a.url, schema: a.schema });
+    const atB = await ear(b.shared);
+    const texts = Array.from({ length: 1_000 }, (_, n) => `text ${n}`);
+    await Promise.all(texts.map((text) => a.shared.notify([text])));
+    await atB.texts(texts.length);
+    expect(atB.heard).toEqual(texts);
+  });
+
+  test("another schema of the same database hears nothing", async () => {
+    const a = await open();
+    const b = await open({ url: a.url, schema: a.schema });
+    const stranger = await open();
+    const [atB, atStranger] = [await ear(b.shared), await ear(stranger.shared)];
+    await a.shared.notify(["private"]);
+    await atB.texts(1);
+    expect(atStranger.heard).toEqual([]);
+  });
+
+  test("a text that is too long for the wire is a bug of the caller", async () => {
+    const { shared } = await open();
+    await expect(shared.notify(["é".repeat(WIRE_TEXT_MAX_BYTES / 2 + 1)])).rejects.toThrow("too long");
+  });
+
+  test("a lost connection comes back by itself and reports the gap; one that was stopped stays silent", async () => {
+    const a = await open();
+    const b = await open({ url: a.url, schema: a.schema });
+    const [kept, stopped] = [await ear(b.shared), await ear(b.shared)];
+    await stopped.stop();
+    const listening = `select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen "parley:${a.schema}"'`;
+    expect(await runSql(a.url, listening)).toHaveLength(1);
+    await kept.gap(1);
+    await a.shared.notify(["after"]);
+    await kept.texts(1);
+    expect(kept.heard).toEqual(["after"]);
+    expect({ heard: stopped.heard, gaps: stopped.gaps() }).toEqual({ heard: [], gaps: 0 });
+  });
+
+  test("what a listener throws is logged, and the next text is heard", async () => {
+    const world = fakeWorld({ clock: "real" });
+    const a = await open({ world });
+    const b = await open({ url: a.url, schema: a.schema });
+    const heard = Promise.withResolvers<void>();
+    const stop = await a.shared.listen(
+      (text) => {
+        if (text === "bad") throw new Error("no");
+        heard.resolve();
+      },
+      () => {},
+    );
+    undo.push(stop);
+    await b.shared.notify(["bad", "good"]);
+    await heard.promise;
+    expect(world.logged.map(({ level }) => level)).toEqual(["error"]);
+  });
+
+  test("a hint that can't be sent is lost and logged; it is no failure of the caller", async () => {
+    const world = fakeWorld({ clock: "real" });
+    const { shared, store } = await open({ world });
+    await store.close();
+    await shared.notify(["late"]);
+    expect(world.logged).toMatchObject([{ level: "warn", text: "other processes were not told" }]);
+  });
+});
+
+describe("the shared time", () => {
+  test("it is the database's, in whole ms, and does not ask for it", async () => {
+    const { shared, url, store } = await open();
+    const [before] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
+    const now = shared.now();
+    const [after] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
+    expect(Number.isInteger(now)).toBe(true);
+    expect(now).toBeGreaterThan(Number(before?.now) - 100);
+    expect(now).toBeLessThan(Number(after?.now) + 100);
+    await shared.syncClock();
+    await store.close();
+    expect(shared.now()).toBeGreaterThanOrEqual(now);
+    await expect(shared.syncClock()).rejects.toThrow();
+  });
+
+  /** A clock whose database answers when and what a test says. */
+  function clockWith() {
+    const world = fakeWorld();
+    const next = { tookMs: 0, databaseMs: 0 };
+    const clock = new DatabaseClock(world.clock, async (onSent) => {
+      onSent();
+      await world.advance(next.tookMs);
+      return next.databaseMs;
+    });
+    const sync = async (tookMs: number, databaseMs: number) => {
+      Object.assign(next, { tookMs, databaseMs });
+      await clock.sync();
+    };
+    return { world, clock, sync };
+  }
+
+  test("the quickest answer of the last minute counts", async () => {
+    const { world, clock, sync } = clockWith();
+    await sync(10, 1_000_005);
+    expect(clock.now()).toBe(1_000_010);
+    await world.advance(90);
+    // It took 100 ms, of which most came after the answer was made.
+    await sync(100, 1_000_101);
+    expect(clock.now()).toBe(1_000_200);
+    await world.advance(61_000);
+    await sync(100, 1_061_320);
+    expect(clock.now()).toBe(1_061_370);
+  });
+
+  test("it never goes backwards: it stands until the database's time has come", async () => {
+    const { world, clock, sync } = clockWith();
+    await sync(10, 1_000_005);
+    expect(clock.now()).toBe(1_000_010);
+    await sync(4, 1_000_002);
+    await world.advance(3);
+    expect(clock.now()).toBe(1_000_010);
+    await world.advance(10);
+    expect(clock.now()).toBe(1_000_017);
+  });
+
+  test("an answer that no quicker one can explain starts anew: a clock was moved, or the server is another", async () => {
+    const { clock, sync } = clockWith();
+    await sync(2, 1_000_000);
+    await sync(30, 1_900_000);
+    expect(clock.now()).toBe(1_900_015);
+  });
+
+  test("an answer that fails changes nothing", async () => {
+    const world = fakeWorld();
+    let answers = 0;
+    const clock = new DatabaseClock(world.clock, () => {
+      answers += 1;
+      return answers === 1 ? Promise.resolve(5_000) : Promise.reject(new Error("away"));
+    });
+    await clock.sync();
+    await expect(clock.sync()).rejects.toThrow("away");
+    await world.advance(7);
+    expect(clock.now()).toBe(5_007);
+  });
+});

@@ -1,0 +1,270 @@
+// A loss of power at any moment leaves a store that opens clean, with everything in it that was confirmed.
+// What is modelled, and what is not, stands at the head of `tests/kit/power-cut.ts`: the files are those of one
+// moment of a real writer, and what no sync had confirmed by then is lost in part, torn, or as it was before.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { openMirror } from "../../src/store/mirror.ts";
+import type { Db } from "../../src/store/sql.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { type Dice, dice } from "../kit/dice.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import {
+  afterLoss,
+  type FileSet,
+  inCheckpoint,
+  type Loss,
+  lossOf,
+  readFiles,
+  readWal,
+  syncedCopies,
+  whileStopped,
+  writeFiles,
+} from "../kit/power-cut.ts";
+import { powerState, powerStep } from "../kit/power-steps.ts";
+import { silentLog } from "./samples.ts";
+
+const WRITER = fileURLToPath(new URL("../kit/power-writer.ts", import.meta.url));
+const SEED = process.env.PARLEY_SEED ?? String(Date.now());
+const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 20);
+const STARTS = 12;
+const START_MAX_MS = 40;
+const LOSSES_OF_A_MOMENT = 4;
+/** A writer that has grown too large for quick copies makes room for a new one. */
+const STORE_MAX_BYTES = 6 * 2 ** 20;
+const CHANCE_MAX_MS = 40;
+const CHECKPOINT_MAX_MS = 2_000;
+const FIRST_STEP_MAX_MS = 20_000;
+
+/** The moment is read off /proc, and a process is stopped by a signal: on other systems there is neither. */
+const isLinux = process.platform === "linux";
+
+type Durability = "full" | "normal";
+
+interface Writer {
+  readonly child: ChildProcess;
+  readonly dir: string;
+  readonly seed: string;
+  /** The last transaction that was confirmed; -1: the store is not being opened yet. */
+  confirmed(): number;
+  end(): Promise<void>;
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+function startWriter(durability: Durability, seed: string): Writer {
+  const root = temporaryFolder();
+  const dir = join(root, "state");
+  const ackFile = join(root, "confirmed");
+  const child = spawn(process.execPath, [WRITER, dir, durability, seed, ackFile], { stdio: "inherit" });
+  const exited = once(child, "exit");
+  const end = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await exited;
+  };
+  cleanup(end);
+  const confirmed = (): number => {
+    const lines = existsSync(ackFile) ? readFileSync(ackFile, "utf8").split("\n") : [];
+    return lines.length < 2 ? -1 : Number(lines.at(-2)) || 0;
+  };
+  return { child, dir, seed, confirmed, end };
+}
+
+async function reach(writer: Writer, number: number): Promise<void> {
+  const until = Date.now() + FIRST_STEP_MAX_MS;
+  while (writer.confirmed() < number) {
+    if (Date.now() > until) throw new Error(`the writer has made ${writer.confirmed()} transactions`);
+    await sleep(1);
+  }
+}
+
+/** Message ids by session id, in order. */
+async function stateOf(db: Db): Promise<Map<string, string[]>> {
+  const state = new Map<string, string[]>();
+  for (const { session_id } of await db.selectFrom("session_ids").select("session_id").execute())
+    state.set(session_id, []);
+  const rows = await db.selectFrom("messages").select(["id", "session_id"]).orderBy("seq").execute();
+  for (const row of rows) state.get(row.session_id)?.push(row.id);
+  return state;
+}
+
+/** Sessions whose copies are there, but for these, with the ids of the lines; half a first line is no copy. */
+function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> {
+  const copies = [...readFiles(dir).others].filter(([name, bytes]) => {
+    return name.endsWith(".jsonl") && bytes.includes("\n") && !but.has(name.slice(0, -6));
+  });
+  return new Map(
+    copies.map(([name, bytes]) => {
+      expect(bytes.at(-1)).toBe(0x0a);
+      const [header, ...lines] = bytes.toString().slice(0, -1).split("\n");
+      expect(JSON.parse(header ?? "")).toMatchObject({ type: "session", id: name.slice(0, -6) });
+      return [name.slice(0, -6), lines.map((line) => JSON.parse(line).id as string)];
+    }),
+  );
+}
+
+/** Each readable copy is the table's, line by line; what was deleted has none. */
+async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Promise<void> {
+  const mirror = openMirror({ dir, log: silentLog, db });
+  await mirror.flush();
+  await mirror.close();
+  expect(new Map([...copiesIn(dir, lost)].toSorted())).toEqual(new Map([...(await stateOf(db))].toSorted()));
+}
+
+interface Opened {
+  /** Transactions that the store holds, from the first on, each of them whole. */
+  readonly count: number;
+  /** Bytes of the readable copies that were synced, as the files were before they were opened. */
+  readonly copies: Map<string, number>;
+}
+
+/** Opens what was left, as a start of the gateway does, and looks at every page and row of it. */
+async function open(files: FileSet, seed: string, whole?: Opened): Promise<Opened> {
+  const dir = join(temporaryFolder(), "state");
+  mkdirSync(dir);
+  try {
+    writeFiles(dir, files);
+    const store = await openSqlite({ dir, durability: "full", log: silentLog });
+    try {
+      const check = new DatabaseSync(join(dir, "parley.sqlite"), { readOnly: true });
+      expect(check.prepare("pragma integrity_check").all()).toEqual([{ integrity_check: "ok" }]);
+      check.exec("pragma query_only = off");
+      check.close();
+      const state = await stateOf(store.db);
+      const numbers = [...state.values()].flat().map((id) => Number(/^m(\d+)-/.exec(id)?.[1]));
+      const count = Math.max(0, ...numbers);
+      expect(state).toEqual(powerState(seed, count));
+      const copies = await syncedCopies(store.db, files);
+      await expectCopies(dir, store.db, lostBetween(seed, count, whole?.count ?? count));
+      return { count, copies };
+    } finally {
+      await store.close();
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** Sessions that were begun after the last transaction that is left: their copies are all that there is of them. */
+function lostBetween(seed: string, count: number, whole: number): Set<string> {
+  const lost = new Set<string>();
+  for (let number = count + 1; number <= whole; number += 1) {
+    const { renewedAs } = powerStep(seed, number);
+    if (renewedAs !== undefined) lost.add(renewedAs);
+  }
+  return lost;
+}
+
+interface Moment {
+  readonly files: FileSet;
+  readonly confirmed: number;
+}
+
+/** Lets the writer go on for a while: for any time, or until it is in a checkpoint. */
+async function goOn(writer: Writer, luck: Dice): Promise<void> {
+  await reach(writer, 1);
+  if (luck.chance(0.7)) return sleep(luck.below(CHANCE_MAX_MS));
+  const until = Date.now() + CHECKPOINT_MAX_MS;
+  while (!inCheckpoint(writer.dir) && Date.now() < until) await sleep(0);
+}
+
+/** In the middle of what the writer was stopped, for the reader of a failure, and so that all is met. */
+function situation(files: FileSet, loss: Loss): string {
+  const wal = files.wal === undefined ? undefined : readWal(files.wal);
+  if (wal === undefined) return "between two rounds of the log";
+  if (loss.pages.size > 0) return "in a checkpoint";
+  return loss.wal.to > loss.wal.from ? "in a transaction" : "between two transactions";
+}
+
+async function expectSurvival(
+  now: Moment,
+  before: Moment | undefined,
+  writer: Writer,
+  durability: Durability,
+  luck: Dice,
+): Promise<string> {
+  const { files, confirmed } = now;
+  const whole = await open(files, writer.seed);
+  expect(whole.count).toBeGreaterThanOrEqual(confirmed);
+  expect(whole.count).toBeLessThanOrEqual(confirmed + 1);
+  // A transaction that is whole in the files and was not confirmed: nobody knows whether its sync was done.
+  const unconfirmed = whole.count - confirmed;
+  const loss = lossOf(files, whole.copies, ({ commitEnds }) =>
+    durability === "full" ? Math.max(0, commitEnds.length - unconfirmed) : 0,
+  );
+  for (let time = 0; time < LOSSES_OF_A_MOMENT; time += 1) {
+    const left = afterLoss(files, loss, luck, before?.files);
+    const { count } = await open(left, writer.seed, whole);
+    expect(count).toBeLessThanOrEqual(whole.count);
+    if (durability === "full") expect(count).toBeGreaterThanOrEqual(confirmed);
+  }
+  return situation(files, loss);
+}
+
+/** What else may be lost while the store is being made: behind the last commit, whoever confirmed it. */
+const lossOfStart = (files: FileSet): Loss => lossOf(files, new Map(), ({ commitEnds }) => commitEnds.length);
+
+// Not elsewhere: see `isLinux`.
+test.runIf(isLinux)(
+  "I2: after a loss of power in its first moments a store opens clean",
+  async () => {
+    const luck = dice(`${SEED} starts`);
+    for (let start = 1; start <= STARTS; start += 1) {
+      const writer = startWriter("full", `${SEED}-${start}`);
+      await reach(writer, 0);
+      await sleep(luck.below(START_MAX_MS));
+      await whileStopped(writer.child.pid ?? 0, async () => {
+        if (!existsSync(writer.dir)) return;
+        const [files, confirmed] = [readFiles(writer.dir), writer.confirmed()];
+        for (let time = 0; time < LOSSES_OF_A_MOMENT; time += 1) {
+          const left = time === 0 ? files : afterLoss(files, lossOfStart(files), luck);
+          const { count } = await open(left, writer.seed).catch((error: Error) => {
+            throw new Error(`PARLEY_SEED=${SEED}, start ${start}: ${error.message}`, { cause: error });
+          });
+          expect(count, `PARLEY_SEED=${SEED}, start ${start}`).toBeGreaterThanOrEqual(confirmed);
+        }
+      });
+      await writer.end();
+    }
+  },
+  60_000,
+);
+
+// Not elsewhere: see `isLinux`.
+test.runIf(isLinux).each<Durability>(["full", "normal"])(
+  "I2: after a loss of power at any moment a store with durability %s opens clean, copies included",
+  async (durability) => {
+    const luck = dice(`${SEED} ${durability}`);
+    const met = new Map<string, number>();
+    let writer = startWriter(durability, `${SEED}-1`);
+    let before: Moment | undefined;
+    for (let at = 1; at <= MOMENTS; at += 1) {
+      await goOn(writer, luck);
+      // It stands still while the copies are looked at, or it would soon have more than can be looked at.
+      before = await whileStopped(writer.child.pid ?? 0, async () => {
+        const now: Moment = { files: readFiles(writer.dir), confirmed: writer.confirmed() };
+        try {
+          const where = await expectSurvival(now, before, writer, durability, luck);
+          met.set(where, (met.get(where) ?? 0) + 1);
+        } catch (error) {
+          const text = `PARLEY_SEED=${SEED}, moment ${at}, transaction ${now.confirmed}: ${(error as Error).message}`;
+          throw new Error(text, { cause: error });
+        }
+        return now;
+      });
+      if ((before.files.database?.length ?? 0) < STORE_MAX_BYTES) continue;
+      await writer.end();
+      writer = startWriter(durability, `${SEED}-${at + 1}`);
+      before = undefined;
+    }
+    await writer.end();
+    console.log(`PARLEY_SEED=${SEED} ${durability}: ${JSON.stringify(Object.fromEntries(met))}`);
+    expect(met.get("in a transaction") ?? 0, `PARLEY_SEED=${SEED}`).toBeGreaterThan(0);
+  },
+  120_000,
+);

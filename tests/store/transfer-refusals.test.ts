@@ -1,0 +1,293 @@
+// What keeps a store from being moved: each is said with the way out, and nothing was changed.
+
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { insertDelivery } from "../../src/store/deliveries.ts";
+import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
+import { beat } from "../../src/store/processes.ts";
+import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { STORE_FILE } from "../../src/store/sqlite.ts";
+import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { runSql, serverUrl } from "../kit/postgres.ts";
+import {
+  freshUrl,
+  good,
+  inEmbedded,
+  inPostgres,
+  jobOn,
+  saySomething,
+  schemaOf,
+  smallStore,
+  words,
+} from "./moves.ts";
+import { sampleSession } from "./samples.ts";
+
+/** What a gateway leaves that was started and did nothing. */
+async function startOnce(store: Store): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const agentId of ["main", "research"]) {
+      const key = `agent:${agentId}:main`;
+      await insertSession(tx, sampleSession({ key, agentId, sessionId: `first-of-${agentId}` }));
+    }
+  });
+}
+
+async function backup(of?: string): Promise<string> {
+  const file = join(temporaryFolder(), "backup.sqlite");
+  good(await backupStore(jobOn(of ?? (await smallStore())), file));
+  return file;
+}
+
+const sessionsIn = async (store: Store) =>
+  (await store.db.selectFrom("sessions").select("session_id").orderBy("session_id").execute()).map(
+    (row) => row.session_id,
+  );
+
+test("sessions in which nothing was said, run or set are as good as none: they are replaced", async () => {
+  const file = await backup();
+  const url = await freshUrl();
+  await inPostgres(url, startOnce);
+  good(await restoreStore(jobOn({ url }), file));
+  expect(await inPostgres(url, sessionsIn)).toEqual(["session-1"]);
+  expect(
+    await inPostgres(url, ({ db }) => db.selectFrom("session_ids").select("session_id").execute()),
+  ).toEqual([{ session_id: "session-1" }]);
+
+  const dir = temporaryFolder();
+  await inEmbedded(dir, startOnce);
+  good(await restoreStore(jobOn(dir), file));
+  expect(await inEmbedded(dir, sessionsIn)).toEqual(["session-1"]);
+});
+
+const SOMETHING: readonly (readonly [string, (store: Store) => Promise<unknown>, string])[] = [
+  ["a message", saySomething, "messages"],
+  [
+    "a label",
+    (store) => store.transaction((tx) => updateSession(tx, "agent:main:main", { label: "mine" })),
+    "sessions",
+  ],
+  [
+    "an archived session",
+    (store) => store.transaction((tx) => updateSession(tx, "agent:main:main", { archivedAt: 1 })),
+    "sessions",
+  ],
+  [
+    "a place in a lane",
+    (store) => store.transaction((tx) => tx.updateTable("sessions").set({ next_lane_seq: 2 }).execute()),
+    "sessions",
+  ],
+  [
+    "an answer",
+    (store) =>
+      store.transaction((tx) =>
+        tx
+          .insertInto("idempotency")
+          .values({ key: "k", caller: "", method: "", params_hash: "", answer_json: "1", created_at: 1 })
+          .execute(),
+      ),
+    "idempotency",
+  ],
+];
+
+test.each(SOMETHING)("a target that holds %s is refused, and stays as it is", async (_name, add, table) => {
+  const file = await backup();
+  const url = await freshUrl();
+  const dir = temporaryFolder();
+  for (const [inside, place, job] of [
+    [inPostgres, url, jobOn({ url })],
+    [inEmbedded, dir, jobOn(dir)],
+  ] as const) {
+    await inside(place, async (store) => {
+      if (table !== "messages") await startOnce(store);
+      await add(store);
+    });
+    const before = await inside(place, sessionsIn);
+    const said = words(await restoreStore(job, file));
+    expect(said).toContain(`is not empty: it has `);
+    expect(said).toContain(table);
+    expect(said).toMatch(/schema=name|store\.dir/);
+    expect(await inside(place, sessionsIn)).toEqual(before);
+  }
+});
+
+test("a database with a gateway at work is refused, and named without its password", async () => {
+  const url = await freshUrl();
+  const facts = { processId: "p", host: "here", version: "1" };
+  await inPostgres(url, (store) => store.transaction((tx) => beat(tx, facts, 0)));
+  const said = words(await migrateStore(jobOn(await smallStore()), url));
+  expect(said).toContain("in use by a gateway that is running");
+  expect(said).toContain(`schema=${schemaOf(url)}`);
+  expect(said).not.toContain("word");
+});
+
+test("an embedded store that a gateway holds is not moved or replaced, but backed up", async () => {
+  const dir = await smallStore();
+  const url = await freshUrl();
+  const file = await backup();
+  await inEmbedded(dir, async () => {
+    expect(words(await migrateStore(jobOn(dir), url))).toContain("belongs to a gateway that is running");
+    expect(words(await restoreStore(jobOn(dir), file))).toContain("belongs to a gateway that is running");
+    await backup(dir);
+  });
+  const made = `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`;
+  expect(await runSql(url, made)).toEqual([]);
+});
+
+test.each([
+  ["no URL at all", "it is no URL"],
+  ["mysql://u:geheim@127.0.0.1/d", "does not begin with postgresql://"],
+  ["postgres://u:gehe#im@127.0.0.1/d", "percent-encoded"],
+  ["postgres://u:geheim@127.0.0.1", "names no database"],
+  ["postgres://u:geheim@127.0.0.1/d?schema=No%20Schema", "its schema must be"],
+])(
+  "a wrong address is wrong usage, in words that speak of --to and hold nothing of it: %s",
+  async (url, why) => {
+    const refused = await migrateStore(jobOn(await smallStore()), url);
+    expect(refused).toMatchObject({ ok: false, code: "invalid_argument" });
+    expect(words(refused)).toContain(why);
+    expect(words(refused)).toContain("--to");
+    expect(words(refused)).not.toContain("gehe");
+    expect(words(refused)).not.toContain("store.postgresUrl");
+  },
+);
+
+test("a server that is not there, and one that does not know the password", async () => {
+  const dir = await smallStore();
+  const nowhere = words(await migrateStore(jobOn(dir), "postgres://u:geheim@127.0.0.1:1/d"));
+  expect(nowhere).toContain("postgresql://127.0.0.1:1/d cannot be reached");
+  const wrong = new URL(await serverUrl());
+  wrong.password = "geheim";
+  expect(words(await migrateStore(jobOn(dir), wrong.href))).toContain("in --to");
+  for (const said of [nowhere, words(await backupStore(jobOn({ url: wrong.href }), join(dir, "b")))]) {
+    expect(said).not.toContain("geheim");
+  }
+});
+
+test("a schema of another version is left as it is: neither filled, nor read out", async () => {
+  const url = await freshUrl();
+  const file = await backup();
+  await inPostgres(url, startOnce);
+  const version = `"${schemaOf(url)}".schema_version`;
+  const known = POSTGRES_MIGRATIONS.length;
+  const target = join(temporaryFolder(), "none.sqlite");
+  await runSql(url, `update ${version} set version = ${known + 1}`);
+  expect(words(await restoreStore(jobOn({ url }), file))).toContain("the schema of another version");
+  expect(words(await backupStore(jobOn({ url }), target))).toContain("written by a newer version");
+  await runSql(url, `update ${version} set version = ${known - 1}`);
+  expect(words(await backupStore(jobOn({ url }), target))).toContain("written by an older version");
+  expect(await runSql(url, `select version::int from ${version}`)).toEqual([{ version: known - 1 }]);
+  expect(readdirSync(join(target, ".."))).toEqual([]);
+});
+
+test("a row that no index of the database can take keeps the store from being moved, and is told", async () => {
+  const dir = await smallStore();
+  await inEmbedded(dir, (store) =>
+    store.transaction((tx) =>
+      insertDelivery(tx, {
+        ...{ id: "d", sessionKey: "s", kind: "send", text: "t", state: "pending", createdAt: 1 },
+        route: {
+          channel: "webchat",
+          to: Array.from({ length: 4_000 }, (_, n) => (n * n).toString(36)).join(""),
+        },
+      }),
+    ),
+  );
+  const url = await freshUrl();
+  const said = words(await migrateStore(jobOn(dir), url));
+  expect(said).toMatch(/^a row of the store cannot be kept in the database: index row .*size/);
+  expect(await inPostgres(url, sessionsIn)).toEqual([]);
+});
+
+test("a backup of what is not there makes nothing", async () => {
+  const folder = temporaryFolder();
+  const url = await freshUrl();
+  expect(words(await backupStore(jobOn({ url }), join(folder, "b")))).toContain("is not there");
+  expect(words(await backupStore(jobOn(temporaryFolder()), join(folder, "b")))).toContain(
+    "there is no embedded store",
+  );
+  expect(words(await migrateStore(jobOn(temporaryFolder()), url))).toContain("there is no embedded store");
+  expect(readdirSync(folder)).toEqual([]);
+  expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
+});
+
+test("a backup overwrites no file, and says what is in its way", async () => {
+  const dir = await smallStore();
+  const folder = temporaryFolder();
+  const file = join(folder, "mine");
+  writeFileSync(file, "mine");
+  expect(words(await backupStore(jobOn(dir), file))).toContain("is there already");
+  expect(readFileSync(file, "utf8")).toBe("mine");
+  expect(words(await backupStore(jobOn(dir), folder))).toContain("name a file in it");
+  expect(words(await backupStore(jobOn(dir), join(file, "below")))).toContain("cannot be read or written");
+  expect(readdirSync(folder)).toEqual(["mine"]);
+});
+
+/** Files that are no sound backup, and what is said of them. */
+const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = [
+  ["nothing", () => {}, /there is no file .*backup$/],
+  ["a directory", (file) => mkdirSync(file), /is a directory.*Name the file in it/],
+  ["an empty file", (file) => writeFileSync(file, ""), /is no store of this program/],
+  ["a text", (file) => writeFileSync(file, "hello ".repeat(1_000)), /is no store of this program/],
+  [
+    "another program's database",
+    (file) => {
+      const other = new DatabaseSync(file);
+      other.exec("create table notes (text text); pragma user_version = 1");
+      other.close();
+    },
+    /is no store of this program/,
+  ],
+  [
+    "a backup of a newer version",
+    (file) => {
+      const newer = new DatabaseSync(file);
+      newer.exec(`pragma application_id = ${0x5061726c}; pragma user_version = ${SCHEMA_VERSION + 1}`);
+      newer.close();
+    },
+    /newer version .*schema version \d+, known up to \d+/,
+  ],
+];
+
+test.each(UNSOUND)("what is no backup is not restored: %s", async (_name, make, said) => {
+  const file = join(temporaryFolder(), "backup");
+  make(file);
+  const dir = temporaryFolder();
+  const url = await freshUrl();
+  expect(words(await restoreStore(jobOn(dir), file))).toMatch(said);
+  expect(words(await restoreStore(jobOn({ url }), file))).toMatch(said);
+  expect(readdirSync(dir)).toEqual([]);
+  expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
+});
+
+test("a damaged file is neither restored nor migrated, and no backup is made of it", async () => {
+  const dir = temporaryFolder();
+  await inEmbedded(dir, (store) => saySomething(store, "word ".repeat(20_000)));
+  const file = join(dir, STORE_FILE);
+  const whole = readFileSync(file);
+  const damages: ((copy: string) => void)[] = [
+    (copy) => truncateSync(copy, whole.length - 8_192),
+    (copy) =>
+      writeFileSync(copy, Buffer.concat([whole.subarray(0, 40_000), Buffer.alloc(whole.length - 40_000, 7)])),
+  ];
+  for (const damage of damages) {
+    const broken = temporaryFolder();
+    copyFileSync(file, join(broken, STORE_FILE));
+    damage(join(broken, STORE_FILE));
+    const before = readFileSync(join(broken, STORE_FILE));
+    const to = temporaryFolder();
+    const url = await freshUrl();
+    expect(words(await restoreStore(jobOn(to), join(broken, STORE_FILE)))).toContain("is damaged");
+    expect(words(await migrateStore(jobOn(broken), url))).toContain("is damaged");
+    expect(words(await backupStore(jobOn(broken), join(to, "b")))).toContain(
+      `${join(broken, STORE_FILE)} is damaged`,
+    );
+    expect(words(await restoreStore(jobOn(broken), await backup()))).toContain("a store that cannot be read");
+    expect(readdirSync(to)).toEqual([]);
+    expect(readFileSync(join(broken, STORE_FILE)).equals(before)).toBe(true);
+  }
+});

@@ -1,0 +1,266 @@
+// A whole store moves: to PostgreSQL, to a backup file, and back, with everything in it.
+
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { copyRows } from "../../src/store/copy.ts";
+import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
+import { PROGRESS_FILE } from "../../src/store/mirror.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { beginFillingWhole, beginReadingWhole, WHOLE_TIMEOUTS } from "../../src/store/postgres-whole.ts";
+import type { Store, Tx } from "../../src/store/sql.ts";
+import { STORE_FILE } from "../../src/store/sqlite.ts";
+import { appendEntry } from "../../src/store/transcripts.ts";
+import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer.ts";
+import { dice } from "../kit/dice.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { runSql } from "../kit/postgres.ts";
+import { fillStore, foundIn, QUESTIONS, rowsOf } from "./full-store.ts";
+import {
+  freshUrl,
+  good,
+  inEmbedded,
+  inPostgres,
+  jobOn,
+  saySomething,
+  schemaOf,
+  smallStore,
+} from "./moves.ts";
+import { userMessage } from "./samples.ts";
+
+const SEED = process.env.SEED ?? `${Date.now()}`;
+
+test(`every row goes over as it is, in order, and is found as before, there and back (SEED=${SEED})`, async () => {
+  const from = temporaryFolder();
+  const { own, onServer, found } = await inEmbedded(from, async (store) => {
+    await fillStore(store, dice(SEED));
+    return {
+      own: await rowsOf(store.db, { onServer: false }),
+      onServer: await rowsOf(store.db, { onServer: true }),
+      found: await foundIn(store.db),
+    };
+  });
+  for (const query of QUESTIONS) expect({ query, hits: found[`${query} `] }).not.toEqual({ query, hits: [] });
+  const before = readFileSync(join(from, STORE_FILE));
+  const tally = { sessions: 63, runs: 60 };
+
+  const url = await freshUrl();
+  expect(good(await migrateStore(jobOn(from), url))).toMatchObject({ from, tally });
+  const [ofEmbedded, ofPostgres] = [join(temporaryFolder(), "a.sqlite"), join(temporaryFolder(), "b.sqlite")];
+  expect(good(await backupStore(jobOn(from), ofEmbedded))).toMatchObject({ from, to: ofEmbedded, tally });
+  expect(good(await backupStore(jobOn({ url }), ofPostgres))).toMatchObject({ to: ofPostgres, tally });
+  expect(readFileSync(join(from, STORE_FILE)).equals(before)).toBe(true);
+
+  const [fromBackup, fromOther] = [temporaryFolder(), temporaryFolder()];
+  good(await restoreStore(jobOn(fromBackup), ofEmbedded));
+  good(await restoreStore(jobOn(fromOther), ofPostgres));
+  const again = await freshUrl();
+  good(await restoreStore(jobOn({ url: again }), ofEmbedded));
+
+  await inEmbedded(fromBackup, async (store) => {
+    expect(await rowsOf(store.db, { onServer: false })).toEqual(own);
+    expect(await foundIn(store.db)).toEqual(found);
+  });
+  await inEmbedded(fromOther, async (store) => {
+    expect(await rowsOf(store.db, { onServer: false })).toEqual(onServer);
+    expect(await foundIn(store.db)).toEqual(found);
+  });
+  for (const place of [url, again]) {
+    await inPostgres(place, async (store) => {
+      expect(await rowsOf(store.db, { onServer: true })).toEqual(onServer);
+      expect(await foundIn(store.db)).toEqual(found);
+    });
+  }
+}, 120_000);
+
+test("no more than a page is in memory at a time, by rows and by bytes", async () => {
+  const dir = temporaryFolder();
+  const pages: number[] = [];
+  await inEmbedded(dir, async (store) => {
+    await store.transaction(async (tx) => {
+      for (let number = 0; number < 700; number += 1) {
+        await tx
+          .insertInto("chains")
+          .values({ chain_id: `c${number}`, runs: 1 })
+          .execute();
+      }
+      for (let number = 0; number < 9; number += 1) {
+        const entry = userMessage(`m${number}`, number === 4 ? "x".repeat(9_000_000) : "y".repeat(1_500_000));
+        await appendEntry(tx, { sessionKey: "k", sessionId: "s", entry });
+      }
+    });
+    const target = temporaryFolder();
+    let last = 0;
+    const copied = (rows: number): void => {
+      pages.push(rows - last);
+      last = rows;
+    };
+    await inEmbedded(target, async (other) => {
+      const watch = { signal: new AbortController().signal, copied };
+      await other.transaction((tx) => copyRows(store.db, tx, watch));
+      expect(await rowsOf(other.db, { onServer: false })).toEqual(
+        await rowsOf(store.db, { onServer: false }),
+      );
+    });
+  });
+  // Messages of 1.5 MB, the fifth one of 9 MB, in pages of 4 MiB; then 700 chains in pages of 256.
+  expect(pages).toEqual([2, 2, 1, 2, 2, 256, 256, 188]);
+});
+
+/** Commits a message and its number together, until it is told to stop. */
+function writer(store: Store): { written(): number; stop(): Promise<number> } {
+  let [number, stopped] = [0, false];
+  const work = (async () => {
+    while (!stopped) {
+      await store.transaction(async (tx) => {
+        const entry = userMessage(`w${number}`, "word ".repeat(200));
+        await appendEntry(tx, { sessionKey: "k", sessionId: "s", entry });
+        await tx.deleteFrom("chains").execute();
+        await tx
+          .insertInto("chains")
+          .values({ chain_id: "count", runs: number + 1 })
+          .execute();
+      });
+      number += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return number;
+  })();
+  return {
+    written: () => number,
+    stop: () => {
+      stopped = true;
+      return work;
+    },
+  };
+}
+
+test.each(["embedded", "postgres"])(
+  "a backup is one moment of a store that is written to: %s",
+  async (kind) => {
+    const dir = temporaryFolder();
+    const url = await freshUrl();
+    const file = join(temporaryFolder(), "backup.sqlite");
+    await (kind === "embedded" ? inEmbedded : inPostgres)(kind === "embedded" ? dir : url, async (store) => {
+      // Large enough that much is written while it is copied.
+      await store.transaction(async (tx) => {
+        for (let number = 0; number < 20; number += 1) {
+          const entry = userMessage(`big${number}`, "x".repeat(1_000_000));
+          await appendEntry(tx, { sessionKey: "k", sessionId: "other", entry });
+        }
+      });
+      const writing = writer(store);
+      const before = writing.written();
+      good(await backupStore(kind === "embedded" ? jobOn(dir) : jobOn({ url }), file));
+      expect(writing.written()).toBeGreaterThan(before + 1);
+      await writing.stop();
+    });
+    const to = temporaryFolder();
+    good(await restoreStore(jobOn(to), file));
+    await inEmbedded(to, async ({ db }) => {
+      const counted = await db.selectFrom("chains").selectAll().executeTakeFirst();
+      const messages = await db.selectFrom("messages").select("id").where("session_id", "=", "s").execute();
+      expect(messages.map(({ id }) => id)).toEqual(
+        Array.from({ length: counted?.runs ?? 0 }, (_, n) => `w${n}`),
+      );
+    });
+  },
+);
+
+test("a file of an older version is moved as this version would have it, and stays as it is", async () => {
+  const dir = await smallStore();
+  const file = join(dir, STORE_FILE);
+  const old = new DatabaseSync(file);
+  old.exec(`drop table processes; drop table holdings; drop table live_payloads; drop index runs_by_end;
+    alter table runs drop column pool; alter table runs drop column resuming;
+    alter table waits drop column owner; alter table deliveries drop column attempt_owner;
+    pragma user_version = ${SCHEMA_VERSION - 1}; pragma journal_mode = delete`);
+  old.close();
+  const before = readFileSync(file);
+  const url = await freshUrl();
+  good(await migrateStore(jobOn(dir), url));
+  await inPostgres(url, async (store) => {
+    expect(Object.values(await foundIn(store.db)).flat()).toEqual([]);
+    expect(await store.db.selectFrom("messages").select("id").execute()).toEqual([{ id: "m1" }]);
+  });
+  const backup = join(temporaryFolder(), "old.sqlite");
+  good(await backupStore(jobOn(dir), backup));
+  const again = temporaryFolder();
+  good(await restoreStore(jobOn({ url: await freshUrl() }), backup));
+  good(await restoreStore(jobOn(again), backup));
+  expect(readFileSync(file).equals(before)).toBe(true);
+  expect(readdirSync(dir).sort()).toEqual(["gateway.lock", STORE_FILE]);
+  await inEmbedded(again, async (store) => {
+    expect(await store.db.selectFrom("messages").select("id").execute()).toEqual([{ id: "m1" }]);
+  });
+});
+
+test("a log beside the file, as a killed process leaves it, belongs to it", async () => {
+  const [dir, killed] = [temporaryFolder(), temporaryFolder()];
+  await inEmbedded(dir, async (store) => {
+    await saySomething(store);
+    for (const ending of ["", "-wal"])
+      copyFileSync(join(dir, STORE_FILE + ending), join(killed, STORE_FILE + ending));
+  });
+  expect(statSync(join(killed, `${STORE_FILE}-wal`)).size).toBeGreaterThan(0);
+  expect(good(await migrateStore(jobOn(killed), await freshUrl())).tally.messages).toBe(1);
+  const to = temporaryFolder();
+  expect(good(await restoreStore(jobOn(to), join(killed, STORE_FILE))).tally.messages).toBe(1);
+});
+
+test("a backup is one file, its owner's alone, and so is what is restored from it", async () => {
+  const dir = await smallStore();
+  const folder = temporaryFolder();
+  const file = join(folder, "new", "folder", "backup.sqlite");
+  const { bytes } = good(await backupStore(jobOn(dir), file));
+  expect(readdirSync(join(folder, "new", "folder"))).toEqual(["backup.sqlite"]);
+  expect(statSync(file)).toMatchObject({ size: bytes });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const to = join(folder, "state");
+  good(await restoreStore(jobOn(to), file));
+  expect(readdirSync(to).sort()).toEqual(["gateway.lock", STORE_FILE]);
+  expect(statSync(join(to, STORE_FILE)).mode & 0o777).toBe(0o600);
+  expect(readdirSync(join(folder, "new", "folder"))).toEqual(["backup.sqlite"]);
+});
+
+test("after a restore every readable copy is looked at anew", async () => {
+  const file = join(temporaryFolder(), "backup.sqlite");
+  good(await backupStore(jobOn(await smallStore()), file));
+  const dir = temporaryFolder();
+  writeFileSync(join(dir, PROGRESS_FILE), "1000000\n");
+  good(await restoreStore(jobOn(dir), file));
+  expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
+});
+
+test("neither the server's time-outs nor ours end a transaction that takes long", async () => {
+  const url = await freshUrl();
+  await inPostgres(url, async () => {});
+  const role = schemaOf(url);
+  await runSql(
+    url,
+    `create role "${role}" login superuser password 'x'; alter role "${role}" set statement_timeout = '4s';
+     alter role "${role}" set idle_in_transaction_session_timeout = '4s';
+     alter role "${role}" set transaction_timeout = '60s'`,
+  );
+  cleanup(() => runSql(url, `drop role "${role}"`).then(() => {}));
+  const asRole = new URL(url);
+  asRole.username = role;
+  asRole.password = "x";
+  const timeouts = WHOLE_TIMEOUTS;
+  const store = await openPostgres({ url: asRole.href, world: quietWorld(), timeouts });
+  cleanup(() => store.close());
+  const limits = async (begin: (tx: Tx) => Promise<boolean>) =>
+    store.transaction(async (tx) => {
+      expect(await begin(tx)).toBe(true);
+      const names = ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"];
+      const texts = names.map((name) => sql`current_setting(${name}) as ${sql.ref(name)}`);
+      return (await sql`select ${sql.join(texts)}`.execute(tx)).rows;
+    });
+  const none = [
+    { statement_timeout: "0", idle_in_transaction_session_timeout: "0", transaction_timeout: "0" },
+  ];
+  expect(await limits(beginReadingWhole)).toEqual(none);
+  expect(await limits(beginFillingWhole)).toEqual(none);
+});

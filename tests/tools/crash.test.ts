@@ -1,0 +1,242 @@
+// The process dies in the middle of a tool call: its effect may be there, its result is not on disk. Each tool by name.
+
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { ok } from "../../src/core/errors.ts";
+import { textOf, toolCallsOf } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import { isSubagentKey } from "../../src/core/session-key.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { createExecutor } from "../../src/execute.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import type { Store, Tx } from "../../src/store/sql.ts";
+import { readRun } from "../../src/store/transcripts.ts";
+import { toolsFor } from "../../src/tools/catalog.ts";
+import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
+import { agentSettings, type Choices, MAIN_CHAIN, settingsWith } from "./app.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const RUN = "the-run";
+
+interface Call {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** Whoever is told `call:` makes that call, and then says what came of it; `hang` never answers; others say pong. */
+function answerTo(texts: {
+  input: string;
+  result: string | undefined;
+}): ScriptedAnswer | Promise<ScriptedAnswer> {
+  const { input, result } = texts;
+  if (input.startsWith("hang")) return new Promise<never>(() => {});
+  if (!input.startsWith("call:")) return "pong";
+  return result ?? { toolCalls: [JSON.parse(input.slice("call:".length)) as Call] };
+}
+
+const model = () =>
+  scriptedModel(({ entries }) => {
+    const messages = entries.filter((entry) => "role" in entry);
+    const at = messages.findLastIndex((message) => message.role === "user");
+    const result = messages.slice(at + 1).findLast((message) => message.role === "toolResult");
+    const input = messages[at];
+    return answerTo({ input: input === undefined ? "" : textOf(input), result: result && textOf(result) });
+  });
+
+/** A store whose process dies when the run's tool result is written: before it is on disk. */
+function dyingStore(disk: Store): { store: Store; died: Promise<void> } {
+  const died = Promise.withResolvers<void>();
+  let dead = false;
+  const results = (tx: Tx) =>
+    tx
+      .selectFrom("messages")
+      .select("id")
+      .where("role", "=", "toolResult")
+      .where("run_id", "=", RUN)
+      .executeTakeFirst();
+  const store: Store = {
+    ...disk,
+    transaction: (work) =>
+      disk.transaction(async (tx) => {
+        if (dead) throw new Crash("the process is dead");
+        const value = await work(tx);
+        if ((await results(tx)) === undefined) return value;
+        dead = true;
+        died.resolve();
+        throw new Crash("the process dies");
+      }),
+  };
+  return { store, died: died.promise };
+}
+
+interface Life {
+  readonly engine: Engine;
+  readonly store: Store;
+  /** Resolves when the process has died in the middle of the call. */
+  readonly died: Promise<void>;
+}
+
+/** One life of a process over the store in `dir`. */
+async function live(dir: string, how: { dies: boolean; choices?: Choices }): Promise<Life> {
+  const world = quietWorld();
+  const workspace = join(dir, "workspace");
+  mkdirSync(workspace, { recursive: true });
+  const agents = ["main", "research"].map((id) => agentSettings(id, { workspace }));
+  const settings = settingsWith({ agents, ...how.choices });
+  const disk = await openStore(join(dir, "store"), world);
+  const { store, died } = how.dies ? dyingStore(disk) : { store: disk, died: Promise.resolve() };
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 8 },
+    successors: createSuccessors({
+      settings,
+      transcriptPath: () => undefined,
+      outbound: { deliveryQueued: () => {} },
+    }),
+    executor: createExecutor({
+      settings,
+      store,
+      world,
+      port: model(),
+      sandboxFor: async () => ok(undefined),
+      engine: () => engine,
+    }),
+  });
+  await ensureMainSessions({ engine, settings });
+  await engine.start();
+  cleanup(() => engine.stop(0));
+  return { engine, store: disk, died };
+}
+
+/** Dies in the middle of the call, lives again, and says what the call is answered with. */
+async function crashIn(dir: string, call: Call, later?: Choices) {
+  const first = await live(dir, { dies: true });
+  const accepted = await first.engine.accept({
+    sessionKey: MAIN,
+    runId: RUN,
+    input: { text: `call:${JSON.stringify(call)}` },
+  });
+  if (!accepted.ok) throw new Error(accepted.error);
+  await first.died;
+  await first.engine.stop(0);
+  await first.store.close();
+  const second = await live(dir, { dies: false, ...(later === undefined ? {} : { choices: later }) });
+  const run = await endOf(second.engine, RUN);
+  expect(run).toMatchObject({ state: "ok", attempt: 2 });
+  return { ...second, run, result: JSON.parse(run.reply ?? "") as Record<string, unknown> };
+}
+
+/** Sub-agents and messages: what a call of the run made. */
+async function madeBy(store: Store, key: (run: Run) => boolean): Promise<Run[]> {
+  const all = await store.db.selectFrom("sessions").select("key").execute();
+  const runs = await Promise.all(
+    all.map(({ key: sessionKey }) => listRuns(store.db, { sessionKey, limit: 50 })),
+  );
+  return runs.flat().filter(key);
+}
+
+const READING: [string, Record<string, unknown>, Record<string, unknown>][] = [
+  ["sessions_list", {}, { count: 2 }],
+  ["sessions_history", { sessionKey: RESEARCH }, { messages: [] }],
+  ["sessions_search", { query: "call" }, { count: 1, hits: [{ sessionKey: "main" }] }],
+  ["session_status", {}, { state: "running" }],
+  ["agents_list", {}, { requester: "main" }],
+  ["read", { path: "notes.txt" }, { status: "ok", text: "one\n" }],
+];
+
+test.each(READING)("%s only reads: it is run again", async (name, args, expected) => {
+  const dir = temporaryFolder();
+  mkdirSync(join(dir, "workspace"));
+  writeFileSync(join(dir, "workspace", "notes.txt"), "one\n");
+  expect((await crashIn(dir, { name, arguments: args })).result).toMatchObject(expected);
+});
+
+test("write is run again: the same text is in the same file", async () => {
+  const dir = temporaryFolder();
+  const { result } = await crashIn(dir, { name: "write", arguments: { path: "new.txt", content: "text" } });
+  expect(result).toMatchObject({ status: "ok", created: false });
+  expect(readFileSync(join(dir, "workspace", "new.txt"), "utf8")).toBe("text");
+});
+
+test("edit is not run again: the model is told that nobody knows, and the text was replaced once", async () => {
+  const dir = temporaryFolder();
+  mkdirSync(join(dir, "workspace"));
+  writeFileSync(join(dir, "workspace", "a.txt"), "a");
+  const args = { path: "a.txt", oldText: "a", newText: "aa " };
+  const { result } = await crashIn(dir, { name: "edit", arguments: args });
+  expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
+  expect(readFileSync(join(dir, "workspace", "a.txt"), "utf8")).toBe("aa ");
+});
+
+test("exec is not run again: the model is told that nobody knows, and the command ran once", async () => {
+  const dir = temporaryFolder();
+  const { result } = await crashIn(dir, { name: "exec", arguments: { command: "echo ran >> log.txt" } });
+  expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
+  expect(readFileSync(join(dir, "workspace", "log.txt"), "utf8")).toBe("ran\n");
+});
+
+/** The id that SPEC 4 promises, made of what is in the transcript. */
+async function callIdIn(store: Store): Promise<string> {
+  const message = (await readRun(store.db, RUN)).find((one) => toolCallsOf(one).length > 0);
+  return `${RUN}:${message?.id}:0`;
+}
+
+test("sessions_send is run again under its id: the message was sent once, and its answer is given", async () => {
+  const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
+  const { result, store } = await crashIn(temporaryFolder(), { name: "sessions_send", arguments: args });
+  expect(result).toMatchObject({ status: "ok", reply: "pong", sessionKey: RESEARCH });
+  const sent = await madeBy(store, (run) => run.input.text === "ping");
+  expect(sent).toMatchObject([{ callId: await callIdIn(store), runId: result.runId }]);
+});
+
+test("sessions_send that was accepted is not judged again, though the settings now forbid it", async () => {
+  const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
+  const { tools } = settingsWith();
+  const closed: Choices = { tools: { ...tools, visibility: "self" } };
+  const { result } = await crashIn(temporaryFolder(), { name: "sessions_send", arguments: args }, closed);
+  expect(result).toMatchObject({ status: "ok", reply: "pong" });
+});
+
+test("sessions_spawn is run again under its id: there is one sub-agent, and its run is named", async () => {
+  const call = { name: "sessions_spawn", arguments: { task: "hang", label: "child" } };
+  const { result, store } = await crashIn(temporaryFolder(), call);
+  const children = await madeBy(store, (run) => isSubagentKey(run.sessionKey));
+  expect(children).toMatchObject([{ callId: await callIdIn(store), runId: result.runId }]);
+  expect(result).toMatchObject({ status: "accepted", childSessionKey: children[0]?.sessionKey });
+});
+
+test("subagents is run again: what is cancelled stays cancelled, and is not told a second time", async () => {
+  const dir = temporaryFolder();
+  const before = await live(dir, { dies: false });
+  const spawn = { name: "sessions_spawn", arguments: { task: "hang" } };
+  await before.engine.accept({
+    sessionKey: MAIN,
+    runId: "earlier",
+    input: { text: `call:${JSON.stringify(spawn)}` },
+  });
+  await endOf(before.engine, "earlier");
+  await before.engine.stop(0);
+  await before.store.close();
+  const cancel = { name: "subagents", arguments: { action: "cancel", sessionKey: "all" } };
+  const { result, store } = await crashIn(dir, cancel);
+  expect(result).toEqual({ status: "ok", cancelled: [], runIds: [] });
+  const [child] = await madeBy(store, (run) => isSubagentKey(run.sessionKey));
+  expect(child).toMatchObject({ state: "aborted" });
+});
+
+test("the documentation says of every tool what it declares", () => {
+  const text = readFileSync(new URL("../../docs/CRASHES.md", import.meta.url), "utf8");
+  const rows = [...text.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| (yes|no) \|/gm)];
+  const documented = rows.flatMap(([, names = "", again]) =>
+    [...names.matchAll(/\w+/g)].map(([name]) => [name, again === "yes"]),
+  );
+  const tools = toolsFor({ settings: settingsWith(), chain: MAIN_CHAIN });
+  const declared = tools.map(({ spec }) => [spec.name, spec.idempotent]);
+  expect(documented.sort()).toEqual(declared.sort());
+});

@@ -2,9 +2,13 @@
 // processes. A hint only: a listener that misses one reads the row.
 // B1: a listener that throws harms no other listener and no run.
 // B2: what came over the wire is told here and never sent again.
+// B3: the end of a run is told once, by whatever way it came first; of its execution nothing is told after it.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Log } from "../world.ts";
+
+/** Runs whose end was told, so that a hint which comes late adds nothing. */
+const ENDED_MAX = 5_000;
 
 export interface Bus {
   /** Tells everybody, in every process. */
@@ -18,10 +22,25 @@ export interface SharedBus extends Bus {
   hear(event: LiveEvent): void;
 }
 
+type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "tool" | "run_ended" }>;
+
+/** What is told of a run up to its end; notes, flows and deliveries come after it too. */
+function isOfExecution(event: LiveEvent): event is OfExecution {
+  const { kind } = event;
+  return kind === "run_started" || kind === "text" || kind === "tool" || kind === "run_ended";
+}
+
 /** `forward`: to the other processes. Default: there are none. */
 export function createBus(log: Log, forward: (event: LiveEvent) => void = () => {}): SharedBus {
   const listeners = new Set<(event: LiveEvent) => void>();
+  const ended = new Set<string>();
   const hear = (event: LiveEvent): void => {
+    if (isOfExecution(event) && ended.has(event.runId)) return;
+    if (event.kind === "run_ended") {
+      ended.add(event.runId);
+      const [oldest] = ended.size > ENDED_MAX ? ended : [];
+      if (oldest !== undefined) ended.delete(oldest);
+    }
     for (const listener of listeners) {
       try {
         listener(event);

@@ -5,7 +5,6 @@
 // DI3: what the rows say is mine and I don't execute is taken back; what I execute and the rows deny is
 //      stopped.
 
-import { isEnded } from "../core/run.ts";
 import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
 import { beat, forgetDead, LEASE_MS, leave, type ProcessFacts } from "../store/processes.ts";
@@ -32,8 +31,6 @@ const TIDY_EVERY_SWEEPS = 120;
 /** Ends that are told again after something may have been missed, and how far back beyond the gap. */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
-/** Ends that were told, so that none is told twice. */
-const TOLD_MAX = 5_000;
 /** Runs of other processes whose text so far is known. */
 const TEXTS_MAX = 1_000;
 
@@ -65,7 +62,6 @@ function bound(
 
 export class Dispatch {
   readonly #parts: DispatchParts;
-  readonly #told = new Set<string>();
   readonly #texts = new Map<string, string>();
   #state: "new" | "open" | "stopped" = "new";
   #beating: Promise<void> = Promise.resolve();
@@ -80,11 +76,6 @@ export class Dispatch {
 
   constructor(parts: DispatchParts) {
     this.#parts = parts;
-    parts.bus.subscribe((event) => {
-      if (event.kind !== "run_ended") return;
-      this.#told.add(event.runId);
-      bound(this.#told, TOLD_MAX);
-    });
   }
 
   /** Joins the others. Rejects when the database can't be had. */
@@ -242,8 +233,8 @@ export class Dispatch {
     if (missed) {
       const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
       for (const run of await endedSince(store.db, since, TOLD_AGAIN_MAX)) {
-        if (this.#told.has(run.runId) || !isEnded(run.state)) continue;
         watch.ended(run.runId);
+        // Whoever was told of it already is not told again.
         bus.hear(endEvent(run));
       }
     }

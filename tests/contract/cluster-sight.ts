@@ -94,4 +94,24 @@ export function sightContract(openGround: OpenGround): void {
     expect((await endOf(b.app.engine, last.runId)).state).toBe("ok");
     cluster.ground.cutWire(false);
   });
+
+  test("an end that the rows told already is not told again when its late hint comes", async () => {
+    const { cluster, a, b } = await two(openGround, {
+      [MAIN]: ({ handle }) => {
+        handle.text("so far");
+        return "done";
+      },
+    });
+    const release = a.holdHints();
+    const first = await a.app.tell(MAIN, "work");
+    await endOf(a.app.engine, first.runId);
+    cluster.ground.gap();
+    const kindsOf = (runId: string): string[] =>
+      b.app.events.flatMap((event) => ("runId" in event && event.runId === runId ? [event.kind] : []));
+    await until(() => kindsOf(first.runId).length > 0);
+    release();
+    const last = await a.app.tell(MAIN, "more");
+    await until(() => kindsOf(last.runId).includes("run_ended"));
+    expect(kindsOf(first.runId)).toEqual(["run_ended"]);
+  });
 }

@@ -16,6 +16,8 @@ export interface Ground {
   open(world: World): Promise<Store>;
   /** Hints between processes are lost, or pass again. */
   cutWire(cut: boolean): void;
+  /** Every process is told that it may have missed something. */
+  gap(): void;
 }
 
 export type OpenGround = () => Promise<Ground>;
@@ -25,13 +27,15 @@ export async function embeddedGround(): Promise<Ground> {
   const world = quietWorld();
   const disk = await openStore(temporaryFolder(), world);
   const wire = fakeWire();
-  return { open: async (own) => wire.join(disk, own.clock), cutWire: wire.cut };
+  return { open: async (own) => wire.join(disk, own.clock), cutWire: wire.cut, gap: wire.gap };
 }
 
 export interface ClusterProcess extends MortalProcess {
   readonly app: FlowApp;
   /** A planned end. */
   stop(): Promise<void>;
+  /** What this process tells the others waits from now on; the returned function lets it go, in its order. */
+  holdHints(): () => void;
 }
 
 export interface Cluster {
@@ -40,12 +44,31 @@ export interface Cluster {
   join(options: FlowAppOptions, world?: World): Promise<ClusterProcess>;
 }
 
+/** A store whose hints can be made to wait. */
+function withHeldHints(store: Store): { store: Store; holdHints(): () => void } {
+  const { shared } = store;
+  if (shared === undefined) throw new Error("a cluster's store is shared");
+  let passing: Promise<void> = Promise.resolve();
+  const notify: typeof shared.notify = async (texts) => {
+    await passing;
+    await shared.notify(texts);
+  };
+  return {
+    store: { ...store, shared: { ...shared, notify } },
+    holdHints() {
+      const opened = Promise.withResolvers<void>();
+      passing = opened.promise;
+      return opened.resolve;
+    },
+  };
+}
+
 export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   const ground = await openGround();
   return {
     ground,
     async join(options, world = quietWorld()) {
-      const store = await ground.open(world);
+      const { store, holdHints } = withHeldHints(await ground.open(world));
       const mortal = mortalProcess(store, sharedWorld(store, world));
       const app = await openFlowApp({ ...options, disk: mortal.store, world: mortal.world, dies: true });
       let state: "alive" | "dead" | "over" = "alive";
@@ -62,7 +85,7 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
         state = "dead";
         mortal.die();
       };
-      return { ...mortal, app, stop, die };
+      return { ...mortal, app, stop, die, holdHints };
     },
   };
 }
@@ -75,6 +98,9 @@ export async function postgresGround(server?: string): Promise<Ground> {
   const { url, schema } = freshSchema(server ?? (await serverUrl()));
   const members = new Set<() => void>();
   let isCut = false;
+  const gap = (): void => {
+    for (const onGap of members) onGap();
+  };
   cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
   return {
     async open(world) {
@@ -98,7 +124,8 @@ export async function postgresGround(server?: string): Promise<Ground> {
     },
     cutWire(cut) {
       isCut = cut;
-      if (!cut) for (const onGap of members) onGap();
+      if (!cut) gap();
     },
+    gap,
   };
 }

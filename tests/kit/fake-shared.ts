@@ -9,6 +9,8 @@ export interface FakeWire {
   join(store: Store, clock: Clock): Store;
   /** Hints are lost from now on, or pass again: then everybody is told of the gap. */
   cut(isCut: boolean): void;
+  /** Somebody may have missed something. */
+  gap(): void;
 }
 
 interface Member {
@@ -19,6 +21,9 @@ interface Member {
 export function fakeWire(): FakeWire {
   const members = new Set<Member>();
   let isCut = false;
+  const gap = (): void => {
+    for (const member of members) member.onGap();
+  };
   const sharedOf = (clock: Clock): SharedStore => {
     let self: Member | undefined;
     return {
@@ -54,7 +59,8 @@ export function fakeWire(): FakeWire {
     },
     cut(cut) {
       isCut = cut;
-      if (!cut) for (const member of members) member.onGap();
+      if (!cut) gap();
     },
+    gap,
   };
 }

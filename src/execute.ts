@@ -138,7 +138,10 @@ function factsOf(end: TurnEnd, model: ResolvedModel): EndFacts {
 async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<EndFacts> {
   const { settings, store, world, port } = parts;
   const { run, signal } = handle;
-  const session = await getSession(store.db, run.sessionKey);
+  const [session, entries] = await Promise.all([
+    getSession(store.db, run.sessionKey),
+    readContext(store.db, run.sessionId),
+  ]);
   if (session === undefined || session.sessionId !== run.sessionId)
     return failed("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
@@ -173,7 +176,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     system: promptOf(settings, session, agent, { tools, context }),
     model: model.value,
     thinking: thinkingOf(run, session, agent),
-    entries: await readContext(store.db, session.sessionId),
+    entries,
     tools: tools.map((tool) => tool.spec),
     everyTool: toolSpecs(),
     append: (entry) => handle.append(storedEntry(entry)),

@@ -9,8 +9,9 @@ import type { FlowRef, Run, RunInput, RunKind } from "../core/run.ts";
 import type { Route } from "../core/session.ts";
 import { type Chain, countChainRun, holdChain } from "../store/chains.ts";
 import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../store/runs.ts";
-import { holdSession, takeLaneSeq } from "../store/sessions.ts";
+import { holdLane, takeLanePlace } from "../store/sessions.ts";
 import type { Tx } from "../store/sql.ts";
+import { together } from "../store/transaction.ts";
 import type { Unit } from "./unit.ts";
 
 export interface AcceptRequest {
@@ -120,21 +121,21 @@ export async function acceptIn(
   limits: AcceptLimits,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
-  // First: from here on this lane is this unit's.
-  const session = await holdSession(tx, request.sessionKey);
+  // First: from here on this lane is this unit's; it is counted once that is so.
+  const [lane, load] = await together(holdLane(tx, request.sessionKey), countLane(tx, request.sessionKey));
   const before = await acceptedBefore(tx, request);
   if (!before.ok) return before;
   if (before.value !== undefined) {
     return ok({ run: before.value, queuedBehind: await countAhead(tx, before.value), fresh: false });
   }
-  if (session === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
+  if (lane === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
+  const { session, laneSeq } = lane;
   if (session.archivedAt !== undefined) {
     return fail("session_archived", `session "${session.key}" is archived and read-only`, {
       hint: "An operator can restore it.",
     });
   }
-  const lane = await countLane(tx, session.key);
-  if (request.successor !== true && lane.queued >= limits.queueMax) {
+  if (request.successor !== true && load.queued >= limits.queueMax) {
     return fail(
       "queue_full",
       `session "${session.key}" has ${limits.queueMax} messages waiting (session.queueMax)`,
@@ -149,14 +150,13 @@ export async function acceptIn(
   if (kind === "turn") {
     const allowed = await chainAllows(tx, chain, limits, request.chain === undefined);
     if (!allowed.ok) return allowed;
-    await countChainRun(tx, chain.chainId, request.rootSessionKey ?? session.key);
   }
   const run: Run = {
     runId: request.runId ?? unit.newId(),
     sessionKey: session.key,
     sessionId: session.sessionId,
     agentId: session.agentId,
-    laneSeq: await takeLaneSeq(tx, session.key, unit.now),
+    laneSeq,
     kind,
     state: "queued",
     input: request.input,
@@ -172,7 +172,11 @@ export async function acceptIn(
     ...(request.parentRunId === undefined ? {} : { parentRunId: request.parentRunId }),
     ...(request.callId === undefined ? {} : { callId: request.callId }),
   };
-  await insertRun(tx, run);
+  await together(
+    takeLanePlace(tx, session.key, unit.now),
+    kind === "turn" ? countChainRun(tx, chain.chainId, request.rootSessionKey ?? session.key) : undefined,
+    insertRun(tx, run),
+  );
   unit.publish({ kind: "session", sessionKey: session.key, change: "state" });
-  return ok({ run, queuedBehind: lane.active, fresh: true });
+  return ok({ run, queuedBehind: load.active, fresh: true });
 }

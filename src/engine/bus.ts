@@ -2,7 +2,7 @@
 // processes. A hint only: a listener that misses one reads the row.
 // B1: a listener that throws harms no other listener and no run.
 // B2: what came over the wire is told here and never sent again.
-// B3: the end of a run is told once, by whatever way it came first; of its execution nothing is told after it.
+// B3: the end of a run is told once, whichever way it came first; nothing of its execution comes after it.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Log } from "../world.ts";

@@ -7,7 +7,7 @@
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { claimBudgetNotice, getChain } from "../store/chains.ts";
-import { lanesWithWork, requeueHeld } from "../store/claims.ts";
+import { holdRun, lanesWithWork, requeueHeld } from "../store/claims.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import { holdForAbort } from "../store/locks.ts";
 import type { ProcessFacts } from "../store/processes.ts";
@@ -305,6 +305,7 @@ export class Engine {
         error: ABORT_TEXT[code],
         unfinishedText: mine?.textSoFar() ?? this.#dispatch?.textOf(run.runId) ?? "",
       };
+      await holdRun(unit.tx, run.runId);
       // False: it followed from one before it in this list, and ended with that one.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);

@@ -48,11 +48,8 @@ export interface LaneHandle {
 export interface Execution {
   readonly handle: LaneHandle;
   readonly fence: Fence;
-  /**
-   * Writes the final text that is still to be written, in the unit that ends or parks the run. False: lane
-   * lost.
-   */
-  writeFinal(unit: Unit): Promise<boolean>;
+  /** Writes the final text that is still to be written, in the unit that ends or parks the held run. */
+  writeFinal(unit: Unit): Promise<void>;
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;
   waiting(): boolean;

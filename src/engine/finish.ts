@@ -18,11 +18,11 @@ import {
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
 import { addChainUsage } from "../store/chains.ts";
-import { holdRun } from "../store/claims.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import { addUsageRow } from "../store/ledger.ts";
 import { endRun, type Fence } from "../store/runs.ts";
 import { addSessionUsage } from "../store/sessions.ts";
+import { together } from "../store/transaction.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { answerWaits, giveUpWaitsOf } from "../store/waits.ts";
 import type { Accepted, AcceptRequest } from "./accept.ts";
@@ -243,9 +243,9 @@ function announceEnd(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts):
 }
 
 /**
- * Ends a run inside a unit, which holds the sessions that it is about. With a fence: only if the lane is
- * still held. False: it had ended or was
- * lost, and nothing was written.
+ * Ends a run inside a unit, which holds the sessions that it is about and its row (`holdForEnd`, `isHeld`,
+ * `holdRun`). With a fence: only if the lane is still held. False: it had ended or was lost, and nothing was
+ * written.
  */
 export async function endInUnit(
   unit: Unit,
@@ -261,7 +261,6 @@ export async function endInUnit(
     ...(facts.code === undefined ? {} : { code: facts.code }),
     ...(facts.error === undefined ? {} : { error: facts.error }),
   };
-  await holdRun(unit.tx, run.runId);
   const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
   const told = usageOf(messages);
   const usage = facts.usage ?? told.usage;
@@ -269,11 +268,13 @@ export async function endInUnit(
   const ended = { end, usage, ...(model === undefined ? {} : { model }) };
   if (!(await endRun(unit.tx, run.runId, ended, fence))) return false;
   if (run.kind === "turn" && run.startedAt !== undefined) await closeTranscript(unit, run, facts, messages);
-  await countUsage(unit, run, facts, usage);
-  await writeLedger(unit, run, usage, model);
-  await addChainUsage(unit.tx, run.chainId, usage);
-  await giveUpWaitsOf(unit.tx, run.runId);
-  const answered = await answerWaits(unit.tx, run.runId, unit.now);
+  const [answered] = await together(
+    answerWaits(unit.tx, run.runId, unit.now),
+    giveUpWaitsOf(unit.tx, run.runId),
+    countUsage(unit, run, facts, usage),
+    writeLedger(unit, run, usage, model),
+    addChainUsage(unit.tx, run.chainId, usage),
+  );
   const endedRun: Run = { ...run, ...end, usage };
   await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
   announceEnd(unit, endedRun, facts, parts);

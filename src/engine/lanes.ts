@@ -8,12 +8,13 @@
 
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
-import { claimRun, hasQueued, moveHeld, nextInLane } from "../store/claims.ts";
+import { claimedBy, claimRun, hasQueued, isHeld, moveHeld, nextInLane } from "../store/claims.ts";
 import { holdForEnd, holdSessions } from "../store/locks.ts";
 import { StoreProblem } from "../store/problems.ts";
 import { isAlive } from "../store/processes.ts";
 import type { Fence } from "../store/runs.ts";
 import { mayStart } from "../store/slots.ts";
+import { together } from "../store/transaction.ts";
 import type { AcceptLimits } from "./accept.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
@@ -265,12 +266,13 @@ export class Lanes {
         if (!slots.tryTake(pool)) return { kind: "full", pool };
         unit.undone(() => slots.release(pool));
       }
-      const run = await claimRun(unit.tx, next, owner, unit.now, pool);
+      const run = claimedBy(next, owner, unit.now);
+      const starts = refusal === undefined;
+      await together(claimRun(unit.tx, run, pool), starts ? writeInput(unit, run) : undefined);
       if (endsAtOnce) {
         await this.#endAtOnce(unit, run, refusal);
         continue;
       }
-      await writeInput(unit, run);
       publishStart(unit, run);
       return { kind: "run", run };
     }
@@ -280,14 +282,17 @@ export class Lanes {
   async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
     const { shared, owner } = this.#parts;
     if (shared === undefined) return "open";
-    if (!(await isAlive(unit.tx, owner, unit.now))) return "stale";
-    return endsAtOnce || (await mayStart(unit.tx, pool, shared)) ? "open" : "full";
+    const [alive, room] = await together(
+      isAlive(unit.tx, owner, unit.now),
+      endsAtOnce ? true : mayStart(unit.tx, pool, shared),
+    );
+    if (!alive) return "stale";
+    return room ? "open" : "full";
   }
 
   /** Appends, and turns that must not start, end in the unit that claims them. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     const { finish } = this.#parts;
-    if (refusal === undefined) await writeInput(unit, run);
     await this.#holdParties(unit, run);
     await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
     if (refusal?.code !== "chain_limit") return;
@@ -341,8 +346,8 @@ export class Lanes {
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
       try {
         await commit(async (unit) => {
-          await this.#holdParties(unit, run);
-          if (!(await execution.writeFinal(unit))) return false;
+          if (!(await this.#holds(unit, execution))) return false;
+          await execution.writeFinal(unit);
           return execution.stopReason() === "parked"
             ? moveHeld(unit.tx, execution.fence, "queued")
             : endInUnit(unit, run, facts, parts, execution.fence);
@@ -364,7 +369,7 @@ export class Lanes {
     const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
     try {
       const done = await commit(async (unit) => {
-        await this.#holdParties(unit, run);
+        if (!(await this.#holds(unit, execution))) return false;
         // Asked in the unit: until then a message may be appended, and its text must not be kept twice.
         const unfinishedText = execution.textSoFar();
         const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
@@ -375,6 +380,12 @@ export class Lanes {
       world.log.error({ err: problem, runId: run.runId }, "a time-out could not be stored");
       this.#later(() => void this.#timeOut(execution));
     }
+  }
+
+  /** Holds what the end of an execution is about. False: its lane is lost, or its row has ended. */
+  async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
+    const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));
+    return held;
   }
 
   #holdParties(unit: Unit, { sessionKey, flow }: Run): Promise<void> {

@@ -23,10 +23,8 @@ interface WriterParts {
 export interface TranscriptWriter {
   /** `kept`: it is a final text, and is written by the unit that ends the run. Throws `LostLane`. */
   append(entry: Entry): Promise<"stored" | "kept">;
-  /**
-   * Writes the final text, if there is one, in the unit that ends or parks the run. False: the lane is lost.
-   */
-  writeFinal(unit: Unit): Promise<boolean>;
+  /** Writes the final text, if there is one, in the unit that ends or parks the run and holds its row. */
+  writeFinal(unit: Unit): Promise<void>;
   /** The final text that is still to be written. */
   finalText(): string | undefined;
 }
@@ -57,10 +55,7 @@ export function createTranscriptWriter(
   return {
     finalText: () => (final === undefined || isCompaction(final) ? undefined : textOf(final)),
     async writeFinal(unit) {
-      if (final === undefined) return true;
-      if (!(await isHeld(unit.tx, fence))) return false;
-      await write(unit, final);
-      return true;
+      if (final !== undefined) await write(unit, final);
     },
     async append(entry) {
       if (final === undefined && isFinalText(entry)) {

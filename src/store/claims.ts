@@ -34,25 +34,25 @@ export async function nextInLane(db: Db, sessionKey: string): Promise<Run | unde
   return row === undefined || row.state !== "queued" ? undefined : toRun(row);
 }
 
+/** A queued run as its owner executes it. The first start stays, so that a time-out counts downtime. */
+export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
+  return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };
+}
+
 /**
- * Gives a queued run, whose lane the caller holds, to `owner`. `started_at` keeps the first start, so that a
- * time-out counts downtime. `pool`: the slots that it executes in.
+ * Writes down a claim (`claimedBy`), by whoever holds the lane and has found the run queued. `pool`: the
+ * slots that it executes in.
  */
 export async function claimRun(
   tx: Tx,
-  run: Run,
-  owner: string,
-  at: number,
+  { runId, owner, attempt, startedAt }: ReturnType<typeof claimedBy>,
   pool: string | undefined,
-): Promise<Run> {
-  const attempt = run.attempt + 1;
-  const startedAt = run.startedAt ?? at;
+): Promise<void> {
   await tx
     .updateTable("runs")
-    .set({ state: "running", owner, attempt, started_at: startedAt, pool: pool ?? null })
-    .where("run_id", "=", run.runId)
+    .set({ state: "running", owner, attempt, started_at: startedAt ?? null, pool: pool ?? null })
+    .where("run_id", "=", runId)
     .execute();
-  return { ...run, state: "running", owner, attempt, startedAt };
 }
 
 /** Moves a held run between running and waiting, or back to the queue (`queued`: parked, keeps its place). */

@@ -1,16 +1,18 @@
 // Owns one connection to a PostgreSQL server: how it is set up, and how a query runs on it.
-// PC1: one statement at a time, one round trip each; what comes back are numbers, texts and null.
+// PC1: statements are done in the order in which they are given; those given together travel together and
+//      cost one round trip. What comes back are numbers, texts and null.
 // PC2: a connection that was lost, or whose state nobody knows, is not used again.
 // PC3: statements are planned with the values at hand: a plan made for any value would miss the partial
 //      indexes, and be wrong for a lane or a word that has many rows.
 
 import { createHash } from "node:crypto";
-import type { CompiledQuery, DatabaseConnection, QueryResult } from "kysely";
+import type { CompiledQuery, QueryResult } from "kysely";
 import type { Client, ClientConfig, QueryResult as PgResult } from "pg";
 import type { World } from "../world.ts";
 import type { PostgresAddress } from "./postgres-address.ts";
 import { asPostgresProblem } from "./postgres-problems.ts";
 import { StoreConflict, StoreProblem } from "./problems.ts";
+import type { TransactionConnection } from "./transaction.ts";
 
 /** Statements kept prepared on a connection; the one unused for the longest time goes first. */
 const STATEMENTS_MAX = 256;
@@ -128,7 +130,7 @@ export async function endClient(client: Client, world: World): Promise<void> {
   timer.cancel();
 }
 
-export class PostgresConnection implements DatabaseConnection {
+export class PostgresConnection implements TransactionConnection {
   /** When it was last given back to the pool, by the monotonic clock. */
   idleSinceMs = 0;
   readonly #client: Client;
@@ -139,7 +141,10 @@ export class PostgresConnection implements DatabaseConnection {
   /** Plans were made for tables that have changed since. */
   #stale = false;
   #lost: unknown;
-  #turn: Promise<unknown> = Promise.resolve();
+  /** The begin of a transaction that the server has not confirmed. */
+  #beginning: Promise<void> | undefined;
+  /** A change waits for that, and so does whatever comes after it. */
+  #isHeldBack = false;
 
   private constructor(
     client: Client,
@@ -156,7 +161,7 @@ export class PostgresConnection implements DatabaseConnection {
     connecting: Connecting,
     onLost: (lost: PostgresConnection, reason: unknown) => void,
   ): Promise<PostgresConnection> {
-    const client = await connectClient(connecting);
+    const client = await connectClient(connecting, { pipeline: true });
     const made = new PostgresConnection(client, connecting, onLost);
     client.on("error", (error) => made.#lose(error));
     client.on("end", () => made.#lose(new Error("Connection terminated")));
@@ -167,13 +172,17 @@ export class PostgresConnection implements DatabaseConnection {
     return this.#lost === undefined;
   }
 
-  executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#inTurn(async () => {
-      const result = await this.#run(query.sql, query.parameters);
-      const changes = /^(INSERT|UPDATE|DELETE|MERGE)$/.test(result.command);
-      const rows = result.rows as R[];
-      return changes ? { rows, numAffectedRows: BigInt(result.rowCount ?? 0) } : { rows };
-    });
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const beginning = this.#beginning;
+    if (beginning !== undefined && (this.#isHeldBack || !isRead(query.sql))) {
+      // Without its transaction a change would stay.
+      this.#isHeldBack = true;
+      await beginning;
+    }
+    const [result] = await Promise.all([this.#run(query.sql, query.parameters), beginning]);
+    const changes = /^(INSERT|UPDATE|DELETE|MERGE)$/.test(result.command);
+    const rows = result.rows as R[];
+    return changes ? { rows, numAffectedRows: BigInt(result.rowCount ?? 0) } : { rows };
   }
 
   // biome-ignore lint/correctness/useYield: streaming is not offered; whoever asks learns it at once.
@@ -181,13 +190,20 @@ export class PostgresConnection implements DatabaseConnection {
     throw new Error("queries of the store are not streamed: read pages");
   }
 
+  /** Travels with the reading that comes first: whoever asks next learns if it failed. */
   async begin(): Promise<void> {
-    await this.#inTurn(() => this.#send("begin"));
+    const beginning = this.#send("begin").then(() => {
+      this.#beginning = undefined;
+    });
+    beginning.catch(() => {});
+    this.#beginning = beginning;
+    this.#isHeldBack = false;
     this.#inTransaction = true;
   }
 
   async commit(): Promise<void> {
-    const { command } = await this.#inTurn(() => this.#send("commit"));
+    await this.#beginning;
+    const { command } = await this.#send("commit");
     this.#inTransaction = false;
     if (command !== "COMMIT") {
       throw new Error("the store gave up this transaction after an earlier error in it");
@@ -197,9 +213,10 @@ export class PostgresConnection implements DatabaseConnection {
   /** Never fails: a connection on which it could not be done is not used again, and the server undoes it. */
   async rollback(): Promise<void> {
     try {
-      await this.#inTurn(() => this.#send("rollback"));
-      if (this.#stale) await this.#inTurn(() => this.#forgetPlans());
+      await this.#send("rollback");
+      if (this.#stale) await this.#forgetPlans();
       this.#inTransaction = false;
+      this.#beginning = undefined;
     } catch (error) {
       this.#lose(error);
     }
@@ -208,13 +225,6 @@ export class PostgresConnection implements DatabaseConnection {
   async end(): Promise<void> {
     this.#lost ??= new Error("the store is closed");
     await endClient(this.#client, this.#connecting.world);
-  }
-
-  /** Work that is given out together runs one after the other. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
-    return done;
   }
 
   async #run(text: string, parameters: readonly unknown[]): Promise<PgResult> {
@@ -288,6 +298,11 @@ export class PostgresConnection implements DatabaseConnection {
     this.#lost = asPostgresProblem(reason, this.#connecting.address, "unreachable");
     this.#onLost(this, this.#lost);
   }
+}
+
+/** Whether a statement changes no row: one that locks rows is harmless without a transaction. */
+function isRead(text: string): boolean {
+  return /^\s*(select|with recursive)\s/i.test(text);
 }
 
 /** A statement that the server ended: the connection is as good as before. */

@@ -4,16 +4,10 @@
 //      server the same store works again.
 // PO3: when no connection is left and none can be made, everybody who waits learns it at once.
 
-import {
-  type DatabaseConnection,
-  type Dialect,
-  type Driver,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-} from "kysely";
+import { type Dialect, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
 import { type Connecting, PostgresConnection } from "./postgres-connection.ts";
 import { postgresProblem } from "./postgres-problems.ts";
+import { type Connections, NO_TRANSACTIONS } from "./transaction.ts";
 
 /** Users that wait for a connection; who comes on top is refused at once. */
 const WAITING_MAX = 10_000;
@@ -49,7 +43,7 @@ export class Outage {
   }
 }
 
-export class PostgresPool {
+export class PostgresPool implements Connections<PostgresConnection> {
   readonly #connecting: Connecting;
   readonly #outage: Outage;
   readonly #max: number;
@@ -138,44 +132,15 @@ export class PostgresPool {
   }
 }
 
-/** Connections are `PostgresConnection`s: this driver alone hands them out. */
-class PostgresDriver implements Driver {
-  readonly #pool: PostgresPool;
-
-  constructor(pool: PostgresPool) {
-    this.#pool = pool;
-  }
-
-  async init(): Promise<void> {}
-
-  acquireConnection(): Promise<DatabaseConnection> {
-    return this.#pool.acquire();
-  }
-
-  async releaseConnection(connection: DatabaseConnection): Promise<void> {
-    this.#pool.release(connection as PostgresConnection);
-  }
-
-  beginTransaction(connection: DatabaseConnection): Promise<void> {
-    return (connection as PostgresConnection).begin();
-  }
-
-  commitTransaction(connection: DatabaseConnection): Promise<void> {
-    return (connection as PostgresConnection).commit();
-  }
-
-  rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    return (connection as PostgresConnection).rollback();
-  }
-
-  async destroy(): Promise<void> {}
-}
-
-/** The query builder's dialect over a pool. */
+/** The query builder's dialect over a pool: its connections are `PostgresConnection`s. */
 export function postgresDialect(pool: PostgresPool): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new PostgresDriver(pool),
+    createDriver: () => ({
+      ...NO_TRANSACTIONS,
+      acquireConnection: () => pool.acquire(),
+      releaseConnection: async (connection) => pool.release(connection as PostgresConnection),
+    }),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   };

@@ -14,8 +14,9 @@ import { migratePostgres } from "./postgres-migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./postgres-pool.ts";
 import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
 import { Listener, Notifier, SideConnection } from "./postgres-wire.ts";
-import type { SharedStore, Store, Tx } from "./sql.ts";
+import type { SharedStore, Store } from "./sql.ts";
 import type { Tables } from "./tables.ts";
+import { transactionsOn } from "./transaction.ts";
 
 export interface PostgresOptions {
   /** `postgresql://user:password@host:port/database`; `?schema=name` for another schema than `parley`. */
@@ -62,12 +63,11 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const outage = new Outage(connecting);
   const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);
   const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);
-  const writing = new Kysely<Tables>({ dialect: postgresDialect(writers) });
   const { shared, close } = await openShared(connecting, outage);
   return {
     kind: "postgres",
     db: new Kysely<Tables>({ dialect: postgresDialect(readers) }),
-    transaction: <T>(work: (tx: Tx) => Promise<T>) => writing.transaction().execute(work),
+    transaction: transactionsOn(writers, postgresDialect(writers)),
     transcriptPath: () => undefined,
     shared,
     close: async () => {

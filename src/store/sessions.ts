@@ -125,8 +125,7 @@ export async function getSession(db: Db, key: string): Promise<Session | undefin
 
 /** Like `getSession`, for whoever decides by it: it stays as it is until the transaction ends. */
 export async function holdSession(tx: Tx, key: string): Promise<Session | undefined> {
-  const row = await held(tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)).executeTakeFirst();
-  return row === undefined ? undefined : toSession(row);
+  return (await holdLane(tx, key))?.session;
 }
 
 /** The session that has or, before a reset, had this transcript, with the id in force now. */
@@ -219,15 +218,22 @@ export async function addSessionUsage(
     .execute();
 }
 
-/** The next place in the session's lane, 1 for the first. The session must exist; it counts as used `at`. */
-export async function takeLaneSeq(tx: Tx, key: string, at: number): Promise<number> {
-  const row = await tx
+/** A session that the caller holds, and the next place in its lane: 1 for the first. */
+export async function holdLane(
+  tx: Tx,
+  key: string,
+): Promise<{ readonly session: Session; readonly laneSeq: number } | undefined> {
+  const row = await held(tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)).executeTakeFirst();
+  return row === undefined ? undefined : { session: toSession(row), laneSeq: row.next_lane_seq };
+}
+
+/** The next place of a lane, which the caller holds, is taken; its session counts as used `at`. */
+export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
+  await tx
     .updateTable("sessions")
     .set((eb) => ({ next_lane_seq: eb("next_lane_seq", "+", 1), updated_at: at }))
     .where("key", "=", key)
-    .returning("next_lane_seq")
-    .executeTakeFirstOrThrow();
-  return row.next_lane_seq - 1;
+    .execute();
 }
 
 /**

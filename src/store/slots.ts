@@ -7,6 +7,7 @@ import { isHeld, moveHeld } from "./claims.ts";
 import { enter } from "./locks.ts";
 import type { Fence } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
+import { together } from "./transaction.ts";
 
 /** How many runs may execute at once in the whole deployment: in all, and of each pool. */
 export interface SlotLimits {
@@ -22,8 +23,7 @@ interface SlotUse {
 
 /** Counts slots, and keeps every other process from taking one until this transaction ends. */
 async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
-  await enter(tx, "slots");
-  const rows = await tx
+  const counting = tx
     .selectFrom("runs")
     .select(["pool", "state", (eb) => eb.fn.countAll<number>().as("n")])
     .where((eb) =>
@@ -32,8 +32,9 @@ async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
         eb.and([eb("state", "=", sql.lit("waiting")), eb("resuming", "=", sql.lit(1))]),
       ]),
     )
-    .groupBy(["pool", "state"])
-    .execute();
+    .groupBy(["pool", "state"]);
+  // In this order: what is counted is what the turnstile lets be seen.
+  const [, rows] = await together(enter(tx, "slots"), counting.execute());
   const use = new Map<string | null, SlotUse>();
   for (const row of rows) {
     const entry = use.get(row.pool) ?? { running: 0, resuming: 0 };

@@ -5,15 +5,20 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import {
   type CompiledQuery,
-  type DatabaseConnection,
   type Dialect,
-  type Driver,
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
 import { asStoreProblem } from "./problems.ts";
+import type { Store } from "./sql.ts";
+import {
+  type Connections,
+  NO_TRANSACTIONS,
+  type TransactionConnection,
+  transactionsOn,
+} from "./transaction.ts";
 
 /** Statements kept prepared; the one unused for the longest time goes first. */
 const STATEMENTS_MAX = 256;
@@ -23,7 +28,7 @@ interface Prepared {
   readonly returnsRows: boolean;
 }
 
-class SqliteConnection implements DatabaseConnection {
+class SqliteConnection implements TransactionConnection {
   readonly #database: DatabaseSync;
   readonly #file: string;
   readonly #statements = new Map<string, Prepared>();
@@ -99,57 +104,48 @@ class SqliteConnection implements DatabaseConnection {
 }
 
 /** Hands the one connection out to one user at a time, in the order of asking. */
-class SqliteDriver implements Driver {
+class Turns implements Connections<SqliteConnection> {
   readonly #connection: SqliteConnection;
-  readonly #exclusive: boolean;
   readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
   #taken = false;
 
-  constructor(connection: SqliteConnection, exclusive: boolean) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    this.#exclusive = exclusive;
   }
 
-  async init(): Promise<void> {}
-
-  async acquireConnection(): Promise<DatabaseConnection> {
-    if (!this.#exclusive) return this.#connection;
+  async acquire(): Promise<SqliteConnection> {
     if (this.#taken) return new Promise((resolve) => this.#waiting.push(resolve));
     this.#taken = true;
     return this.#connection;
   }
 
-  async releaseConnection(): Promise<void> {
+  release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#taken = false;
     else next(this.#connection);
   }
-
-  async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    (connection as SqliteConnection).begin();
-  }
-
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    (connection as SqliteConnection).commit();
-  }
-
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    (connection as SqliteConnection).rollback();
-  }
-
-  async destroy(): Promise<void> {}
 }
 
-/**
- * The query builder's dialect over one open connection. `exclusive`: users of the connection take turns,
- * which transactions need; a connection for reading only needs no turns, as each of its queries is one step.
- */
-export function sqliteDialect(database: DatabaseSync, file: string, exclusive: boolean): Dialect {
-  const connection = new SqliteConnection(database, file);
+function dialectOf(connection: SqliteConnection): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new SqliteDriver(connection, exclusive),
+    createDriver: () => ({
+      ...NO_TRANSACTIONS,
+      acquireConnection: async () => connection,
+      releaseConnection: async () => {},
+    }),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
+}
+
+/** The query builder's dialect over an open connection for reading: each query is one step, nobody waits. */
+export function sqliteDialect(database: DatabaseSync, file: string): Dialect {
+  return dialectOf(new SqliteConnection(database, file));
+}
+
+/** Transactions on an open connection, one after the other. */
+export function sqliteTransactions(database: DatabaseSync, file: string): Store["transaction"] {
+  const connection = new SqliteConnection(database, file);
+  return transactionsOn(new Turns(connection), dialectOf(connection));
 }

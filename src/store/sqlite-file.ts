@@ -28,7 +28,7 @@ export interface OpenedFile {
 /** A moment of the file, to be read as long as it is open. */
 export function openFile(file: string): OpenedFile {
   const database = openMoment(file);
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(database, file, false) });
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(database, file) });
   return { db, close: () => database.close() };
 }
 

@@ -13,9 +13,9 @@ import type { Log } from "../world.ts";
 import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
 import { asStoreProblem, StoreProblem } from "./problems.ts";
-import type { Store, Tx } from "./sql.ts";
+import type { Store } from "./sql.ts";
 import { refuseDamagedFile } from "./sqlite-check.ts";
-import { sqliteDialect } from "./sqlite-driver.ts";
+import { sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
 import type { Tables } from "./tables.ts";
 
 interface SqliteOptions {
@@ -99,13 +99,12 @@ interface Parts {
 }
 
 function storeOf(parts: Parts): Store {
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file, false) });
-  const writing = new Kysely<Tables>({ dialect: sqliteDialect(parts.writer, parts.file, true) });
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file) });
   let open = true;
   return {
     kind: "sqlite",
     db,
-    transaction: <T>(work: (tx: Tx) => Promise<T>) => writing.transaction().execute(work),
+    transaction: sqliteTransactions(parts.writer, parts.file),
     transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
     close: async () => {
       if (!open) return;

@@ -112,7 +112,12 @@ function laneContract(store: () => Store): void {
 
   test("I3: lane numbers taken at the same time are different and leave no gap", async () => {
     await store().transaction((tx) => sessions.insertSession(tx, sampleSession()));
-    const take = () => store().transaction((tx) => sessions.takeLaneSeq(tx, "agent:main:main", 1));
+    const take = () =>
+      store().transaction(async (tx) => {
+        const lane = await sessions.holdLane(tx, "agent:main:main");
+        await sessions.takeLanePlace(tx, "agent:main:main", 1);
+        return lane?.laneSeq ?? 0;
+      });
     const taken = await Promise.all(Array.from({ length: 20 }, take));
     expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });

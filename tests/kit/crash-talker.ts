@@ -226,8 +226,9 @@ export class Talker {
     const { luck, told } = this.#options;
     if (runId === "") return;
     for (;;) {
-      const answer = await this.#ask("agent.wait", { runId, timeoutMs: 100 + luck.below(1_500) });
+      // Before the question: an answer may be older than what another client was told while it travelled.
       const before = told.accepted.get(runId);
+      const answer = await this.#ask("agent.wait", { runId, timeoutMs: 100 + luck.below(1_500) });
       if (answer.status !== "timeout") {
         told.accepted.set(runId, answer.runStatus);
         if (before !== undefined && before !== answer.runStatus) {

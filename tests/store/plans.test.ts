@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type CompiledQuery, Kysely } from "kysely";
+import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/visibility.ts";
 import * as chains from "../../src/store/chains.ts";
@@ -14,10 +14,8 @@ import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import * as runs from "../../src/store/runs.ts";
 import { listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
 import * as sessions from "../../src/store/sessions.ts";
-import type { Db, Store, Tx } from "../../src/store/sql.ts";
+import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
-import { sqliteDialect } from "../../src/store/sqlite-driver.ts";
-import type { Tables } from "../../src/store/tables.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
 import * as waits from "../../src/store/waits.ts";
@@ -35,7 +33,6 @@ const { dir, remove } = temporaryDir();
 let store: Store;
 let raw: DatabaseSync;
 let queries: CompiledQuery[] = [];
-let db: Db;
 
 beforeAll(async () => {
   store = await openSqlite({ dir, durability: "normal", log: silentLog });
@@ -47,8 +44,6 @@ beforeAll(async () => {
     await transcripts.appendEntry(tx, { sessionKey: KEY, sessionId: "session-1", entry });
   });
   raw = new DatabaseSync(join(dir, STORE_FILE));
-  const dialect = sqliteDialect(raw, STORE_FILE, true);
-  db = new Kysely<Tables>({ dialect, log: (event) => void queries.push(event.query) });
 });
 afterAll(async () => {
   raw.close();
@@ -76,15 +71,18 @@ function fullScans(): string[] {
 async function planned(work: (tx: Tx) => Promise<unknown>): Promise<void> {
   queries = [];
   const undo = new Error("undo");
-  await db
-    .transaction()
-    .execute(async (tx) => {
-      await work(tx);
-      throw undo;
-    })
-    .catch((error: unknown) => {
-      if (error !== undo) throw error;
-    });
+  const outcome = store.transaction(async (tx) => {
+    const noting: KyselyPlugin = {
+      transformQuery: ({ node, queryId }) => {
+        queries.push(tx.getExecutor().compileQuery(node, queryId));
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    };
+    await work(tx.withPlugin(noting));
+    throw undo;
+  });
+  await expect(outcome).rejects.toBe(undo);
   expect(queries.length).toBeGreaterThan(0);
   expect(fullScans()).toEqual([]);
 }
@@ -169,7 +167,8 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
 };
 const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   updateSession: (tx) => sessions.updateSession(tx, KEY, { label: "y" }),
-  takeLaneSeq: (tx) => sessions.takeLaneSeq(tx, KEY, 5),
+  holdLane: (tx) => sessions.holdLane(tx, KEY),
+  takeLanePlace: (tx) => sessions.takeLanePlace(tx, KEY, 5),
   replaceSessionId: (tx) => sessions.replaceSessionId(tx, KEY, "s9", 5),
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, KEY, { transcripts: true }),
   beginAttempt: (tx) => deliveries.beginAttempt(tx, { id: "d", partsSent: 0 }, "p"),

@@ -7,6 +7,7 @@ import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts"
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import type { Db, Store, Tx } from "../../src/store/sql.ts";
+import { together } from "../../src/store/transaction.ts";
 import { realWorld } from "../../src/world.ts";
 import { openPostgresStore, runSql, serverUrl } from "../kit/postgres.ts";
 import { tapInto } from "../kit/wire-tap.ts";
@@ -181,7 +182,7 @@ test("an error that is passed over in a transaction is one for the whole of it",
   expect(await ids(db)).toEqual([]);
 });
 
-test("statements that a transaction gives out together run one after the other", async () => {
+test("statements that a transaction gives out together travel together, and are done in their order", async () => {
   const { db, transaction } = await open();
   await transaction((tx) => Promise.all(["a", "b", "c"].map((id) => put(tx, id))));
   expect(await ids(db)).toEqual(["a", "b", "c"]);
@@ -259,4 +260,41 @@ test("a server that hears and does not answer is given up, and closing does not 
   const waiting = failureOf(store.transaction((tx) => put(tx, "late")));
   await store.close();
   expect(await waiting).toBeInstanceOf(Error);
+});
+
+test("PC1: what is given together is sent before any of it is answered, and so is the begin with a reading", async () => {
+  const { tap, store } = await tapped();
+  await store.transaction((tx) => together(ids(tx), put(tx, "warm")));
+  let sent = "";
+  const first = Promise.withResolvers<void>();
+  tap.fromServer = () => Buffer.alloc(0);
+  tap.fromClient = (piece) => {
+    sent += piece.toString("latin1");
+    if (sent.includes("second")) first.resolve();
+    return piece;
+  };
+  const work = failureOf(
+    store.transaction((tx) =>
+      together(ids(tx), ids(tx), ask(tx, "select 'first'"), ask(tx, "select 'second'")),
+    ),
+  );
+  await first.promise;
+  expect(sent.indexOf("begin")).toBeLessThan(sent.indexOf("first"));
+  await store.close();
+  expect(await work).toBeInstanceOf(Error);
+});
+
+test("PC1: a change is not sent before its transaction is known to have begun", async () => {
+  const { tap, store, direct } = await tapped();
+  await store.transaction((tx) => put(tx, "warm"));
+  let sent = "";
+  tap.fromClient = (piece) => {
+    sent += piece.toString("latin1");
+    // The server never hears of the begin.
+    return sent.includes("begin\0") && !sent.includes("insert") ? "hang up" : piece;
+  };
+  const work = store.transaction((tx) => together(ids(tx), put(tx, "a"), put(tx, "b")));
+  expect(await failureOf(work)).toMatchObject({ problem: "unreachable" });
+  expect(sent).not.toContain("insert");
+  expect(await ids(direct.db)).toEqual(["warm"]);
 });

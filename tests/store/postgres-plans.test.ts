@@ -172,7 +172,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
   descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
   activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
-  takeLaneSeq: (tx) => sessions.takeLaneSeq(tx, BUSY, 5),
+  holdLane: (tx) => sessions.holdLane(tx, BUSY),
+  takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
   readHistory: (tx) =>
     transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),
   readContext: (tx) => transcripts.readContext(tx, "s5"),

@@ -2,26 +2,32 @@ import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { StoreProblem } from "../../src/store/problems.ts";
-import { sqliteDialect } from "../../src/store/sqlite-driver.ts";
+import type { Store, Tx } from "../../src/store/sql.ts";
+import { sqliteDialect, sqliteTransactions } from "../../src/store/sqlite-driver.ts";
+import { together } from "../../src/store/transaction.ts";
 
 let database: DatabaseSync;
-let db: Kysely<{ t: { id: number; text: string } }>;
+let db: Kysely<unknown>;
+let transaction: Store["transaction"];
 
 beforeEach(() => {
   database = new DatabaseSync(":memory:");
   database.exec("create table t (id integer primary key, text text)");
-  db = new Kysely({ dialect: sqliteDialect(database, "the file", true) });
+  db = new Kysely({ dialect: sqliteDialect(database, "the file") });
+  transaction = sqliteTransactions(database, "the file");
 });
 afterEach(() => database.close());
 
+const put = (tx: Tx, id: number, text: string) =>
+  sql`insert into t (id, text) values (${id}, ${text})`.execute(tx);
 const count = () => database.prepare("select count(*) as n from t").get()?.n;
 
 test("D1: transactions asked for together run one after the other, in that order", async () => {
   const steps: string[] = [];
   const work = (name: string) =>
-    db.transaction().execute(async (tx) => {
+    transaction(async (tx) => {
       steps.push(`${name} begins`);
-      await tx.insertInto("t").values({ id: steps.length, text: name }).execute();
+      await put(tx, steps.length, name);
       await new Promise((resolve) => setImmediate(resolve));
       steps.push(`${name} ends`);
     });
@@ -30,39 +36,64 @@ test("D1: transactions asked for together run one after the other, in that order
 });
 
 test("D2: after the database rolled back by itself nothing more of that transaction is written", async () => {
-  const work = db.transaction().execute(async (tx) => {
-    await tx.insertInto("t").values({ id: 1, text: "before" }).execute();
+  const work = transaction(async (tx) => {
+    await put(tx, 1, "before");
     database.exec("rollback");
-    await tx
-      .insertInto("t")
-      .values({ id: 2, text: "after" })
-      .execute()
-      .catch(() => {});
+    await put(tx, 2, "after").catch(() => {});
   });
   await expect(work).rejects.toThrow("gave up this transaction");
   expect(count()).toBe(0);
-  await db.transaction().execute((tx) => tx.insertInto("t").values({ id: 3, text: "next" }).execute());
+  await transaction((tx) => put(tx, 3, "next"));
   expect(count()).toBe(1);
 });
 
 test("a database that may not grow is a `full` problem, and what follows works", async () => {
   database.exec("pragma max_page_count = 10");
   const big = "x".repeat(100_000);
-  const work = db.transaction().execute(async (tx) => {
-    await tx.insertInto("t").values({ id: 1, text: "small" }).execute();
-    await tx.insertInto("t").values({ id: 2, text: big }).execute();
+  const work = transaction(async (tx) => {
+    await put(tx, 1, "small");
+    await put(tx, 2, big);
   });
   const error = await work.catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(StoreProblem);
   expect(error).toMatchObject({ problem: "full", place: "the file" });
   expect(count()).toBe(0);
-  await db.transaction().execute((tx) => tx.insertInto("t").values({ id: 3, text: "small" }).execute());
+  await transaction((tx) => put(tx, 3, "small"));
   expect(count()).toBe(1);
 });
 
+test("TX2: a transaction that is over takes no further statement", async () => {
+  let kept: Tx | undefined;
+  await transaction(async (tx) => {
+    kept = tx;
+    await put(tx, 1, "in time");
+  });
+  await expect(put(kept as Tx, 2, "late")).rejects.toThrow("this transaction is over");
+  expect(count()).toBe(1);
+});
+
+test("what is done together is undone together: no part goes on once the transaction is over", async () => {
+  const parts: string[] = [];
+  const work = transaction((tx) =>
+    together(
+      put(tx, 1, "a"),
+      put(tx, 1, "a again"),
+      (async () => {
+        await put(tx, 2, "b");
+        await new Promise((resolve) => setImmediate(resolve));
+        await put(tx, 3, "c");
+        parts.push("the last part is done");
+      })(),
+    ),
+  );
+  await expect(work).rejects.toThrow("UNIQUE constraint failed");
+  expect(parts).toEqual(["the last part is done"]);
+  expect(count()).toBe(0);
+});
+
 test("errors that say nothing about the file stay as they are", async () => {
-  await db.transaction().execute((tx) => tx.insertInto("t").values({ id: 1, text: "a" }).execute());
-  const again = db.transaction().execute((tx) => tx.insertInto("t").values({ id: 1, text: "a" }).execute());
+  await transaction((tx) => put(tx, 1, "a"));
+  const again = transaction((tx) => put(tx, 1, "a"));
   await expect(again).rejects.toThrow("UNIQUE constraint failed");
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });

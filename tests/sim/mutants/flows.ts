@@ -77,8 +77,9 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "internal-traffic-moves-the-route",
     breaks: "I10: a result that wakes its requester moves the requester's route",
     file: "src/engine/accept.ts",
-    from: "  await insertRun(tx, run);\n",
-    to: `  await insertRun(tx, run);
+    from: "    insertRun(tx, run),\n  );\n",
+    to: `    insertRun(tx, run),
+  );
   const { updateSession } = await import("../store/sessions.ts");
   if (request.route) await updateSession(tx, session.key, { lastRoute: request.route });
 `,

@@ -20,7 +20,7 @@ import { isSilent } from "../core/turn-rules.ts";
 import { addChainUsage } from "../store/chains.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import { addUsageRow } from "../store/ledger.ts";
-import { endRun, type Fence } from "../store/runs.ts";
+import { endRun } from "../store/runs.ts";
 import { addSessionUsage } from "../store/sessions.ts";
 import { together } from "../store/transaction.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
@@ -243,17 +243,10 @@ function announceEnd(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts):
 }
 
 /**
- * Ends a run inside a unit, which holds the sessions that it is about and its row (`holdForEnd`, `isHeld`,
- * `holdRun`). With a fence: only if the lane is still held. False: it had ended or was lost, and nothing was
- * written.
+ * Ends a run inside a unit, which holds the sessions that it is about and its row (`holdForEnd`, `holdRun`),
+ * and knows that it may (`isHeld`). False: it had ended, and nothing was written.
  */
-export async function endInUnit(
-  unit: Unit,
-  run: Run,
-  facts: EndFacts,
-  parts: FinishParts,
-  fence?: Fence,
-): Promise<boolean> {
+export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
   const end: RunEnd = {
     state: facts.state,
     endedAt: unit.now,
@@ -266,7 +259,7 @@ export async function endInUnit(
   const usage = facts.usage ?? told.usage;
   const model = facts.model ?? told.model;
   const ended = { end, usage, ...(model === undefined ? {} : { model }) };
-  if (!(await endRun(unit.tx, run.runId, ended, fence))) return false;
+  if (!(await endRun(unit.tx, run.runId, ended))) return false;
   if (run.kind === "turn" && run.startedAt !== undefined) await closeTranscript(unit, run, facts, messages);
   const [answered] = await together(
     answerWaits(unit.tx, run.runId, unit.now),

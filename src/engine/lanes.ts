@@ -350,7 +350,7 @@ export class Lanes {
           await execution.writeFinal(unit);
           return execution.stopReason() === "parked"
             ? moveHeld(unit.tx, execution.fence, "queued")
-            : endInUnit(unit, run, facts, parts, execution.fence);
+            : endInUnit(unit, run, facts, parts);
         });
         return;
       } catch (error) {
@@ -373,7 +373,7 @@ export class Lanes {
         // Asked in the unit: until then a message may be appended, and its text must not be kept twice.
         const unfinishedText = execution.textSoFar();
         const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
-        return endInUnit(unit, run, facts, finish, execution.fence);
+        return endInUnit(unit, run, facts, finish);
       });
       if (done) execution.stop("ended");
     } catch (problem) {

@@ -1,6 +1,6 @@
 // Owns the run table: its rows, how they begin and how they end. Who holds one is in claims.ts.
 // RS1: a lane has at most one holder (running or waiting): a unique index says so, not this code (I1).
-// RS2: an end by a holder names its owner and attempt; zero rows changed means the lane was lost.
+// RS2: whoever ends a run holds its row, and has asked in the same transaction whether it may (`isHeld`).
 // RS3: an ended row never changes.
 
 import type { Selectable } from "kysely";
@@ -185,13 +185,10 @@ export interface RunEndFacts {
   readonly model?: string;
 }
 
-/**
- * Ends a run. With a fence: only if it still holds its lane; without: whatever unfinished state it is in.
- * False: it had ended, or the lane was lost; nothing changed.
- */
-export async function endRun(tx: Tx, runId: string, facts: RunEndFacts, fence?: Fence): Promise<boolean> {
+/** Ends a run, whatever unfinished state it is in. False: it had ended, and nothing changed. */
+export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise<boolean> {
   const { end, usage, model } = facts;
-  let query = tx
+  const done = await tx
     .updateTable("runs")
     .set({
       state: end.state,
@@ -202,15 +199,9 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts, fence?: 
       usage_json: JSON.stringify(usage),
       model: model ?? null,
     })
-    .where("run_id", "=", runId);
-  query =
-    fence === undefined
-      ? query.where("state", "in", ACTIVE)
-      : query
-          .where("state", "in", HOLDING)
-          .where("owner", "=", fence.owner)
-          .where("attempt", "=", fence.attempt);
-  const done = await query.executeTakeFirst();
+    .where("run_id", "=", runId)
+    .where("state", "in", ACTIVE)
+    .executeTakeFirst();
   return done.numUpdatedRows > 0n;
 }
 

@@ -79,7 +79,7 @@ export async function together<const T extends readonly unknown[]>(
   };
 }
 
-/** What the query builder asks of a driver besides connections: transactions of its own. The store has none. */
+/** What the query builder asks of a driver besides connections: transactions, which it does not make here. */
 export const NO_TRANSACTIONS: Pick<
   Driver,
   "init" | "beginTransaction" | "commitTransaction" | "rollbackTransaction" | "destroy"

@@ -11,7 +11,7 @@ import { tellAll } from "./workers.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Stories in which a mutant has to be found. */
-const STORIES_MAX = 200;
+const STORIES_MAX = 2_000;
 /** Mutants that are hunted at once. */
 const HUNTS = 2;
 const PATIENCE_MS = 900_000;

@@ -189,7 +189,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
     }),
   nextInLane: (tx) => claims.nextInLane(tx, KEY),
   moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting"),
-  endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }, FENCE),
+  endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }),
   requeueHeld: (tx) => claims.requeueHeld(tx),
   countChainRun: (tx) => chains.countChainRun(tx, "chain-1", KEY),
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),

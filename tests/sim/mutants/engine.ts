@@ -39,6 +39,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     to: "",
   },
   {
+    name: "end-without-fence",
+    breaks: "I1: a run that was ended from outside writes its final text all the same",
+    file: "src/engine/lanes.ts",
+    from: "    return held;\n",
+    to: "    return true;\n",
+  },
+  {
     name: "successors-in-a-later-unit",
     breaks: "I4: a crash after the end of a run loses what follows from it",
     file: "src/engine/finish.ts",

@@ -4,15 +4,6 @@ import type { Mutant } from "./mutant.ts";
 
 export const STORE_MUTANTS: readonly Mutant[] = [
   {
-    name: "end-without-fence",
-    breaks: "I1: a run that has ended ends again, in another way",
-    file: "src/store/runs.ts",
-    from: `      : query
-          .where("state", "in", HOLDING)
-`,
-    to: "      : query\n",
-  },
-  {
     name: "move-without-fence",
     breaks: "I1: a run that has ended is set to waiting or running again",
     file: "src/store/claims.ts",

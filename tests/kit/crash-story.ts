@@ -42,7 +42,7 @@ export interface StoryOptions {
   readonly ground: Ground;
   /** Default: the ground's. */
   readonly processes?: number;
-  /** In the first round of each story a process stands still for so long. Default: rarely, for some seconds. */
+  /** For so long a process stands still in the first round. Default: now and then, for some seconds. */
   readonly pauseMs?: number;
   /** A line for each round. */
   readonly report?: (line: string) => void;

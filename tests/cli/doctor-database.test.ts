@@ -121,7 +121,7 @@ const CASES: readonly Case[] = [
       connections: { max: 40, others: 0, ofProcess: 17 },
       processes: ["a", "b", "c"].map((host) => gateway(host)),
     },
-    ...{ name: "connections", level: "warning", text: /only 40 .*48 may be wanted/, mend: /fewer gateways/ },
+    ...{ name: "connections", level: "warning", text: /only 40 .*51 may be wanted/, mend: /fewer gateways/ },
   },
   {
     what: "commits that may be lost",

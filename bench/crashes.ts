@@ -1,7 +1,7 @@
 // As many rounds of crashes as one likes: `npm run crashes -- --rounds 200 [--seed S] [--story N]`; with
 // `--cluster` of three processes over one PostgreSQL, started for it, or on the server of `--database URL`.
 // Each story begins with an empty store and ends with all the checks; a line for each round, totals at the
-// end.
+// end. `--pause S`: in the first round of each story a process stands still for S seconds.
 // A seed repeats the choices of the load and of the kills, not the moments at which they meet the processes.
 
 import { parseArgs } from "node:util";
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Date.now()) },
     story: { type: "string", default: String(STORY_ROUNDS) },
     processes: { type: "string" },
+    pause: { type: "string" },
     cluster: { type: "boolean", default: false },
     database: { type: "string" },
   },
@@ -51,6 +52,7 @@ for (let done = 0, story = 1; done < rounds; story += 1) {
     rounds: now,
     ground,
     processes,
+    ...(values.pause === undefined ? {} : { pauseMs: Number(values.pause) * 1_000 }),
     report: (line) => console.log(line),
   });
   add(totals, counts);

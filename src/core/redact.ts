@@ -112,9 +112,17 @@ const MASKS: readonly Mask[] = [
   },
 ];
 
+/** What a mask leaves may be something else's beginning; so often at most all of them are put on again. */
+const PASSES_MAX = 8;
+
 /** The text with everything that looks like a credential masked. */
 export function redactSecrets(text: string): string {
-  return MASKS.reduce((masked, { find, put }) => masked.replace(find, put), text);
+  let before = text;
+  for (let passes = 1; ; passes += 1) {
+    const masked = MASKS.reduce((so, { find, put }) => so.replace(find, put), before);
+    if (masked === before || passes === PASSES_MAX) return masked;
+    before = masked;
+  }
 }
 
 const DEPTH_MAX = 64;

@@ -80,10 +80,10 @@ export class Dispatch {
 
   /** Joins the others. Rejects when the database can't be had. */
   async start(): Promise<void> {
-    const { wire, world, store, facts } = this.#parts;
+    const { wire, world, shared, facts } = this.#parts;
     this.#startedAt = world.clock.now();
     this.#wholeUntil = this.#startedAt;
-    await store.transaction((tx) => beat(tx, facts, world.clock.now()));
+    await shared.urgently((tx) => beat(tx, facts, world.clock.now()));
     await wire.start(
       (hint) => this.#hear(hint),
       () => {
@@ -158,9 +158,10 @@ export class Dispatch {
   }
 
   async #beat(): Promise<void> {
-    const { store, shared, facts, world } = this.#parts;
+    const { shared, facts, world } = this.#parts;
     try {
-      await store.transaction((tx) => beat(tx, facts, world.clock.now()));
+      // However much work waits for the database: who can't say that it lives loses what it executes.
+      await shared.urgently((tx) => beat(tx, facts, world.clock.now()));
       await shared.syncClock();
       this.#beatLater(BEAT_MS);
     } catch (error) {

@@ -3,7 +3,8 @@
 //      it.
 // PS2: what a transaction wrote is the database's when its promise resolves. When it rejects with a problem
 //      `unreachable` from its commit, nobody knows whether it took place: look before it is done again.
-// PS3: transactions and readers have connections of their own: neither waits for the other's.
+// PS3: transactions and readers have connections of their own: neither waits for the other's; and saying that
+//      the process is alive waits for nobody's.
 
 import { Kysely } from "kysely";
 import type { World } from "../world.ts";
@@ -42,8 +43,8 @@ const TIMEOUTS: Timeouts = {
   lockMs: 1_000,
   idleInTransactionMs: 5_000,
 };
-/** Connections that one gateway makes at most: those two kinds, one to listen, one for short questions. */
-export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 2;
+/** Connections that one gateway makes at most: of those two kinds; to listen, to ask and to stay alive. */
+export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
 /** Looks at the database's clock when a store is opened: the first one may be slow. */
 const FIRST_SAMPLES = 5;
 
@@ -63,15 +64,16 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const outage = new Outage(connecting);
   const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);
   const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);
+  const urgent = new PostgresPool(connecting, outage, 1);
   const { shared, close } = await openShared(connecting, outage);
   return {
     kind: "postgres",
     db: new Kysely<Tables>({ dialect: postgresDialect(readers) }),
     transaction: transactionsOn(writers, postgresDialect(writers)),
     transcriptPath: () => undefined,
-    shared,
+    shared: { ...shared, urgently: transactionsOn(urgent, postgresDialect(urgent)) },
     close: async () => {
-      await Promise.all([writers.close(), readers.close(), close()]);
+      await Promise.all([writers.close(), readers.close(), urgent.close(), close()]);
     },
   };
 }
@@ -79,7 +81,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 async function openShared(
   connecting: Connecting,
   outage: Outage,
-): Promise<{ shared: SharedStore; close(): Promise<void> }> {
+): Promise<{ shared: Omit<SharedStore, "urgently">; close(): Promise<void> }> {
   const { world } = connecting;
   const sender = world.ids.uuid();
   const side = new SideConnection(connecting, outage);
@@ -99,7 +101,7 @@ async function openShared(
     await close();
     throw error;
   }
-  const shared: SharedStore = {
+  const shared: Omit<SharedStore, "urgently"> = {
     now: () => clock.now(),
     syncClock: () => clock.sync(),
     notify: (texts) => notifier.notify(texts),

@@ -30,6 +30,11 @@ export interface Store {
 export interface SharedStore {
   /** ms since 1970 by the database's clock, as far as is known: never asks the database. */
   now(): number;
+  /**
+   * A transaction that waits behind nobody's work, on a connection of its own: one at a time, for the few
+   * short things by which the process stays alive.
+   */
+  urgently: Store["transaction"];
   /** Looks at the database's clock again. To be called about once a second. */
   syncClock(): Promise<void>;
   /**

@@ -14,7 +14,7 @@ const REPORT: DatabaseReport = {
   schema: { name: "parley", version: 4, known: 4 },
   missingRights: [],
   clockAheadMs: 12,
-  connections: { max: 97, others: 5, ofProcess: 16 },
+  connections: { max: 97, others: 5, ofProcess: 17 },
   unsafe: [],
   processes: [],
   version: "0.1.0",
@@ -51,7 +51,7 @@ test("a database that is fit: each thing that was looked at is told, and nothing
   expect(found.get("gateways")?.text).toBe(
     "2 gateways alive: a (0.1.0, since 1 min), b (0.1.0, since 1 min)",
   );
-  expect(found.get("connections")?.text).toContain("97 can be had: 2 gateways with up to 16 each");
+  expect(found.get("connections")?.text).toContain("97 can be had: 2 gateways with up to 17 each");
 });
 
 interface Case {
@@ -110,18 +110,18 @@ const CASES: readonly Case[] = [
   },
   {
     what: "too few connections for one gateway",
-    report: { connections: { max: 20, others: 5, ofProcess: 16 } },
+    report: { connections: { max: 20, others: 5, ofProcess: 17 } },
     ...{ name: "connections", level: "warning" },
-    text: /only 20 can be had, and 21 may be wanted: 1 gateway with up to 16 each, and 5 of others/,
+    text: /only 20 can be had, and 22 may be wanted: 1 gateway with up to 17 each, and 5 of others/,
     mend: /max_connections/,
   },
   {
     what: "too few connections for all gateways",
     report: {
-      connections: { max: 40, others: 0, ofProcess: 16 },
+      connections: { max: 40, others: 0, ofProcess: 17 },
       processes: ["a", "b", "c"].map((host) => gateway(host)),
     },
-    ...{ name: "connections", level: "warning", text: /only 40 .*48 may be wanted/, mend: /fewer gateways/ },
+    ...{ name: "connections", level: "warning", text: /only 40 .*51 may be wanted/, mend: /fewer gateways/ },
   },
   {
     what: "commits that may be lost",

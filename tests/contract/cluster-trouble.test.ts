@@ -1,10 +1,12 @@
 // A database that goes away and comes back under load, locks that somebody else holds, processes whose
 // clocks are wrong: nothing accepted is lost, nothing is done twice.
 
+import { sql } from "kysely";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
+import { LEASE_MS } from "../../src/store/processes.ts";
 import { getRun } from "../../src/store/runs.ts";
 import type { World } from "../../src/world.ts";
 import { type ClusterProcess, openCluster, postgresGround } from "../kit/cluster.ts";
@@ -13,7 +15,7 @@ import type { Play } from "../kit/flow-app.ts";
 import { checkFlows, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
 import { serverUrl } from "../kit/postgres.ts";
 import { startPostgres } from "../kit/postgres-server.ts";
-import { MAIN, until } from "./cluster-stage.ts";
+import { gate, MAIN, until } from "./cluster-stage.ts";
 
 const KEYS = Array.from({ length: 6 }, (_, at) => `agent:main:chat:room${at}`);
 const ROUNDS = 3;
@@ -150,4 +152,40 @@ test("processes whose clocks are hours apart keep the same dates: the database's
   await late.app.quiet();
   const runs = await late.app.runs(KEYS[0] ?? "");
   expect(runs.every((run) => isEnded(run.state) && run.crashes === 0)).toBe(true);
+});
+
+test("a process whose connections are all in use says that it is alive, and loses nothing that it executes", async () => {
+  const cluster = await openCluster(postgresGround);
+  const held = gate();
+  const plays: Record<string, Play> = {
+    [MAIN]: async () => {
+      await held.pass();
+      return "done";
+    },
+  };
+  const a = await cluster.join({ plays });
+  const b = await cluster.join({ plays });
+  const run = await a.app.tell(MAIN, "work");
+  await held.reached;
+  const { db } = a.app.store;
+  const beatOf = async (): Promise<number> => {
+    const row = await db
+      .selectFrom("processes")
+      .select("beat_at")
+      .where("process_id", "=", a.app.engine.processId)
+      .executeTakeFirstOrThrow();
+    return Number(row.beat_at);
+  };
+  // More than there are, each for a while: who came later would wait behind all of them.
+  let over = false;
+  const hold = async (): Promise<void> => {
+    while (!over) await a.app.store.transaction((tx) => sql`select pg_sleep(0.5)`.execute(tx));
+  };
+  const holding = Array.from({ length: 80 }, hold);
+  const before = await beatOf();
+  await until(async () => (await beatOf()) >= before + 1.5 * LEASE_MS);
+  over = true;
+  await Promise.all(holding);
+  held.open();
+  expect(await endOf(b.app.engine, run.runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });

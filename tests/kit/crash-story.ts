@@ -42,6 +42,8 @@ export interface StoryOptions {
   readonly ground: Ground;
   /** Default: the ground's. */
   readonly processes?: number;
+  /** For so long a process stands still in the first round. Default: now and then, for some seconds. */
+  readonly pauseMs?: number;
   /** A line for each round. */
   readonly report?: (line: string) => void;
 }
@@ -214,11 +216,11 @@ async function killSome(story: Story): Promise<string> {
   return words.join(", ");
 }
 
-async function pauseOne(story: Story): Promise<string> {
+async function pauseOne(story: Story, fixedMs: number | undefined): Promise<string> {
   const { fleet, luck, counts } = story;
   const at = luck.of(fleet.up());
   // Longer than a lease: its work is taken over, and it wakes up as one that has lost it.
-  const pausedMs = luck.below(fleet.size > 1 ? 4 * PAUSE_MAX_MS : PAUSE_MAX_MS);
+  const pausedMs = fixedMs ?? luck.below(fleet.size > 1 ? 4 * PAUSE_MAX_MS : PAUSE_MAX_MS);
   fleet.pause(at);
   await sleep(pausedMs);
   fleet.resume(at);
@@ -239,7 +241,9 @@ async function playRounds(story: Story): Promise<void> {
     const afterMs = luck.below(ROUND_MAX_MS);
     await untilAnswered(story);
     await sleep(afterMs);
-    const paused = luck.chance(0.15) ? `${await pauseOne(story)}, ` : "";
+    const fixedMs = round === 1 ? options.pauseMs : undefined;
+    const pauses = luck.chance(0.15) || fixedMs !== undefined;
+    const paused = pauses ? `${await pauseOne(story, fixedMs)}, ` : "";
     const killed = await killSome(story);
     const problems = told.problems.length + model.problems.length;
     options.report?.(

@@ -24,10 +24,11 @@ export function fakeWire(): FakeWire {
   const gap = (): void => {
     for (const member of members) member.onGap();
   };
-  const sharedOf = (clock: Clock): SharedStore => {
+  const sharedOf = (clock: Clock, store: Store): SharedStore => {
     let self: Member | undefined;
     return {
       now: () => clock.now(),
+      urgently: store.transaction,
       syncClock: async () => {},
       async notify(texts) {
         await Promise.resolve();
@@ -52,7 +53,7 @@ export function fakeWire(): FakeWire {
       return {
         ...rest,
         transcriptPath: () => undefined,
-        shared: sharedOf(clock),
+        shared: sharedOf(clock, store),
         // The others still use it.
         close: async () => {},
       };

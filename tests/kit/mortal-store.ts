@@ -29,6 +29,18 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   };
   const at = (atMs: number, fire: () => void, keep?: "alive"): Timer =>
     world.clock.at(atMs, () => void pass().then(fire), keep);
+  const mortally = (transaction: Store["transaction"]): Store["transaction"] => {
+    return async (work) => {
+      await pass();
+      return transaction(async (tx) => {
+        const result = await work(tx);
+        // A paused process holds no transaction open here: the database would end it by its time-out.
+        if (gate !== undefined || dead)
+          throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
+        return result;
+      });
+    };
+  };
   const shared = store.shared;
   const db = gated(store.db, pass);
   return {
@@ -37,14 +49,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
       ...store,
       db,
       async transaction(work) {
-        await pass();
-        const value = await store.transaction(async (tx) => {
-          const result = await work(tx);
-          // A paused process holds no transaction open here: the database would end it by its time-out.
-          if (gate !== undefined || dead)
-            throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
-          return result;
-        });
+        const value = await mortally(store.transaction)(work);
         if (losesAnswer) {
           losesAnswer = false;
           throw new StoreProblem("io", "store", { detail: "the answer to a commit was lost" });
@@ -58,6 +63,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
             shared: {
               ...shared,
               now: () => shared.now(),
+              urgently: mortally(shared.urgently),
               notify: async (texts: readonly string[]) => {
                 await pass();
                 await shared.notify(texts);

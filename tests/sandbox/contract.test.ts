@@ -74,8 +74,8 @@ function contract(backend: "bubblewrap" | "docker"): void {
   });
 
   test("S6: a workspace over its quota can only shrink", async () => {
-    writeFileSync(join(box.workspace, "big"), Buffer.alloc(4 << 20, 1));
-    const needs = { diskMb: 2 };
+    writeFileSync(join(box.workspace, "big"), Buffer.alloc(52 << 20, 1));
+    const needs = { diskMb: 48 };
     const more = await box.run("(echo x > more) 2>/dev/null || echo refused; rm big", { needs });
     expect(more).toMatchObject({ full: true, text: "refused\n" });
     expect(await box.run("echo x > more && echo fits", { needs })).toMatchObject({

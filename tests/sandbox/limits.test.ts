@@ -161,8 +161,8 @@ print("done")`;
     });
 
     test("a full workspace says so to the tools: exec in a note, write as an error", async () => {
-      const needs = { diskMb: 8 };
-      writeFileSync(join(box.workspace, "big"), Buffer.alloc(12 << 20, 1));
+      const needs = { diskMb: 48 };
+      writeFileSync(join(box.workspace, "big"), Buffer.alloc(52 << 20, 1));
       const result = await box.tool("exec", { command: "echo hi" }, { needs });
       expect(result).toMatchObject({ status: "ok", output: "hi\n" });
       expect(String(result.note)).toContain("sandbox.diskMb");

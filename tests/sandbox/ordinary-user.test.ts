@@ -33,7 +33,8 @@ function contained(commands: readonly string[]): { ending: string; exitCode: num
     import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
     import { realWorld } from ${JSON.stringify(source("world.ts"))};
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
-    const needs = { backend: "bubblewrap", network: false, memoryMb: 96, processesMax: 24, diskMb: 16 };
+    // Others write to this disk, too: their share must stay below twice the quota.
+    const needs = { backend: "bubblewrap", network: false, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);
     const limits = { timeoutMs: 8_000, outputMaxBytes: 9_999, signal: new AbortController().signal };

@@ -114,7 +114,7 @@ test("a user whose transactions only read is told how to let them write", async 
 test("connections are limited by the server, the database and the user, the least of which counts", async () => {
   const url = await freshUrl();
   const [row] = await runSql(url, "select current_setting('max_connections')::int - 3 as max");
-  expect((await look(url)).connections).toMatchObject({ max: row?.max, ofProcess: 16 });
+  expect((await look(url)).connections).toMatchObject({ max: row?.max, ofProcess: 17 });
   const limited = await asUser(url, (user) => `alter role "${user}" connection limit 7`);
   expect((await look(limited)).connections.max).toBe(7);
 });

@@ -10,13 +10,14 @@ import { redactSecrets } from "../core/redact.ts";
 const BREAK = "\n\n";
 const FIRST_OF_WORD = "!";
 const LAST_OF_WORD = "~";
+const FIRST_HALF = /[\uD800-\uDBFF]/;
 
 /** Where the last word begins that may go on; behind a blank, or a letter that no credential has: the end. */
 function openFrom(text: string): number {
   let at = text.length;
   while (at > 0 && text.charAt(at - 1) >= FIRST_OF_WORD && text.charAt(at - 1) <= LAST_OF_WORD) at -= 1;
   // No half of a character that takes two.
-  return at > 0 && !text.slice(0, at).isWellFormed() ? at - 1 : at;
+  return FIRST_HALF.test(text.charAt(at - 1)) ? at - 1 : at;
 }
 
 function commonLength(a: string, b: string): number {

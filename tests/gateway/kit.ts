@@ -54,6 +54,8 @@ export interface HouseOptions {
   readonly world?: World;
   /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
+  /** The test ends it by the death of its process: only its sockets are closed. */
+  readonly dies?: boolean;
 }
 
 async function playTurn(handle: LaneHandle, play: Play | undefined): Promise<EndFacts> {
@@ -149,7 +151,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await outbox.stop();
     await store.close();
   };
-  cleanup(stop);
+  cleanup(options.dies === true ? () => gateway.close() : stop);
   const url = `ws://127.0.0.1:${gateway.port}`;
   return {
     port: gateway.port,

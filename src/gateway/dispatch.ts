@@ -133,8 +133,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
 
   const contextOf = (caller: Caller, signal: AbortSignal): Omit<CallContext, "remember"> => {
     const viewer = operatorViewer(caller.scopes, caller.patterns);
-    const callId = `operator:${deps.world.ids.uuid()}`;
-    return { deps, state, caller, viewer, access, signal, callId };
+    return { deps, state, caller, viewer, access, signal, callId: `operator:${deps.world.ids.uuid()}` };
   };
 
   const outliving = (base: Omit<CallContext, "remember">, keyed: KeyedCall) => ({
@@ -154,7 +153,6 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
       remembered = true;
     };
     const ctx = { ...outliving(base, keyed), remember };
-    // What is remembered under a key is what this door answered to it.
     return once(keyed, async () => {
       const first = await handle(ctx);
       if (first.ok && !remembered) await engine.commit((unit) => remember(unit, first.value));
@@ -175,10 +173,9 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     const keyed = keyedCall(caller, name, params.value);
     if (keyed !== undefined) {
       const result = await runKeyed(base, keyed, (ctx) => method.handle(ctx, params.value));
+      if (!result.ok || method.follow === undefined) return { result };
       const later = { ...outliving(base, keyed), remember: async () => {} };
-      return result.ok && method.follow !== undefined
-        ? { result, later: method.follow(later, result.value) }
-        : { result };
+      return { result, later: method.follow(later, result.value) };
     }
     return { result: await method.handle({ ...base, remember: async () => {} }, params.value) };
   };

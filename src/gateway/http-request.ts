@@ -1,5 +1,5 @@
-// Owns what every HTTP route does before its own work: the caller behind the token, the body within its limit,
-// and the refusal in the route's own shape.
+// Owns what every HTTP route does before its own work: the caller behind the token, the body within its
+// limit, and the refusal in the route's own shape.
 // HR1: a body is refused by its size before it is parsed; what is refused for its headers is not read at all.
 
 import type { HttpBindings } from "@hono/node-server";
@@ -50,28 +50,22 @@ function tooLarge(maxBytes: number): Failure {
   return fail("too_large", `the body is larger than ${maxBytes} bytes`);
 }
 
-/** A body that comes without its length, measured while it comes: read no further than the limit (HR1). */
-async function readMeasured(
-  body: ReadableStream<Uint8Array> | null,
-  maxBytes: number,
-): Promise<Result<unknown>> {
-  const reader = body?.getReader();
+/**
+ * The JSON of a body, measured while it comes and read no further than the limit (HR1); undefined: it is
+ * none, or it was cut off. It is kept by nobody but the caller: a request may last as long as a run.
+ */
+export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
+  if (Number(c.req.header("content-length")) > maxBytes) return tooLarge(maxBytes);
+  const reader = (c.req.raw.body as ReadableStream<Uint8Array> | null)?.getReader();
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
-    bytes += next.value.length;
-    if (bytes > maxBytes) return tooLarge(maxBytes);
-    pieces.push(next.value);
-  }
-  return ok(JSON.parse(new TextDecoder().decode(Buffer.concat(pieces))));
-}
-
-/** The JSON of a body; undefined: it is none, or it was cut off. */
-export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
-  const declared = c.req.header("content-length");
-  if (Number(declared) > maxBytes) return tooLarge(maxBytes);
   try {
-    return declared === undefined ? await readMeasured(c.req.raw.body, maxBytes) : ok(await c.req.json());
+    for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+      bytes += next.value.length;
+      if (bytes > maxBytes) return tooLarge(maxBytes);
+      pieces.push(next.value);
+    }
+    return ok(JSON.parse(new TextDecoder().decode(Buffer.concat(pieces))));
   } catch {
     return ok(undefined);
   }

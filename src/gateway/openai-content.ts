@@ -125,7 +125,7 @@ function imageOf(url: unknown, where: string): Result<ImageBlock> {
 }
 
 /** Reads one message whole. */
-export function readItem(item: Item): Result<Turn> {
+function readItem(item: Item): Result<Turn> {
   const { role, where, content, name } = item;
   const named = name === undefined ? {} : { name };
   if (content == null && role === "assistant") return ok({ role, text: "", images: [], ...named });

@@ -10,7 +10,7 @@ type Body = Readonly<Record<string, unknown>>;
 export type OpenAiApi = "chat" | "responses";
 
 /** Read by `openai-request.ts`. */
-const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
+export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort"],
   responses: [
     "model",
@@ -25,8 +25,8 @@ const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
   ],
 };
 
-/** How the model is run is the agent's own affair; what is only a hint to OpenAI's service has no use here. */
-const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
+/** How the model is run is the agent's own affair; hints to OpenAI's service have no use here. */
+export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: [
     "frequency_penalty",
     "logit_bias",
@@ -88,7 +88,7 @@ function isPlainText(value: unknown): boolean {
 const STRUCTURED = "an agent answers in words; no format can be promised";
 const LOGPROBS: Refusal = { why: "probabilities of tokens are not told", harmless: isNothing };
 
-const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
+export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
   chat: {
     tools: TOOLS,
     functions: TOOLS,
@@ -105,7 +105,7 @@ const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = 
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
     web_search_options: { why: "an agent searches with its own tools, or not", harmless: isNothing },
     store: {
-      why: "what is said is kept in its session, and no stored completion can be fetched; name a session by user",
+      why: "what is said is kept in its session, which user names; no completion can be fetched later",
       harmless: isNothing,
     },
   },

@@ -94,7 +94,7 @@ function previousIn(body: Body): Result<string | undefined> {
     : wrong("previous_response_id", `must begin with ${RESPONSE_PREFIX}: it is the id of a response`);
 }
 
-/** What is said, sorted into what was said before, what is to be run, and what the agent is told beside it. */
+/** What was said before, what is to be run, and what the agent is told beside it. */
 interface Said {
   readonly seed: readonly Turn[];
   readonly input: readonly Turn[];

@@ -28,6 +28,9 @@ import { type EndedRun, type Followed, RunFeed, streamRun } from "./openai-run.t
 
 /** Bytes of a body: pictures are in it. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
+/** Bytes of the bodies that are read, and not yet accepted, at once; more have to come again. */
+const BODIES_MAX_BYTES = 200 * 1024 * 1024;
+const BODIES_RETRY_MS = 1_000;
 const WAIT_MAX_MS = 86_400_000;
 const KEY_CHARS_MAX = 512;
 const IDEMPOTENCY_KEY = /^[!-~](?:[ -~]{0,198}[!-~])?$/;
@@ -180,6 +183,8 @@ class Door {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
+  /** Of the bodies that are in memory, as they were announced. */
+  #bodyBytes = 0;
 
   constructor({ deps, dispatcher }: DoorParts) {
     this.#deps = deps;
@@ -206,27 +211,36 @@ class Door {
   async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
     const refused = this.#allowed(c, "operator.write");
     if (refused !== undefined) return refused;
-    const asked = await readAsked(c, api, this.#deps);
-    if (!asked.ok) return refuse(c, asked);
-    const { value } = asked;
-    const { idempotencyKey, ...params } = value;
-    const { signal } = c.req.raw;
-    const accepted = await this.#dispatcher.perform(
-      c.get("caller"),
-      {
-        name: `openai.${api}`,
-        params,
-        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-        handle: (ctx) => accept(ctx, value),
-      },
-      signal,
-    );
-    if (!accepted.ok) return refuse(c, accepted);
-    c.header("x-request-id", accepted.value.runId);
-    c.header(SESSION_HEADER, headerText(accepted.value.sessionKey));
-    return value.request.stream
-      ? this.#stream(c, value, accepted.value)
-      : this.#answer(c, value, accepted.value);
+    const taken = await this.#accepted(c, api);
+    if (!taken.ok) return refuse(c, taken);
+    const { asked, followed } = taken.value;
+    c.header("x-request-id", followed.runId);
+    c.header(SESSION_HEADER, headerText(followed.sessionKey));
+    return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
+  }
+
+  /** Reads a request and accepts its run. What it says is in the store then, and in memory no more. */
+  async #accepted(c: Context<Env>, api: OpenAiApi): Promise<Result<{ asked: Asked; followed: Followed }>> {
+    const bytes = Math.min(BODY_MAX_BYTES, Number(c.req.header("content-length") ?? BODY_MAX_BYTES));
+    if (this.#bodyBytes + bytes > BODIES_MAX_BYTES) {
+      const details = { retryAfterMs: BODIES_RETRY_MS };
+      return fail("rate_limited", "too many large requests at once; try again in a moment", { details });
+    }
+    this.#bodyBytes += bytes;
+    try {
+      const asked = await readAsked(c, api, this.#deps);
+      if (!asked.ok) return asked;
+      const { idempotencyKey, ...params } = asked.value;
+      const keyed = idempotencyKey === undefined ? {} : { idempotencyKey };
+      const handle = (ctx: CallContext) => accept(ctx, asked.value);
+      const request = { name: `openai.${api}`, params, ...keyed, handle };
+      const followed = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
+      if (!followed.ok) return followed;
+      const lean = { ...asked.value.request, text: "", images: [], seed: [] };
+      return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
+    } finally {
+      this.#bodyBytes -= bytes;
+    }
   }
 
   async #answer(c: Context<Env>, asked: Asked, followed: Followed): Promise<Response> {

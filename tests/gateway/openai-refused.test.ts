@@ -1,10 +1,14 @@
 // What an OpenAI request may not ask for, and the words and shape of the refusal.
 
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { READ, REFUSED, UNUSED } from "../../src/gateway/openai-fields.ts";
 import { readRequest } from "../../src/gateway/openai-request.ts";
+import { cleanup } from "../kit/engine.ts";
 import { openHouse, TOKEN } from "./kit.ts";
-import { openAi, openAiSessions, said } from "./openai-kit.ts";
+import { openAi, openAiSessions, said, until } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 const HEAD = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
@@ -178,6 +182,17 @@ test("what asks for nothing is taken", () => {
   });
 });
 
+test("the guide lists the fields as the code has them", () => {
+  const guide = readFileSync(new URL("../../docs/OPENAI.md", import.meta.url), "utf8");
+  const row = (name: string) => {
+    const cells = new RegExp(`^\\| ${name} \\| (.+) \\| (.+) \\|$`, "m").exec(guide) ?? [];
+    return cells.slice(1).map((cell) => [...cell.matchAll(/`(\w+)`/g)].map((found) => found[1]));
+  };
+  expect(row("read")).toEqual([READ.chat, READ.responses]);
+  expect(row("taken, not used")).toEqual([UNUSED.chat, UNUSED.responses]);
+  expect(row("refused")).toEqual([Object.keys(REFUSED.chat), Object.keys(REFUSED.responses)]);
+});
+
 test("what a named session has already is not even read", () => {
   const picture = {
     role: "user",
@@ -234,7 +249,7 @@ test.each(PATHS)("%s %s with half a JSON is %i in OpenAI's shape", async (method
   expect(await answer.json()).toEqual({ error });
 });
 
-test("a wrong origin, a wrong host and no token are refused in OpenAI's shape, with nothing read", async () => {
+test("a wrong origin and no token are refused in OpenAI's shape", async () => {
   const house = await openHouse();
   const post = (headers: Record<string, string>) =>
     fetch(`${house.http}/v1/chat/completions`, { method: "POST", headers, body: "x".repeat(100) });
@@ -265,4 +280,29 @@ test("a body up to 25 MiB is read, a larger one is refused by its length alone",
   expect((await fetch(url, streamed)).status).toBe(413);
   const invoke = { method: "POST", headers: HEAD, body: text(2 * 1024 * 1024) };
   expect((await fetch(`${house.http}/tools/invoke`, invoke)).status).toBe(413);
+});
+
+test("bodies that are read at once are bounded together, and those that are cut off count no more", async () => {
+  const house = await openHouse();
+  const half = (): Socket => {
+    const socket = connect(house.port, "127.0.0.1");
+    socket.on("error", () => {});
+    cleanup(() => void socket.destroy());
+    const head = `host: localhost\r\nauthorization: Bearer ${TOKEN}\r\ntransfer-encoding: chunked`;
+    socket.write(`POST /v1/responses HTTP/1.1\r\n${head}\r\n\r\n1\r\n{\r\n`);
+    return socket;
+  };
+  const sockets = Array.from({ length: 8 }, half);
+  const ask = () =>
+    openAi(house)
+      .responses.create({ model: MODEL, input: "x" })
+      .catch((error: unknown) => error);
+  const refused = await until(async () => {
+    const answer = await ask();
+    return answer instanceof OpenAI.RateLimitError && answer;
+  });
+  expect(refused.headers.get("x-should-retry")).toBe("true");
+  expect(refused.headers.get("retry-after")).toBe("1");
+  for (const socket of sockets) socket.destroy();
+  await until(async () => !((await ask()) instanceof Error));
 });

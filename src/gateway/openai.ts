@@ -238,6 +238,11 @@ class Door {
       if (!followed.ok) return followed;
       const lean = { ...asked.value.request, text: "", images: [], seed: [] };
       return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
+      // Its acceptance may be on disk all the same: without a key the same request could run twice.
+      const accepted = c.req.header("idempotency-key") === undefined;
+      return { ...failure, details: { ...failure.details, accepted } };
     } finally {
       this.#bodyBytes -= bytes;
     }

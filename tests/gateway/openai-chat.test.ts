@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { expect, test } from "vitest";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { openHouse, type Play } from "./kit.ts";
-import { allArchived, openAi, openAiSessions, PNG, said } from "./openai-kit.ts";
+import { allArchived, openAi, openAiSessions, PNG, runStates, said } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 
@@ -157,6 +157,23 @@ test("a session that still waits for its sub-agent is archived only after that",
   expect(session?.archivedAt).toBeUndefined();
   release.resolve("found it");
   await allArchived(house);
+});
+
+test("nobody attends a request's session: what it asks of another one ends with the first reply", async () => {
+  const model = scriptedModel(({ system, entries }) => {
+    if (system.includes("Agent-to-agent message context")) return "Forty-two";
+    const isFirst = entries.length === 1;
+    const args = { sessionKey: "agent:research:main", message: "What is it?" };
+    return isFirst ? { toolCalls: [{ name: "sessions_send", arguments: args }] } : "It is forty-two.";
+  });
+  const agentToAgent = { maxPingPongTurns: 3, maxHops: 16, maxChainRuns: 200 };
+  const house = await openHouse({ model, choices: { session: { agentToAgent } } });
+  const done = await openAi(house).chat.completions.create({ model: MODEL, messages: [said("Ask")] });
+  expect(done.choices[0]?.message.content).toBe("It is forty-two.");
+  await allArchived(house);
+  const [session] = await openAiSessions(house);
+  expect(await runStates(house, session?.key ?? "")).toEqual(["ok"]);
+  expect(await runStates(house, "agent:research:main")).toEqual(["ok"]);
 });
 
 test("credential-like text is masked, streamed or not", async () => {

@@ -11,12 +11,12 @@ function finishReason({ cutShort }: EndedRun): "stop" | "length" {
 }
 
 function usageOf(ended: EndedRun): object {
-  const { input, cached, output } = tokensOf(ended.run);
+  const { input, output, details } = tokensOf(ended.run);
   return {
     prompt_tokens: input,
     completion_tokens: output,
     total_tokens: input + output,
-    prompt_tokens_details: { cached_tokens: cached },
+    prompt_tokens_details: details,
   };
 }
 

@@ -37,7 +37,9 @@ const ROLES: Readonly<Record<string, Turn["role"]>> = {
   assistant: "assistant",
 };
 
+/** Whoever sends an object where a word belongs may send one of any depth: it is not looked into. */
 function shown(value: unknown): string {
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   return (JSON.stringify(value) ?? "nothing").slice(0, 60);
 }
 

@@ -98,7 +98,7 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     audio: { why: "an agent answers in text", harmless: isNothing },
     modalities: {
       why: "an agent answers in text",
-      harmless: (value) => value == null || JSON.stringify(value) === '["text"]',
+      harmless: (value) => isNothing(value) || (Array.isArray(value) && value.every((one) => one === "text")),
     },
     response_format: { why: STRUCTURED, harmless: isPlainText },
     logprobs: LOGPROBS,

@@ -10,10 +10,10 @@ import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } f
 type Status = "in_progress" | "completed" | "incomplete" | "failed";
 
 function usageOf({ run }: EndedRun): object {
-  const { input, cached, output } = tokensOf(run);
+  const { input, output, details } = tokensOf(run);
   return {
     input_tokens: input,
-    input_tokens_details: { cached_tokens: cached },
+    input_tokens_details: details,
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: input + output,

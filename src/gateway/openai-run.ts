@@ -22,9 +22,10 @@ export interface EndedRun {
 }
 
 /** Tokens of a run, all its model calls together. */
-export function tokensOf({ usage }: Run): { input: number; cached: number; output: number } {
+export function tokensOf({ usage }: Run) {
   const { input, cacheRead, cacheWrite, output } = usage;
-  return { input: input + cacheRead + cacheWrite, cached: cacheRead, output };
+  const details = { cached_tokens: cacheRead, cache_write_tokens: cacheWrite };
+  return { input: input + cacheRead + cacheWrite, output, details };
 }
 
 /** The frames of a stream, in one of the shapes. */

@@ -218,6 +218,8 @@ test("refusals come as the client's own errors, and leave nothing behind", async
   expect(nobody).toBeInstanceOf(OpenAI.NotFoundError);
   expect(nobody).toMatchObject({ code: "model_not_found", param: "model", type: "invalid_request_error" });
   expect(String(nobody)).toContain("parley/main, parley/research, parley/writer");
+  const streamed = client.chat.completions.create({ model: "gpt-4o", messages, stream: true });
+  await expect(streamed).rejects.toThrow(OpenAI.NotFoundError);
   const tools = client.chat.completions.create({ model: MODEL, messages, tools: [TOOL as never] });
   await expect(tools).rejects.toThrow(OpenAI.BadRequestError);
   const stranger = openAi(house, { apiKey: "guess" });
@@ -226,6 +228,27 @@ test("refusals come as the client's own errors, and leave nothing behind", async
     /token is not valid/,
   );
   expect(await openAiSessions(house)).toEqual([]);
+});
+
+test("an object of any depth, wherever a word belongs, is a 400 like any other", async () => {
+  const house = await openHouse();
+  const deep = "[".repeat(200_000) + "]".repeat(200_000);
+  const bodies = [
+    `{"model":${deep},"messages":[{"role":"user","content":"x"}]}`,
+    `{"model":"parley/main","messages":[{"role":${deep},"content":"x"}]}`,
+    `{"model":"parley/main","messages":[{"role":"user","content":[{"type":${deep}}]}]}`,
+    `{"model":"parley/main","messages":[{"role":"user","content":"x"}],"modalities":${deep}}`,
+    `{"model":"parley/main","messages":[{"role":"user","content":"x"}],"response_format":${deep}}`,
+  ];
+  for (const body of bodies) {
+    const url = `${house.http}/v1/chat/completions`;
+    const answer = await fetch(url, { method: "POST", headers: HEAD, body });
+    expect([answer.status, body.slice(0, 80)]).toEqual([400, body.slice(0, 80)]);
+  }
+  const taken = `{"model":"parley/main","messages":[{"role":"user","content":"x"}],"stop":${deep}}`;
+  const headers = { ...HEAD, "idempotency-key": "deep" };
+  const answer = await fetch(`${house.http}/v1/chat/completions`, { method: "POST", headers, body: taken });
+  expect(answer.status).toBe(200);
 });
 
 const PATHS: [string, string, number][] = [

@@ -9,6 +9,7 @@ import type { ThinkingLevel } from "../core/settings.ts";
 import type { SeedMessage } from "../flows/client-session.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./openai-content.ts";
 import { checkFields, type OpenAiApi } from "./openai-fields.ts";
+import { MESSAGE_MAX_CHARS } from "./params.ts";
 import { isObject } from "./validate.ts";
 
 /** A request in Parley's terms. */
@@ -116,9 +117,15 @@ function sort(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   }
   const seed = readItems(keepsHistory ? [] : before);
   if (!seed.ok) return seed;
+  if (seed.value.some((turn) => turn.text.length > MESSAGE_MAX_CHARS)) return tooLong("an earlier message");
   const input = readItems(spoken(items.slice(last + 1)));
   if (!input.ok) return input;
   return ok({ seed: seed.value, input: input.value, system: system.value.map((turn) => turn.text) });
+}
+
+function tooLong(param: string): ReturnType<typeof fail> {
+  const details = { param };
+  return fail("too_large", `${param}: a message has at most ${MESSAGE_MAX_CHARS} characters`, { details });
 }
 
 function joined(texts: readonly string[]): string {
@@ -131,6 +138,7 @@ function inputOf(
   param: string,
 ): Result<Pick<AgentRequest, "text" | "images" | "senderName">> {
   const text = joined(turns.map((turn) => turn.text));
+  if (text.length > MESSAGE_MAX_CHARS) return tooLong(param);
   const images = turns.flatMap((turn) => turn.images);
   if (text === "" && images.length === 0) {
     return wrong(param, "must end with a user message that is not empty: it is what the agent answers");
@@ -226,6 +234,7 @@ function assembled(
   const input = inputOf(said.input, param);
   if (!input.ok) return input;
   const instructions = joined(said.system).toWellFormed();
+  if (instructions.length > MESSAGE_MAX_CHARS) return tooLong(param);
   return ok({
     ...known,
     ...input.value,

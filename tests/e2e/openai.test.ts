@@ -30,6 +30,14 @@ async function until<T>(ask: () => Promise<T>, wanted: (value: T) => boolean): P
   throw new Error(`never as wanted: ${JSON.stringify(await ask())}`);
 }
 
+/** Resolves once no session of a request is listed any more. */
+async function untilArchived(gateway: GatewayProcess): Promise<void> {
+  const socket = await gateway.connect();
+  const list = () => socket.call<{ sessions: unknown[] }>("sessions.list", { search: "openai" });
+  await until(list, ({ sessions }) => sessions.length === 0);
+  await socket.close();
+}
+
 test("asked, streamed, with a tool in between, and archived: from the official client to a provider and back", async () => {
   const { server, config } = await world((request): Step[] =>
     request.toolResults.length > 0
@@ -48,13 +56,7 @@ test("asked, streamed, with a tool in between, and archived: from the official c
   const response = await client.responses.create({ model: MODEL, input: "Who is there?" });
   expect(response.output_text).toBe("There is one agent, and it is me.");
   expect(server.requests.length).toBe(6);
-  const socket = await gateway.connect();
-  const listed = () =>
-    socket
-      .call<{ sessions: { key: string }[] }>("sessions.list", { search: "openai" })
-      .then((list) => list.sessions);
-  await until(listed, (sessions) => sessions.length === 0);
-  await socket.close();
+  await untilArchived(gateway);
   expect(await gateway.end("SIGTERM")).toBe(0);
   expect(gateway.stderr()).not.toMatch(/error/i);
 });
@@ -83,5 +85,6 @@ test("a gateway that is killed in the middle answers the same Idempotency-Key wh
   const second = await startProcess({ home: first.home });
   const again = clientOf(second).chat.completions.stream(request, { headers });
   expect(await again.finalContent()).toBe("The whole answer.");
+  await untilArchived(second);
   expect(await second.end("SIGTERM")).toBe(0);
 });

@@ -285,24 +285,32 @@ test("a wrong origin and no token are refused in OpenAI's shape", async () => {
 
 test("a body up to 25 MiB is read, a larger one is refused by its length alone", async () => {
   const house = await openHouse();
-  const url = `${house.http}/v1/chat/completions`;
-  const text = (bytes: number) => JSON.stringify(chat({ messages: [said("x".repeat(bytes))] }));
-  const large = await fetch(url, { method: "POST", headers: HEAD, body: text(2 * 1024 * 1024) });
+  const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
+    fetch(house.http + path, { method: "POST", headers: HEAD, body, duplex: "half" } as RequestInit);
+  const url = `data:image/png;base64,${"A".repeat(4 * 1024 * 1024)}`;
+  const picture = JSON.stringify(message({ content: [{ type: "image_url", image_url: { url } }] }));
+  const large = await post(picture);
   expect(large.status).toBe(200);
   await large.body?.cancel();
   const body = "x".repeat(25 * 1024 * 1024 + 1);
-  const refused = await fetch(url, { method: "POST", headers: HEAD, body });
+  const refused = await post(body);
   expect(refused.status).toBe(413);
   expect(await refused.json()).toMatchObject({ error: { code: "too_large" } });
-  const streamed = {
-    method: "POST",
-    headers: HEAD,
-    body: new Blob([body]).stream(),
-    duplex: "half",
-  } as RequestInit;
-  expect((await fetch(url, streamed)).status).toBe(413);
-  const invoke = { method: "POST", headers: HEAD, body: text(2 * 1024 * 1024) };
-  expect((await fetch(`${house.http}/tools/invoke`, invoke)).status).toBe(413);
+  expect((await post(new Blob([body]).stream())).status).toBe(413);
+  expect((await post(picture, "/tools/invoke")).status).toBe(413);
+});
+
+test("a text is no longer here than at any other door", () => {
+  const long = "x".repeat(1024 * 1024 + 1);
+  const system = { role: "system", content: long };
+  const cases = [
+    [said(long)],
+    [system, said("x")],
+    [said(long), { role: "assistant", content: "y" }, said("x")],
+  ];
+  for (const messages of cases) {
+    expect(readRequest("chat", chat({ messages }), false)).toMatchObject({ code: "too_large" });
+  }
 });
 
 test("bodies that are read at once are bounded together, and those that are cut off count no more", async () => {

@@ -22,6 +22,7 @@ import { sharedWorld } from "./engine/shared-world.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
+import { archiveTemporary, TEMPORARY_DEADLINE } from "./flows/client-session.ts";
 import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
 import { createSuccessors } from "./flows/successors.ts";
@@ -77,7 +78,7 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Lo
   });
 }
 
-/** Acts on stored dates: so far, the clean-up of finished sub-agents. */
+/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions. */
 function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, DeadlineHandler> {
   const { settings, world } = options;
   const cleanup = createChildCleanup({
@@ -92,7 +93,10 @@ function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, Dead
       );
     },
   });
-  return new Map([[CHILD_DEADLINE, cleanup]]);
+  return new Map([
+    [CHILD_DEADLINE, cleanup],
+    [TEMPORARY_DEADLINE, archiveTemporary],
+  ]);
 }
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */

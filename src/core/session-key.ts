@@ -290,6 +290,21 @@ export function isSubagentKey(key: string): boolean {
   return readKey(key)?.form === "subagent";
 }
 
+/** Begins the id of a session that an HTTP client named by `user`; any other of that form is temporary. */
+const USER_PREFIX = "user-";
+
+/** The key of an OpenAI-compatible client's session: its user's own, or one for a single request. */
+export function openAiKey(agentId: string, hash: string, whose: "user" | "request"): string {
+  const id = whose === "user" ? `${USER_PREFIX}${hash}` : hash;
+  return formatKey({ form: "external", agentId, client: "openai", id });
+}
+
+/** Whether a session was made for one request of an HTTP client, and is archived after it. */
+export function isTemporaryKey(key: string): boolean {
+  const parsed = readKey(key);
+  return parsed?.form === "external" && parsed.client === "openai" && !parsed.id.startsWith(USER_PREFIX);
+}
+
 /** `global` and `unknown`: never listed, returned or made by hand under these names. */
 export function isReservedKey(key: string): boolean {
   return key === "global" || key === "unknown";

@@ -28,6 +28,8 @@ export interface DirectMessage {
   readonly timeoutMs?: number;
   /** Where the writer reads the answer; becomes the session's route. Absent: the route stays. */
   readonly route?: Route;
+  /** Done in the unit that accepts, first: a session that is made for its first message. */
+  readonly before?: (unit: Unit) => Promise<Result<void>>;
   /** Written in the unit that accepts, so that the same request gets the same answer after a crash. */
   readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
 }
@@ -43,6 +45,8 @@ export async function sendDirect(
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
+    const ready = await message.before?.(unit);
+    if (ready?.ok === false) return ready;
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
       input: {

@@ -66,7 +66,11 @@ interface NewSession {
   readonly label?: string;
 }
 
-function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession): Session {
+export function newSession(
+  ctx: Pick<Facts, "settings">,
+  unit: Pick<Unit, "newId" | "now">,
+  wanted: NewSession,
+): Session {
   return {
     key: wanted.key,
     sessionId: unit.newId(),
@@ -86,7 +90,7 @@ function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession
   };
 }
 
-async function insertNew(unit: Unit, session: Session): Promise<void> {
+export async function insertNew(unit: Unit, session: Session): Promise<void> {
   await insertSession(unit.tx, session);
   unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
 }

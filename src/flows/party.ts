@@ -5,7 +5,7 @@
 import type { Provenance } from "../core/message.ts";
 import { decideSend, type SendVerdict } from "../core/send-policy.ts";
 import type { Route, Session } from "../core/session.ts";
-import { channelOf, chatTypeOf, displayKey, routeOfKey } from "../core/session-key.ts";
+import { channelOf, chatTypeOf, displayKey, isTemporaryKey, routeOfKey } from "../core/session-key.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Party } from "../core/turn-rules.ts";
 import { keyRulesOf } from "./access.ts";
@@ -21,7 +21,8 @@ export function partyOf(settings: Settings, session: Session, reader: Session): 
 
 /** Whether a requester takes reply turns: one that nobody attends, or that reports, does not (SPEC 4). */
 export function converses(session: Session): boolean {
-  const unattended = session.kind === "cron" || session.kind === "hook";
+  const { kind, key } = session;
+  const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
   return !unattended && !session.external && session.spawnedBy === undefined;
 }
 

@@ -8,6 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
+import type { TokenScope } from "../core/settings.ts";
 import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
 import { operatorViewer } from "../flows/access.ts";
@@ -23,7 +24,7 @@ import { deliveryMethods } from "./methods/deliveries.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
 import { toolMethods } from "./methods/tools.ts";
-import { isMethod, METHODS, type MethodName, type ParamsOf } from "./params.ts";
+import { isMethod, METHODS, type MethodName } from "./params.ts";
 import { checkParams } from "./validate.ts";
 
 const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
@@ -35,8 +36,21 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...deliveryMethods,
 };
 
+/** A request through another door than the protocol's methods, under the same rules. */
+export interface DoorRequest<T> {
+  /** Under which its idempotency key is remembered. */
+  readonly name: string;
+  readonly params: object;
+  readonly idempotencyKey?: string;
+  handle(ctx: CallContext): Promise<Result<T>>;
+}
+
 export interface Dispatcher {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+  /** For a caller who has been asked for its scope. */
+  perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal): Promise<Result<T>>;
+  /** Fires when nobody is answered any more. */
+  readonly stopped: AbortSignal;
   /** Lets go of keyed requests that go on without their callers. */
   close(): void;
 }
@@ -61,10 +75,15 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
       `a connection with role "node" may call node methods only; "${method}" is none`,
     );
   }
-  const needed = METHODS[method].scope;
-  if (hasScope(caller.scopes, needed)) return ok(method);
+  const allowed = needScope(caller, method, METHODS[method].scope);
+  return allowed.ok ? ok(method) : allowed;
+}
+
+/** Refuses a caller whose token lacks what a request needs. */
+export function needScope(caller: Caller, name: string, needed: TokenScope): Result<void> {
+  if (hasScope(caller.scopes, needed)) return ok(undefined);
   return fail("missing_scope", `missing scope: ${needed}`, {
-    hint: `"${method}" needs it; scopes are set by gateway.auth.tokens[].scopes.`,
+    hint: `"${name}" needs it; scopes are set by gateway.auth.tokens[].scopes.`,
     details: { missingScope: needed },
   });
 }
@@ -114,30 +133,31 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
 
   const contextOf = (caller: Caller, signal: AbortSignal): Omit<CallContext, "remember"> => {
     const viewer = operatorViewer(caller.scopes, caller.patterns);
-    const callId = `operator:${deps.world.ids.uuid()}`;
-    return { deps, state, caller, viewer, access, signal, callId };
+    return { deps, state, caller, viewer, access, signal, callId: `operator:${deps.world.ids.uuid()}` };
   };
 
-  const runKeyed = async <M extends MethodName>(
+  const outliving = (base: Omit<CallContext, "remember">, keyed: KeyedCall) => ({
+    ...base,
+    signal: stop.signal,
+    callId: callIdOf(keyed),
+  });
+
+  const runKeyed = <T>(
     base: Omit<CallContext, "remember">,
     keyed: KeyedCall,
-    method: Method<M>,
-    params: ParamsOf<M>,
-  ): Promise<Answer> => {
+    handle: (ctx: CallContext) => Promise<Result<T>>,
+  ): Promise<Result<T>> => {
     let remembered = false;
     const remember = async (unit: Unit, answer: unknown): Promise<void> => {
       if (!(await rememberAnswer(unit.tx, keyed, answer, unit.now))) throw new AnsweredElsewhere();
       remembered = true;
     };
-    const ctx = { ...base, signal: stop.signal, callId: callIdOf(keyed), remember };
-    const result = await once(keyed, async () => {
-      const first = await method.handle(ctx, params);
+    const ctx = { ...outliving(base, keyed), remember };
+    return once(keyed, async () => {
+      const first = await handle(ctx);
       if (first.ok && !remembered) await engine.commit((unit) => remember(unit, first.value));
       return first;
-    });
-    return result.ok && method.follow !== undefined
-      ? { result, later: method.follow(ctx, result.value) }
-      : { result };
+    }) as Promise<Result<T>>;
   };
 
   const run = async <M extends MethodName>(
@@ -151,7 +171,12 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     const method: Method<M> = HANDLERS[name];
     const base = contextOf(caller, signal);
     const keyed = keyedCall(caller, name, params.value);
-    if (keyed !== undefined) return runKeyed(base, keyed, method, params.value);
+    if (keyed !== undefined) {
+      const result = await runKeyed(base, keyed, (ctx) => method.handle(ctx, params.value));
+      if (!result.ok || method.follow === undefined) return { result };
+      const later = { ...outliving(base, keyed), remember: async () => {} };
+      return { result, later: method.follow(later, result.value) };
+    }
     return { result: await method.handle({ ...base, remember: async () => {} }, params.value) };
   };
 
@@ -160,6 +185,13 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
       const known = mayCall(caller, method);
       return known.ok ? run(caller, known.value, params, signal) : { result: known };
     },
+    async perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal) {
+      const { name, params, idempotencyKey, handle } = request;
+      const base = contextOf(caller, signal);
+      if (idempotencyKey === undefined) return handle({ ...base, remember: async () => {} });
+      return runKeyed(base, callUnder(idempotencyKey, caller, name, params), handle);
+    },
+    stopped: stop.signal,
     close: () => stop.abort(),
   };
 }
@@ -173,9 +205,13 @@ function callIdOf({ key, caller, method, paramsHash }: KeyedCall): string {
   return `operator:${createHash("sha256").update(whole).digest("hex").slice(0, 32)}`;
 }
 
-function keyedCall(caller: Caller, method: MethodName, params: object): KeyedCall | undefined {
+function keyedCall(caller: Caller, method: string, params: object): KeyedCall | undefined {
   const { idempotencyKey: key, ...rest } = params as { idempotencyKey?: string };
   if (key === undefined) return undefined;
-  const paramsHash = createHash("sha256").update(canonical(rest)).digest("hex");
+  return callUnder(key, caller, method, rest);
+}
+
+function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
+  const paramsHash = createHash("sha256").update(canonical(params)).digest("hex");
   return { key, caller: caller.id, method, paramsHash };
 }

@@ -1,18 +1,18 @@
-// Owns the plain HTTP routes beside the WebSocket: liveness, readiness, one tool call.
-// HT1: a body is refused by its size before it is parsed; what is refused for its headers, a missing token
-//      among them, is not read at all.
-// HT2: every answer is JSON, an error too.
+// Owns the plain HTTP routes beside the WebSocket: liveness, readiness, one tool call; and where the others
+// begin.
+// HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
+// HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
 
-import type { HttpBindings } from "@hono/node-server";
-import { type Context, Hono, type MiddlewareHandler } from "hono";
-import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { CODES, type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
-import { thrown, wireError } from "./answer.ts";
-import type { Authority, Caller } from "./auth.ts";
+import { type Context, Hono } from "hono";
+import { type Code, fail, ok, type Result } from "../core/errors.ts";
+import { thrown } from "./answer.ts";
+import type { Authority } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
-import type { Answer } from "./connection.ts";
+import type { Dispatcher } from "./dispatch.ts";
 import { checkHeaders } from "./host.ts";
+import { authenticate, type Env, readBody, refuse, statusOf } from "./http-request.ts";
 import { storeAnswers } from "./methods/system.ts";
+import type { OpenAiDoor } from "./openai.ts";
 import { isObject } from "./validate.ts";
 
 /** Bytes of a request's body. */
@@ -23,50 +23,7 @@ const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 export interface HttpParts {
   readonly deps: GatewayDeps;
   readonly authority: Authority;
-  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
-}
-
-type Env = { Bindings: HttpBindings; Variables: { caller: Caller } };
-
-function statusOf(code: Code): ContentfulStatusCode {
-  return CODES[code].http as ContentfulStatusCode;
-}
-
-function refuse(c: Context, failure: Failure): Response {
-  const { retryAfterMs } = failure.details ?? {};
-  if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
-  if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
-  return c.json({ ok: false, error: wireError(failure) }, statusOf(failure.code));
-}
-
-function bearer(c: Context): string | undefined {
-  return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
-}
-
-const TOO_LARGE = fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`);
-
-/** A body that comes without its length, measured while it comes: read no further than the limit (HT1). */
-async function readMeasured(body: ReadableStream<Uint8Array> | null): Promise<Result<unknown>> {
-  const reader = body?.getReader();
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
-    bytes += next.value.length;
-    if (bytes > BODY_MAX_BYTES) return TOO_LARGE;
-    pieces.push(next.value);
-  }
-  return ok(JSON.parse(new TextDecoder().decode(Buffer.concat(pieces))));
-}
-
-/** The JSON of a body; undefined: it is none, or it was cut off. */
-async function readBody(c: Context): Promise<Result<unknown>> {
-  const declared = c.req.header("content-length");
-  if (Number(declared) > BODY_MAX_BYTES) return TOO_LARGE;
-  try {
-    return declared === undefined ? await readMeasured(c.req.raw.body) : ok(await c.req.json());
-  } catch {
-    return ok(undefined);
-  }
+  readonly dispatcher: Dispatcher;
 }
 
 /** The params of `tools.invoke` in a body, which has names of its own for two of them. */
@@ -86,12 +43,13 @@ function invokeParams(body: unknown): Result<object> {
 }
 
 /** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */
-async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> {
-  const body = await readBody(c);
+async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<Response> {
+  const body = await readBody(c, BODY_MAX_BYTES);
   if (!body.ok) return refuse(c, body);
   const params = invokeParams(body.value);
   if (!params.ok) return refuse(c, params);
-  const { result } = await parts.call(c.get("caller"), "tools.invoke", params.value, c.req.raw.signal);
+  const { signal } = c.req.raw;
+  const { result } = await dispatcher.call(c.get("caller"), "tools.invoke", params.value, signal);
   if (!result.ok) return refuse(c, result);
   const value = result.value as { status?: unknown; code?: unknown };
   const failed = value.status === "error" || value.status === "forbidden";
@@ -101,20 +59,19 @@ async function invokeTool(c: Context<Env>, parts: HttpParts): Promise<Response> 
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
 }
 
-function authenticate(authority: Authority): MiddlewareHandler<Env> {
-  return async (c, next) => {
-    const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
-    const admitted = authority.admit(remote, { token: bearer(c) });
-    if (!admitted.ok) return refuse(c, admitted);
-    c.set("caller", admitted.value);
-    return next();
-  };
-}
-
 /** The answer to what is no HTTP request of any route, such as one without a usable host name. */
 export function badRequest(): Response {
   const message = "not a valid HTTP request: it needs a Host header and a path";
   return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
+}
+
+/** The OpenAI-compatible routes; loaded with the first request, for who never asks pays nothing for them. */
+function openAiRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> {
+  let door: Promise<OpenAiDoor> | undefined;
+  return async (c) => {
+    door ??= import("./openai.ts").then(({ createOpenAiDoor }) => createOpenAiDoor(parts));
+    return (await door)(c);
+  };
 }
 
 export function createHttp(parts: HttpParts): Hono<Env> {
@@ -136,13 +93,16 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return c.json({ ok: ready, status: ready ? "ready" : "not ready" }, ready ? 200 : 503);
   });
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
+  app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
   app.get("/", (c) => {
     c.header("upgrade", "websocket");
     const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";
     return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
   });
   app.notFound((c) => {
-    const message = "not found; there are: the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke";
+    const there =
+      "the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, and /v1/ (docs/OPENAI.md)";
+    const message = `not found; there are: ${there}`;
     return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
   });
   app.onError((error, c) => refuse(c, thrown(deps.world, error, `${c.req.method} ${c.req.path}`)));

@@ -13,7 +13,7 @@ export type Idempotency = "none" | "optional" | "required" | "run";
 /** Characters of a key, id, label or name. */
 const NAME_MAX_CHARS = 512;
 /** Characters of a message to an agent or a person. */
-const MESSAGE_MAX_CHARS = 1024 * 1024;
+export const MESSAGE_MAX_CHARS = 1024 * 1024;
 /** Characters of a run id that a client makes up. */
 const IDEMPOTENCY_KEY_MAX_CHARS = 200;
 /** No control characters, and no halves of a character: the store would not give them back as they were. */

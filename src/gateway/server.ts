@@ -97,7 +97,7 @@ class GatewayServer implements Gateway {
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens]);
     this.#dispatcher = createDispatcher(deps, this.#state);
     const { call } = this.#dispatcher;
-    const app = createHttp({ deps, authority, call });
+    const app = createHttp({ deps, authority, dispatcher: this.#dispatcher });
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       errorHandler: badRequest,
@@ -150,6 +150,7 @@ class GatewayServer implements Gateway {
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
     this.#fanout.close();
+    // Also tells those who wait over HTTP, before their sockets go.
     this.#dispatcher.close();
     this.#http.closeIdleConnections();
     const { clock } = this.#deps.world;

@@ -106,7 +106,7 @@ test("everything else is answered in JSON", async () => {
   const root = await fetch(`${house.http}/`);
   expect(root.status).toBe(426);
   expect(await root.json()).toMatchObject({ error: { message: expect.stringContaining("WebSocket") } });
-  for (const path of ["/nothing", "/v1/models", "/%00", "/../etc/passwd"]) {
+  for (const path of ["/nothing", "/v2/models", "/%00", "/../etc/passwd"]) {
     const answer = await fetch(`${house.http}${path}`);
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({ ok: false, error: { code: "NOT_FOUND" } });

@@ -14,6 +14,7 @@ import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
 import { createExecutor } from "../../src/execute.ts";
+import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/client-session.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
@@ -51,6 +52,10 @@ export interface HouseOptions {
   readonly gateway?: Partial<Settings["gateway"]>;
   readonly dir?: string;
   readonly world?: World;
+  /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
+  readonly disk?: Store;
+  /** The test ends it by the death of its process: only its sockets are closed. */
+  readonly dies?: boolean;
 }
 
 async function playTurn(handle: LaneHandle, play: Play | undefined): Promise<EndFacts> {
@@ -94,6 +99,7 @@ async function openWorkers(options: HouseOptions, settings: Settings, store: Sto
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
     executor: executorOf(options, settings, store, world, () => engine),
+    deadlineHandlers: new Map([[TEMPORARY_DEADLINE, archiveTemporary]]),
   });
   const outbox: OutboxWorker = new OutboxWorker({
     db: store.db,
@@ -119,7 +125,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     store: { ...base.store, dir },
     gateway: { ...base.gateway, ...options.gateway },
   };
-  const store = await openStore(dir, world);
+  const store = options.disk ?? (await openStore(dir, world));
   const { engine, outbox } = await openWorkers(options, settings, store, world);
   const gateway = await startGateway({
     settings,
@@ -145,7 +151,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await outbox.stop();
     await store.close();
   };
-  cleanup(stop);
+  cleanup(options.dies === true ? () => gateway.close() : stop);
   const url = `ws://127.0.0.1:${gateway.port}`;
   return {
     port: gateway.port,

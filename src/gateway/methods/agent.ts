@@ -2,7 +2,7 @@
 // AG1: what a run is told to have ended as comes from its row, never from its text (I12).
 
 import { WEBCHAT } from "../../channels/webchat.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { type Code, fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
@@ -145,18 +145,20 @@ const END_CODES = {
   aborted: "run_aborted",
 } as const;
 
+/** Why a run ended badly; undefined: it did not. */
+export function endCodeOf({ state, code }: Run): Code | undefined {
+  if (!isEnded(state)) return undefined;
+  return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
+}
+
 function waitAnswer(run: Run): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
   const base = { runId, runStatus: state, startedAt, endedAt };
   if (!isEnded(state)) return { ...base, status: "timeout" };
   if (state === "ok") return { ...base, status: "ok" };
   const error = redactSecrets(run.error ?? `the run ended: ${state}`);
-  return {
-    ...base,
-    status: "error",
-    error,
-    code: state === "error" ? (run.code ?? END_CODES.error) : END_CODES[state],
-  };
+  const code = endCodeOf(run);
+  return { ...base, status: "error", error, ...(code === undefined ? {} : { code }) };
 }
 
 async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<WaitAnswer>> {

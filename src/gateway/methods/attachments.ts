@@ -10,18 +10,14 @@ const DATA_URL = /^data:([^;,]+);base64,/;
 /** Bytes of one picture; providers take no larger ones. */
 const IMAGE_MAX_BYTES = 10 * 1024 * 1024;
 
-function image(attachment: Readonly<Record<string, unknown>>, where: string): Result<ImageBlock> {
-  const { content, data, mimeType } = attachment;
-  const given = content ?? data;
-  if (typeof given !== "string") return fail("invalid_argument", `${where}.content must be base64 text`);
+/** Base64, or a data URL, as a picture. `where`: its place, for the words of a refusal. */
+export function readImage(given: string, mimeType: unknown, where: string): Result<ImageBlock> {
   const prefix = DATA_URL.exec(given.slice(0, 100));
   const type = prefix?.[1] ?? mimeType;
   if (typeof type !== "string" || !IMAGE_TYPES.includes(type)) {
     const shown = JSON.stringify(type ?? null).slice(0, 60);
-    return fail(
-      "invalid_argument",
-      `${where}.mimeType must be one of ${IMAGE_TYPES.join(", ")}, got ${shown}`,
-    );
+    const types = IMAGE_TYPES.join(", ");
+    return fail("invalid_argument", `${where}.mimeType must be one of ${types}, got ${shown}`);
   }
   const text = given.slice(prefix?.[0].length ?? 0);
   if (text.length % 4 !== 0 || !BASE64.test(text)) {
@@ -31,6 +27,12 @@ function image(attachment: Readonly<Record<string, unknown>>, where: string): Re
     return fail("too_large", `${where} is larger than ${IMAGE_MAX_BYTES} bytes`);
   }
   return ok({ type: "image", data: text, mimeType: type });
+}
+
+function image(attachment: Readonly<Record<string, unknown>>, where: string): Result<ImageBlock> {
+  const given = attachment.content ?? attachment.data;
+  if (typeof given !== "string") return fail("invalid_argument", `${where}.content must be base64 text`);
+  return readImage(given, attachment.mimeType, where);
 }
 
 /** The pictures among a request's attachments; anything else is an error that names it. */

@@ -1,0 +1,202 @@
+// Owns the sessions of clients that speak HTTP in another protocol's shapes: one for each of their users, and
+// one for each request that names none.
+// CS1: a temporary session, what its client says was said before, and its run are one unit: none is without
+//      the others.
+// CS2: it is archived once nothing goes on in it; the date is a row, so a crash forgets none.
+// CS3: every way in passes the gate; a response that the viewer can't see is answered like none at all.
+
+import { createHash } from "node:crypto";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { type ImageBlock, type Message, ZERO_USAGE } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { isTemporaryKey, openAiKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Viewer } from "../core/visibility.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Acceptor } from "../engine/finish.ts";
+import type { Unit } from "../engine/unit.ts";
+import { openFlowsOf } from "../store/flows.ts";
+import { activeRuns, getRun, listRuns } from "../store/runs.ts";
+import { getSession, holdSession, updateSession } from "../store/sessions.ts";
+import { appendEntry } from "../store/transcripts.ts";
+import { openGate } from "./access.ts";
+import { insertNew, newSession } from "./lifecycle.ts";
+
+/** The kind of the stored date on which a temporary session is archived. */
+export const TEMPORARY_DEADLINE = "temporary-session";
+
+/** Of a hash in a key: enough that no two ever meet. */
+const HASH_CHARS = 32;
+const LABEL_CHARS_MAX = 200;
+/** How soon a session that a job or a conversation still holds is looked at again. */
+const AGAIN_MS = 2_000;
+
+export interface ClientSessionContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+/** What was said before the first message of a new session, as its client tells it. */
+export interface SeedMessage {
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+  readonly senderName?: string;
+}
+
+/** A session to write to, and what has to be done first, in the unit that accepts the message. */
+export interface Opening {
+  readonly session: Session;
+  before(unit: Unit): Promise<Result<void>>;
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
+}
+
+function freshSession(
+  { engine, settings }: ClientSessionContext,
+  wanted: { key: string; agentId: string; label?: string },
+): Session {
+  return newSession({ settings }, { newId: () => engine.newId(), now: engine.now() }, wanted);
+}
+
+async function admit(
+  { engine, settings }: ClientSessionContext,
+  viewer: Viewer,
+  session: Session,
+): Promise<Result<void>> {
+  const verdict = await openGate({ db: engine.store.db, settings }, viewer).decide("send", session);
+  return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
+}
+
+/** A user's name as a label; undefined where it could not be one. */
+function labelFor(user: string): string | undefined {
+  const label = user.trim();
+  const fits = label !== "" && label.length <= LABEL_CHARS_MAX && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label);
+  return fits ? label : undefined;
+}
+
+/** The session of a client's user with an agent: the same for the same name, made by its first message. */
+export async function userSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  who: { agentId: string; user: string },
+): Promise<Result<Opening>> {
+  const key = openAiKey(who.agentId, hashOf(`user:${who.user}`), "user");
+  const label = labelFor(who.user);
+  const known = await getSession(ctx.engine.store.db, key);
+  const named = label === undefined ? {} : { label };
+  const session = known ?? freshSession(ctx, { key, agentId: who.agentId, ...named });
+  const admitted = await admit(ctx, viewer, session);
+  if (!admitted.ok) return admitted;
+  return ok({
+    session,
+    async before(unit) {
+      // Another request of the same user may have made it meanwhile.
+      if (known === undefined && (await getSession(unit.tx, key)) === undefined)
+        await insertNew(unit, session);
+      return ok(undefined);
+    },
+  });
+}
+
+function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {
+  const base = { id: unit.newId(), timestamp: unit.now };
+  const said = { type: "text" as const, text };
+  if (role === "user") {
+    const from = senderName === undefined ? {} : { senderName };
+    return { ...base, role, content: [said, ...images], ...from };
+  }
+  // No model of ours wrote it: that much is known.
+  const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
+  return { ...base, role, content: [said], ...author, stopReason: "injected" };
+}
+
+/** A session for one request, with what was said before it. */
+export async function temporarySession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  wanted: { agentId: string; seed: readonly SeedMessage[] },
+): Promise<Result<Opening>> {
+  const { agentId, seed } = wanted;
+  const key = openAiKey(agentId, hashOf(`request:${ctx.engine.newId()}`), "request");
+  const session = freshSession(ctx, { key, agentId });
+  const admitted = await admit(ctx, viewer, session);
+  if (!admitted.ok) return admitted;
+  return ok({
+    session,
+    async before(unit) {
+      await insertNew(unit, session);
+      const { sessionId } = session;
+      // Nobody else knows the session yet: there is no run whose calls and results this could part.
+      for (const said of seed) {
+        await appendEntry(unit.tx, { sessionKey: key, sessionId, entry: seedEntry(unit, said) });
+      }
+      return ok(undefined);
+    },
+  });
+}
+
+function movedOn(key: string): Failure {
+  return fail("invalid_argument", `previous_response_id is not the last of its session ${key} any more`, {
+    hint: "A session goes on at its end only: name the last response, or send the messages as input.",
+    details: { param: "previous_response_id" },
+  });
+}
+
+/** The session in which a run took place, to be gone on with where that run ended. */
+export async function continuedSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  runId: string,
+): Promise<Result<Opening>> {
+  const { db } = ctx.engine.store;
+  const run = await getRun(db, runId);
+  const session = run === undefined ? undefined : await getSession(db, run.sessionKey);
+  const admitted = session === undefined ? undefined : await admit(ctx, viewer, session);
+  if (run === undefined || session === undefined || admitted?.ok !== true) {
+    return fail("run_not_found", "there is no response with the id given as previous_response_id", {
+      details: { param: "previous_response_id" },
+    });
+  }
+  return ok({
+    session,
+    async before(unit) {
+      const held = await holdSession(unit.tx, session.key);
+      const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
+      if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
+      // Archived because its request was over, and now there is another one.
+      if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
+        await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
+        unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });
+      }
+      return ok(undefined);
+    },
+  });
+}
+
+/** What follows from the end of a run in a temporary session. */
+export async function planArchiving(
+  acceptor: Pick<Acceptor, "setDeadline">,
+  unit: Unit,
+  { sessionKey }: Run,
+): Promise<void> {
+  if (!isTemporaryKey(sessionKey)) return;
+  await acceptor.setDeadline(unit, { kind: TEMPORARY_DEADLINE, key: sessionKey, dueAt: unit.now });
+}
+
+/** Acts on the date of a temporary session. */
+export const archiveTemporary: DeadlineHandler = async (unit, key) => {
+  const session = await holdSession(unit.tx, key);
+  if (session === undefined || session.archivedAt !== undefined) return "done";
+  // Their end sets the date again.
+  if ((await activeRuns(unit.tx, key)).length > 0) return "done";
+  // A sub-agent's result is still to come.
+  if ((await openFlowsOf(unit.tx, key)).length > 0) return unit.now + AGAIN_MS;
+  await updateSession(unit.tx, key, { archivedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: key, change: "updated" });
+  return "done";
+};

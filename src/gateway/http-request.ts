@@ -1,0 +1,72 @@
+// Owns what every HTTP route does before its own work: the caller behind the token, the body within its
+// limit, and the refusal in the route's own shape.
+// HR1: a body is refused by its size before it is parsed; what is refused for its headers is not read at all.
+
+import type { HttpBindings } from "@hono/node-server";
+import type { Context, MiddlewareHandler } from "hono";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { CODES, type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { wireError } from "./answer.ts";
+import type { Authority, Caller } from "./auth.ts";
+import { openAiError } from "./openai-errors.ts";
+
+export type Env = { Bindings: HttpBindings; Variables: { caller: Caller } };
+
+/** Paths whose clients expect errors in OpenAI's shape. */
+const OPENAI_PATHS = "/v1/";
+
+export function statusOf(code: Code): ContentfulStatusCode {
+  return CODES[code].http as ContentfulStatusCode;
+}
+
+export function refuse(c: Context, failure: Failure): Response {
+  const { retryAfterMs } = failure.details ?? {};
+  if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
+  if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
+  if (!c.req.path.startsWith(OPENAI_PATHS)) {
+    return c.json({ ok: false, error: wireError(failure) }, statusOf(failure.code));
+  }
+  const { body, retry } = openAiError(failure);
+  // Its clients repeat a request by its status alone: what was accepted must not be run again.
+  c.header("x-should-retry", String(retry));
+  return c.json(body, statusOf(failure.code));
+}
+
+function bearer(c: Context): string | undefined {
+  return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
+}
+
+export function authenticate(authority: Authority): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
+    const admitted = authority.admit(remote, { token: bearer(c) });
+    if (!admitted.ok) return refuse(c, admitted);
+    c.set("caller", admitted.value);
+    return next();
+  };
+}
+
+function tooLarge(maxBytes: number): Failure {
+  return fail("too_large", `the body is larger than ${maxBytes} bytes`);
+}
+
+/**
+ * The JSON of a body, measured while it comes and read no further than the limit (HR1); undefined: it is
+ * none, or it was cut off. It is kept by nobody but the caller: a request may last as long as a run.
+ */
+export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
+  if (Number(c.req.header("content-length")) > maxBytes) return tooLarge(maxBytes);
+  const reader = (c.req.raw.body as ReadableStream<Uint8Array> | null)?.getReader();
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+      bytes += next.value.length;
+      if (bytes > maxBytes) return tooLarge(maxBytes);
+      pieces.push(next.value);
+    }
+    return ok(JSON.parse(new TextDecoder().decode(Buffer.concat(pieces))));
+  } catch {
+    return ok(undefined);
+  }
+}

@@ -1,0 +1,62 @@
+// Owns the shape of chat completions: the answer, and the chunks of a stream. Pure.
+
+import type { Failure } from "../core/errors.ts";
+import { redactSecrets } from "../core/redact.ts";
+import { openAiError } from "./openai-errors.ts";
+import { modelName } from "./openai-request.ts";
+import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./openai-run.ts";
+
+function finishReason({ cutShort }: EndedRun): "stop" | "length" {
+  return cutShort ? "length" : "stop";
+}
+
+function usageOf(ended: EndedRun): object {
+  const { input, output, details } = tokensOf(ended.run);
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: details,
+  };
+}
+
+function headOf({ runId, agentId, acceptedAt }: Followed, object: string) {
+  return {
+    id: `chatcmpl-${runId}`,
+    object,
+    created: Math.floor(acceptedAt / 1000),
+    model: modelName(agentId),
+  };
+}
+
+/** The answer to a request that is not streamed. */
+export function chatAnswer(followed: Followed, ended: EndedRun): object {
+  const message = { role: "assistant", content: redactSecrets(ended.run.reply ?? ""), refusal: null };
+  return {
+    ...headOf(followed, "chat.completion"),
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(ended) }],
+    usage: usageOf(ended),
+  };
+}
+
+/** The chunks of a stream. `includeUsage`: a last chunk tells what it cost. */
+export function chatStream(followed: Followed, includeUsage: boolean): StreamShape {
+  const head = headOf(followed, "chat.completion.chunk");
+  const usage = includeUsage ? { usage: null } : {};
+  const chunk = (delta: object, reason: string | null): string =>
+    dataFrame({
+      ...head,
+      choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }],
+      ...usage,
+    });
+  const done = "data: [DONE]\n\n";
+  return {
+    begin: () => chunk({ role: "assistant", content: "", refusal: null }, null),
+    piece: (text) => chunk({ content: text }, null),
+    end(ended) {
+      const last = includeUsage ? dataFrame({ ...head, choices: [], usage: usageOf(ended) }) : "";
+      return chunk({}, finishReason(ended)) + last + done;
+    },
+    fail: (failure: Failure) => dataFrame(openAiError(failure).body),
+  };
+}

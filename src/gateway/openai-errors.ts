@@ -1,0 +1,37 @@
+// Owns the form of a failure in OpenAI's shape. Pure.
+// OE1: the code is Parley's own, but where a client looks for OpenAI's.
+
+import { CODES, type Failure } from "../core/errors.ts";
+import { wireError } from "./answer.ts";
+
+export interface OpenAiError {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
+}
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+};
+
+function typeOf(status: number): string {
+  return TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
+}
+
+/** `retry`: whether the same request, sent again, may well succeed and runs nothing twice. */
+export function openAiError(failure: Failure): { body: OpenAiError; retry: boolean } {
+  const { message, retryable } = wireError(failure);
+  const param = failure.details?.param;
+  const error = {
+    message,
+    type: typeOf(CODES[failure.code].http),
+    param: typeof param === "string" ? param : null,
+    code: failure.code === "agent_not_found" ? "model_not_found" : failure.code,
+  };
+  return { body: { error }, retry: retryable === true && failure.details?.accepted !== true };
+}

@@ -1,0 +1,337 @@
+// Owns the OpenAI-compatible routes: a chat completion or a response is one run of an agent.
+// OA1: a run goes through the flows that every door uses; what is refused is refused before a stream begins.
+// OA2: how a run ended comes from its row, wherever it was executed (I12).
+// OA3: a run that nobody can come back to ends with its client: one in a temporary session, asked for without
+//      an Idempotency-Key. Any other goes on.
+
+import type { Context } from "hono";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { Message } from "../core/message.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { isTemporaryKey } from "../core/session-key.ts";
+import type { TokenScope } from "../core/settings.ts";
+import { resolveSession } from "../flows/access.ts";
+import { continuedSession, type Opening, temporarySession, userSession } from "../flows/client-session.ts";
+import { sendDirect } from "../flows/direct.ts";
+import { readRun } from "../store/transcripts.ts";
+import { thrown } from "./answer.ts";
+import type { CallContext, GatewayDeps } from "./call.ts";
+import { type Dispatcher, needScope } from "./dispatch.ts";
+import { type Env, readBody, refuse } from "./http-request.ts";
+import { endCodeOf } from "./methods/agent.ts";
+import { chatAnswer, chatStream } from "./openai-chat.ts";
+import type { OpenAiApi } from "./openai-fields.ts";
+import { type AgentRequest, agentIn, modelName, readRequest } from "./openai-request.ts";
+import { responseAnswer, responseStream } from "./openai-responses.ts";
+import { type EndedRun, type Followed, RunFeed, streamRun } from "./openai-run.ts";
+
+/** Bytes of a body: pictures are in it. */
+const BODY_MAX_BYTES = 25 * 1024 * 1024;
+/** Bytes of the bodies that are read, and not yet accepted, at once; more have to come again. */
+const BODIES_MAX_BYTES = 200 * 1024 * 1024;
+const BODIES_RETRY_MS = 1_000;
+const WAIT_MAX_MS = 86_400_000;
+const KEY_CHARS_MAX = 512;
+const IDEMPOTENCY_KEY = /^[!-~](?:[ -~]{0,198}[!-~])?$/;
+const SESSION_HEADER = "x-parley-session-key";
+const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses";
+
+export type OpenAiDoor = (c: Context<Env>) => Promise<Response>;
+
+interface DoorParts {
+  readonly deps: GatewayDeps;
+  readonly dispatcher: Dispatcher;
+}
+
+/** One request on its way. */
+interface Asked {
+  readonly request: AgentRequest;
+  readonly agentId: string;
+  /** The session that the header names. */
+  readonly sessionKey?: string;
+  readonly idempotencyKey?: string;
+}
+
+function agentIds({ settings }: GatewayDeps): string[] {
+  return settings.agents.map((agent) => agent.id);
+}
+
+/** A key as a header can carry it. */
+function headerText(text: string): string {
+  return text.replace(/[^!-~]+/gu, encodeURIComponent);
+}
+
+function notFound(c: Context<Env>): Response {
+  return refuse(c, fail("unknown_method", `there is no ${c.req.method} ${c.req.path}; there are: ${ROUTES}`));
+}
+
+function listModels(c: Context<Env>, deps: GatewayDeps): Response {
+  const all = deps.settings.agents.map(({ id, name }) => ({
+    id: modelName(id),
+    object: "model",
+    created: 0,
+    owned_by: "parley",
+    ...(name === undefined ? {} : { name }),
+  }));
+  const wanted = /^\/v1\/models\/(.+)$/.exec(c.req.path)?.[1];
+  if (wanted === undefined) return c.json({ object: "list", data: all });
+  const agentId = agentIn(decoded(wanted), agentIds(deps));
+  if (!agentId.ok) return refuse(c, agentId);
+  return c.json(all.find((model) => model.id === modelName(agentId.value)));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What the headers and the body ask for. Nothing is read for a caller who may not ask. */
+async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Promise<Result<Asked>> {
+  const sessionKey = c.req.header(SESSION_HEADER)?.trim();
+  if (sessionKey === "") return fail("invalid_argument", `the header ${SESSION_HEADER} must not be empty`);
+  if (sessionKey !== undefined && sessionKey.length > KEY_CHARS_MAX) {
+    return fail("invalid_argument", `the header ${SESSION_HEADER} has more than ${KEY_CHARS_MAX} characters`);
+  }
+  const idempotencyKey = c.req.header("idempotency-key");
+  if (idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(idempotencyKey)) {
+    return fail("invalid_argument", "the header Idempotency-Key must be 1 to 200 printable ASCII characters");
+  }
+  const body = await readBody(c, BODY_MAX_BYTES);
+  if (!body.ok) return body;
+  const request = readRequest(api, body.value, sessionKey !== undefined);
+  if (!request.ok) return request;
+  const agentId = agentIn(request.value.model, agentIds(deps));
+  if (!agentId.ok) return agentId;
+  return ok({
+    request: request.value,
+    agentId: agentId.value,
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  });
+}
+
+function mismatch(what: string, session: Session): Failure {
+  return fail("session_mismatch", `${what}: that is session ${session.key} of agent "${session.agentId}"`, {
+    hint: "Name one session, and the model of its agent.",
+  });
+}
+
+/** The session that the request names by header, else by user; undefined: by neither. */
+async function namedSession(ctx: CallContext, asked: Asked): Promise<Result<Opening> | undefined> {
+  const { request, agentId, sessionKey } = asked;
+  if (sessionKey !== undefined) {
+    const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+    return found.ok ? ok({ session: found.value, before: async () => ok(undefined) }) : found;
+  }
+  if (request.user === undefined) return undefined;
+  return userSession(ctx.deps, ctx.viewer, { agentId, user: request.user });
+}
+
+/** The session that the run takes place in. */
+async function openingFor(ctx: CallContext, asked: Asked): Promise<Result<Opening>> {
+  const { agentId, request } = asked;
+  const { previousRunId, seed } = request;
+  const named = await namedSession(ctx, asked);
+  if (named?.ok === false) return named;
+  const continued =
+    previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
+  if (continued?.ok === false) return continued;
+  const opening = continued ?? named ?? (await temporarySession(ctx.deps, ctx.viewer, { agentId, seed }));
+  if (!opening.ok) return opening;
+  const { session } = opening.value;
+  if (named !== undefined && named.value.session.key !== session.key) {
+    return mismatch("previous_response_id is not of the session that the request names", session);
+  }
+  if (session.agentId !== agentId)
+    return mismatch(`the model names agent "${agentId}", not the session's`, session);
+  return opening;
+}
+
+function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
+  return { runId, sessionKey, agentId, acceptedAt };
+}
+
+/** Accepts the run; asked again under the same idempotency key, it is the run that was accepted then. */
+async function accept(ctx: CallContext, asked: Asked): Promise<Result<Followed>> {
+  const opening = await openingFor(ctx, asked);
+  if (!opening.ok) return opening;
+  const { text, images, senderName, instructions, thinking } = asked.request;
+  const accepted = await sendDirect(ctx.deps, {
+    session: opening.value.session,
+    before: (unit) => opening.value.before(unit),
+    text,
+    images,
+    ...(senderName === undefined ? {} : { senderName }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(instructions === undefined ? {} : { extraContext: instructions }),
+    remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
+  });
+  return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
+}
+
+/** Whether the model's last message was cut off at its output limit. */
+function isCutShort(messages: readonly Message[]): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  return last?.role === "assistant" && last.stopReason === "length";
+}
+
+class Door {
+  readonly #deps: GatewayDeps;
+  readonly #dispatcher: Dispatcher;
+  readonly #feed: RunFeed;
+  /** Of the bodies that are in memory, as they were announced. */
+  #bodyBytes = 0;
+
+  constructor({ deps, dispatcher }: DoorParts) {
+    this.#deps = deps;
+    this.#dispatcher = dispatcher;
+    this.#feed = new RunFeed(deps.engine.bus);
+  }
+
+  async handle(c: Context<Env>): Promise<Response> {
+    const { method, path } = c.req;
+    if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
+      return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
+    }
+    if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
+    if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
+    return notFound(c);
+  }
+
+  /** The refusal of a caller without this right. */
+  #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
+    const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
+    return allowed.ok ? undefined : refuse(c, allowed);
+  }
+
+  async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
+    const refused = this.#allowed(c, "operator.write");
+    if (refused !== undefined) return refused;
+    const taken = await this.#accepted(c, api);
+    if (!taken.ok) return refuse(c, taken);
+    const { asked, followed } = taken.value;
+    c.header("x-request-id", followed.runId);
+    c.header(SESSION_HEADER, headerText(followed.sessionKey));
+    return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
+  }
+
+  /** Reads a request and accepts its run. What it says is in the store then, and in memory no more. */
+  async #accepted(c: Context<Env>, api: OpenAiApi): Promise<Result<{ asked: Asked; followed: Followed }>> {
+    const bytes = Math.min(BODY_MAX_BYTES, Number(c.req.header("content-length") ?? BODY_MAX_BYTES));
+    if (this.#bodyBytes + bytes > BODIES_MAX_BYTES) {
+      const details = { retryAfterMs: BODIES_RETRY_MS };
+      return fail("rate_limited", "too many large requests at once; try again in a moment", { details });
+    }
+    this.#bodyBytes += bytes;
+    try {
+      const asked = await readAsked(c, api, this.#deps);
+      if (!asked.ok) return asked;
+      const { idempotencyKey, ...params } = asked.value;
+      const keyed = idempotencyKey === undefined ? {} : { idempotencyKey };
+      const handle = (ctx: CallContext) => accept(ctx, asked.value);
+      const request = { name: `openai.${api}`, params, ...keyed, handle };
+      const followed = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
+      if (!followed.ok) return followed;
+      const lean = { ...asked.value.request, text: "", images: [], seed: [] };
+      return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
+      // Its acceptance may be on disk all the same: without a key the same request could run twice.
+      const accepted = c.req.header("idempotency-key") === undefined;
+      return { ...failure, details: { ...failure.details, accepted } };
+    } finally {
+      this.#bodyBytes -= bytes;
+    }
+  }
+
+  async #answer(c: Context<Env>, asked: Asked, followed: Followed): Promise<Response> {
+    const ended = await this.#ended(asked, followed, c.req.raw.signal);
+    if (!ended.ok) return refuse(c, ended);
+    const { request } = asked;
+    return c.json(
+      request.api === "chat"
+        ? chatAnswer(followed, ended.value)
+        : responseAnswer(followed, request, ended.value),
+    );
+  }
+
+  #stream(c: Context<Env>, asked: Asked, followed: Followed): Response {
+    const { request } = asked;
+    const gone = new AbortController();
+    const ended = this.#ended(asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
+    const body = streamRun({
+      feed: this.#feed,
+      clock: this.#deps.world.clock,
+      runId: followed.runId,
+      shape:
+        request.api === "chat"
+          ? chatStream(followed, request.includeUsage)
+          : responseStream(followed, request),
+      ended,
+      onGone: () => gone.abort(),
+      cut: () => c.env.outgoing.destroy(),
+    });
+    c.header("content-type", "text/event-stream; charset=utf-8");
+    // Else a proxy on the way may collect what has to be seen at once.
+    c.header("x-accel-buffering", "no");
+    return c.body(body);
+  }
+
+  /** How the run ended; a failure if it ended badly, or before it ended if nobody is answered any more. */
+  async #ended(asked: Asked, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
+    const { stopped } = this.#dispatcher;
+    const accepted = asked.idempotencyKey === undefined;
+    try {
+      const run = await this.#untilEnded(followed.runId, AbortSignal.any([client, stopped]));
+      if (run !== undefined) return await this.#outcome(run);
+      if (!stopped.aborted) await this.#left(asked, followed);
+      return fail(
+        "shutting_down",
+        `the gateway is stopping; run ${followed.runId} is kept and goes on later`,
+        {
+          hint: "agent.wait tells how it ended; under an Idempotency-Key the same request gets its answer.",
+          details: { accepted },
+        },
+      );
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `following run ${followed.runId}`);
+      return { ...failure, details: { ...failure.details, accepted } };
+    }
+  }
+
+  /** Undefined: the signal fired first. */
+  async #untilEnded(runId: string, signal: AbortSignal): Promise<Run | undefined> {
+    const { engine } = this.#deps;
+    while (!signal.aborted) {
+      const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, signal);
+      if (run === undefined) throw new Error(`run ${runId} is not there any more`);
+      if (isEnded(run.state)) return run;
+    }
+    return undefined;
+  }
+
+  async #outcome(run: Run): Promise<Result<EndedRun>> {
+    const code = endCodeOf(run);
+    if (code === undefined) {
+      return ok({ run, cutShort: isCutShort(await readRun(this.#deps.engine.store.db, run.runId)) });
+    }
+    const details = { accepted: true, ended: true };
+    return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
+  }
+
+  /** The client has gone before its run ended (OA3). */
+  async #left(asked: Asked, { runId, sessionKey }: Followed): Promise<void> {
+    const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    if (mayComeBack || !isTemporaryKey(sessionKey)) return;
+    await this.#deps.engine.abort({ sessionKey, runId });
+  }
+}
+
+export function createOpenAiDoor(parts: DoorParts): OpenAiDoor {
+  const door = new Door(parts);
+  return (c) => door.handle(c);
+}

@@ -1,0 +1,85 @@
+// What the tests of the OpenAI-compatible routes share: the official client, and a run that says what a test
+// tells it to.
+
+import OpenAI from "openai";
+import type { Session } from "../../src/core/session.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import { type House, type Play, TOKEN } from "./kit.ts";
+
+export const PNG = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`;
+
+/** The official client. It repeats nothing unless a test asks for it. */
+export function openAi(
+  house: Pick<House, "http">,
+  more: ConstructorParameters<typeof OpenAI>[0] = {},
+): OpenAI {
+  return new OpenAI({ apiKey: TOKEN, baseURL: `${house.http}/v1`, maxRetries: 0, ...more });
+}
+
+export function said(content: string): { role: "user"; content: string } {
+  return { role: "user", content };
+}
+
+/** A play that begins, and ends when it is told to. */
+export interface HeldPlay {
+  readonly play: Play;
+  /** Resolves with its handle once a run is in it. */
+  readonly begun: Promise<Parameters<Play>[0]>;
+  end(reply: string): void;
+}
+
+export function heldPlay(): HeldPlay {
+  const begun = Promise.withResolvers<Parameters<Play>[0]>();
+  const ended = Promise.withResolvers<string>();
+  return {
+    begun: begun.promise,
+    end: ended.resolve,
+    play: (handle) => {
+      begun.resolve(handle);
+      return new Promise((resolve, reject) => {
+        handle.signal.addEventListener("abort", () => reject(new Error("stopped")));
+        void ended.promise.then(resolve);
+      });
+    },
+  };
+}
+
+/** The one session of that form, and its runs. */
+export async function openAiSessions(house: House): Promise<Session[]> {
+  const rows = await house.store.db
+    .selectFrom("sessions")
+    .select("key")
+    .where("key", "like", "agent:%:openai:%")
+    .orderBy("created_at")
+    .execute();
+  const sessions: Session[] = [];
+  for (const { key } of rows) {
+    const session = await getSession(house.store.db, key);
+    if (session !== undefined) sessions.push(session);
+  }
+  return sessions;
+}
+
+/** Asks until it is so. */
+export async function until<T>(look: () => Promise<T | undefined | false>): Promise<T> {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > deadline) throw new Error("it did not come about");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Resolves once every such session is archived. */
+export function allArchived(house: House): Promise<true> {
+  return until(async () => {
+    const sessions = await openAiSessions(house);
+    return sessions.length > 0 && sessions.every((session) => session.archivedAt !== undefined);
+  });
+}
+
+export async function runStates(house: House, sessionKey: string): Promise<string[]> {
+  return (await listRuns(house.store.db, { sessionKey, limit: 50 })).map((run) => run.state);
+}

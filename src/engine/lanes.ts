@@ -22,7 +22,7 @@ import { type EndFacts, endInUnit, type FinishParts, NO_SUCCESSORS } from "./fin
 import type { Pool } from "./slots.ts";
 import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
-import { STORE_RETRY_MS, untilStored } from "./until-stored.ts";
+import { STORE_RETRY_MS, sayAgain, untilStored } from "./until-stored.ts";
 
 /** Times that an end is tried with all that follows from it, when it is not the store that fails. */
 const END_FAILURES_MAX = 20;
@@ -195,7 +195,7 @@ export class Lanes {
     try {
       outcome = await this.#look(sessionKey);
     } catch (error) {
-      this.#parts.world.log.error({ err: error, sessionKey }, "a lane could not be read");
+      sayAgain(this.#parts.world, error, { sessionKey }, "a lane could not be read");
       this.#busy.delete(sessionKey);
       this.#noteIdle();
       this.#later(() => this.wake(sessionKey));
@@ -356,7 +356,7 @@ export class Lanes {
       } catch (error) {
         // A store that is full or away comes back; anything else is a fault of ours.
         if (!(error instanceof StoreProblem)) failures += 1;
-        world.log.error({ err: error, runId: run.runId }, "the end of a run could not be stored");
+        sayAgain(world, error, { runId: run.runId }, "the end of a run could not be stored");
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));
       }
@@ -377,7 +377,7 @@ export class Lanes {
       });
       if (done) execution.stop("ended");
     } catch (problem) {
-      world.log.error({ err: problem, runId: run.runId }, "a time-out could not be stored");
+      sayAgain(world, problem, { runId: run.runId }, "a time-out could not be stored");
       this.#later(() => void this.#timeOut(execution));
     }
   }

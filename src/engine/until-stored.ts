@@ -8,6 +8,12 @@ import type { World } from "../world.ts";
 export const STORE_RETRY_MS = 500;
 const STORE_TRIES_MAX = 20;
 
+/** Says that something is tried again. The store's refusals pass by themselves; the rest is our fault. */
+export function sayAgain(world: World, error: unknown, about: object, text: string): void {
+  const level = error instanceof StoreProblem ? "warn" : "error";
+  world.log[level]({ err: error, ...about }, `${text}; it is tried again`);
+}
+
 /** Resolves after a while, or as soon as the signal fires. */
 export function pauseUnless(world: World, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();

@@ -29,18 +29,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   };
   const at = (atMs: number, fire: () => void, keep?: "alive"): Timer =>
     world.clock.at(atMs, () => void pass().then(fire), keep);
-  const mortally = (transaction: Store["transaction"]): Store["transaction"] => {
-    return async (work) => {
-      await pass();
-      return transaction(async (tx) => {
-        const result = await work(tx);
-        // A paused process holds no transaction open here: the database would end it by its time-out.
-        if (gate !== undefined || dead)
-          throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
-        return result;
-      });
-    };
-  };
+  const isHalted = (): boolean => gate !== undefined || dead;
   const shared = store.shared;
   const db = gated(store.db, pass);
   return {
@@ -49,7 +38,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
       ...store,
       db,
       async transaction(work) {
-        const value = await mortally(store.transaction)(work);
+        const value = await mortal(store.transaction, pass, isHalted)(work);
         if (losesAnswer) {
           losesAnswer = false;
           throw new StoreProblem("io", "store", { detail: "the answer to a commit was lost" });
@@ -63,7 +52,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
             shared: {
               ...shared,
               now: () => shared.now(),
-              urgently: mortally(shared.urgently),
+              urgently: mortal(shared.urgently, pass, isHalted),
               notify: async (texts: readonly string[]) => {
                 await pass();
                 await shared.notify(texts);
@@ -91,6 +80,24 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
     loseNextAnswer() {
       losesAnswer = true;
     },
+  };
+}
+
+/** Transactions of a process that may halt. */
+function mortal(
+  transaction: Store["transaction"],
+  pass: () => Promise<void>,
+  isHalted: () => boolean,
+): Store["transaction"] {
+  return async (work) => {
+    await pass();
+    return transaction(async (tx) => {
+      const result = await work(tx);
+      // A paused process holds no transaction open here: the database would end it by its time-out.
+      if (isHalted())
+        throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
+      return result;
+    });
   };
 }
 

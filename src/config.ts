@@ -58,12 +58,31 @@ export function processEnvironment(): { env: Env; home: string } {
 
 /** Everything that Parley is told from outside, checked and complete, or all that is wrong with it. */
 export function loadSettings(options: LoadOptions): Result<Loaded> {
-  const { env, home } = options;
-  const named = options.configPath ?? (env.PARLEY_CONFIG || undefined);
-  const path = named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
+  const named = options.configPath ?? (options.env.PARLEY_CONFIG || undefined);
+  const path = configPathOf(options);
   const file = readFile(path, named !== undefined);
   if (!file.ok) return file;
-  const parsed = parseText(file.value ?? "", path);
+  const read = readSettings(file.value ?? "", path, options);
+  if (!read.ok) return read;
+  const { settings, problems, warnings, literals } = read.value;
+  if (settings === undefined || problems.length > 0) return refuse(problems, path);
+  if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
+  return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
+}
+
+interface Reading {
+  /** What is left without the problems. */
+  readonly settings?: Settings;
+  readonly problems: readonly Problem[];
+  readonly warnings: string[];
+  /** The file's tree before variables were put in. */
+  readonly literals: Tree;
+}
+
+/** What a file's text amounts to at this place, checked whole. */
+function readSettings(text: string, path: string, options: LoadOptions): Result<Reading> {
+  const { env, home } = options;
+  const parsed = parseText(text, path);
   if (!parsed.ok) return parsed;
   const problems: Problem[] = [];
   const warnings = readEarlierSpellings(parsed.value, problems);
@@ -72,16 +91,33 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
   applyOverrides(source.tree, options.overrides ?? {});
   const checked = checkShape(source, problems);
   const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
-  if (settings === undefined || problems.length > 0)
-    return refuse(withoutValues(problems, source.values), path);
+  const told = withoutValues(problems, source.values);
+  if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
   warnings.push(
     ...notUsedWarnings(source.tree),
     ...keyWarnings(settings.providers),
     ...placeWarnings(settings, path),
     ...clusterWarnings(settings),
   );
-  if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
-  return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
+  return ok({ settings, problems: told, warnings, literals });
+}
+
+/** Where the configuration file is, or would be. */
+export function configPathOf({ configPath, env, home }: LoadOptions): string {
+  const named = configPath ?? (env.PARLEY_CONFIG || undefined);
+  return named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
+}
+
+/** The settings that a text would be, were it the file at `path`; else what is wrong with it, and where. */
+export function settingsOfText(
+  text: string,
+  path: string,
+  options: LoadOptions,
+): { readonly settings?: Settings; readonly problems: readonly Problem[] } {
+  const read = readSettings(text, path, options);
+  if (!read.ok) return { problems: [{ path: [], text: read.error }] };
+  const { settings, problems } = read.value;
+  return settings === undefined ? { problems } : { settings: freeze(settings), problems };
 }
 
 function refuse(problems: readonly Problem[], path: string): Failure {

@@ -13,26 +13,34 @@ const DEPTH_MAX = 200;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
-const OPENING = new Set([0x5b, 0x7b]);
-const CLOSING = new Set([0x5d, 0x7d]);
 const LINE_END = 0x0a;
+
+const isOpening = (byte: number): boolean => byte === 0x5b || byte === 0x7b;
+const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d;
+
+/** Where the string that begins at `from` ends; behind the text, if it does not. */
+function endOfString(text: Buffer, from: number): number {
+  for (let at = text.indexOf(QUOTE, from + 1); at !== -1; at = text.indexOf(QUOTE, at + 1)) {
+    let before = at - 1;
+    while (text[before] === BACKSLASH) before -= 1;
+    // An even number of backslashes: they escape each other.
+    if ((at - before) % 2 === 1) return at;
+  }
+  return text.length;
+}
 
 /** Whether a JSON text has at most so many values, and no more levels than any reader walks. */
 export function isModest(text: Buffer, valuesMax: number): boolean {
   let depth = 0;
   let values = 0;
-  let inText = false;
   for (let at = 0; at < text.length; at += 1) {
     const byte = text[at] as number;
-    if (inText) {
-      if (byte === BACKSLASH) at += 1;
-      else if (byte === QUOTE) inText = false;
-    } else if (byte === QUOTE) inText = true;
+    if (byte === QUOTE) at = endOfString(text, at);
     else if (byte === COMMA) values += 1;
-    else if (OPENING.has(byte)) {
+    else if (isOpening(byte)) {
       depth += 1;
       values += 1;
-    } else if (CLOSING.has(byte)) depth -= 1;
+    } else if (isClosing(byte)) depth -= 1;
     if (depth > DEPTH_MAX || values > valuesMax) return false;
   }
   return true;

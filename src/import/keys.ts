@@ -39,6 +39,8 @@ const KINDS: Readonly<Record<string, "group" | "channel" | "dm">> = {
   direct: "dm",
 };
 const CHANNEL = /^[a-z][a-z0-9_-]{0,63}$/;
+/** Direct chats once had nothing but a number. */
+const PHONE = /^\+?\d{4,}$/;
 const JID = /@g\.us$/i;
 
 /** An agent's id as it is written here; undefined: no id can be made of it. */
@@ -61,7 +63,7 @@ export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRule
       ? main(rules.defaultAgentId, rules)
       : { kind: "reserved" };
   }
-  const own = /^agent:([^:]+):(.+)$/s.exec(source);
+  const own = /^agent:([^:]+):(.+)$/is.exec(source);
   const agentId = (own === null ? hints.agentId : agentIdOf(own[1] ?? "")) ?? hints.agentId;
   const rest = own?.[2] ?? source;
   const isMain = [rest.toLowerCase(), lower].some((name) => name === "main" || name === hints.mainName);
@@ -92,7 +94,8 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
   const tail = (from: number): string => encodeOutsideId(parts.slice(from).join(":"));
   if (parts.length === 1) {
     if (head.startsWith("node-")) return { text: `node-${encodeOutsideId(first.slice(5))}` };
-    return JID.test(first) ? group(agentId, "whatsapp", first) : direct(agentId, hints.channel, first);
+    if (JID.test(first)) return group(agentId, "whatsapp", first);
+    return PHONE.test(first) ? direct(agentId, hints.channel, first) : undefined;
   }
   switch (head) {
     case "cron":

@@ -9,6 +9,7 @@ import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { outgoingHooksOf } from "./config/hooks.ts";
 import { notUsedWarnings } from "./config/not-yet.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
@@ -276,6 +277,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       exec: { ...tools.exec, ...(searchPath ? { searchPath } : {}) },
     },
     owners: file.commands.owners,
+    outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }
 
@@ -366,6 +368,12 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
       tokens: tokens.map((one) => ({ ...one, token: SET })),
     },
     store: { ...settings.store, ...(settings.store.postgresUrl === undefined ? {} : { postgresUrl: SET }) },
+    outgoingHooks: settings.outgoingHooks.map(({ url, ...hook }) => ({
+      ...hook,
+      // The rest of an address may be a secret.
+      url: new URL(url).origin,
+      secret: SET,
+    })),
     providers: settings.providers.map(({ apiKey, headers, ...provider }) => ({
       ...provider,
       apiKey: apiKey === undefined ? "(none)" : SET,

@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
+import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebhooks, forgetSent } from "../../src/channels/webhook.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
@@ -13,6 +14,7 @@ import { createHookRecorder } from "../../src/flows/outgoing-hooks.ts";
 import {
   beginAttempt,
   dismissDelivery,
+  insertDelivery,
   listDeliveries,
   requeueDelivery,
 } from "../../src/store/deliveries.ts";
@@ -284,6 +286,59 @@ test("nobody there: it is tried again, and neither address nor secret stands in 
   const stored = JSON.stringify(await bench.rows());
   expect(stored).not.toContain("hush");
   expect(stored).not.toContain(SECRET);
+});
+
+test("an announcement that arrived, and a text that did not, are told; what becomes of news is not", async () => {
+  const receiver = await startReceiver((told, response) => {
+    response.writeHead(told.type === "delivery.failed" ? 400 : 204).end();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  const pigeon: Channel = {
+    id: "pigeon",
+    deduplicates: false,
+    deliver: async ({ text }) =>
+      text === "fine" ? { kind: "sent" } : { kind: "refused", error: "no such roof, password=hush12345678" },
+  };
+  const { store, commit, world } = bench;
+  const channels = new Map([["pigeon", pigeon]]);
+  const worker = new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "texts" });
+  await worker.start();
+  cleanup(() => worker.stop());
+  const row = {
+    sessionKey: KEY,
+    route: { channel: "pigeon", to: "roof" },
+    state: "pending",
+    createdAt: 1,
+  } as const;
+  await commit(async (unit) => {
+    await insertDelivery(unit.tx, { ...row, id: "a", kind: "announce", text: "fine", runId: "run-1" });
+    await insertDelivery(unit.tx, { ...row, id: "b", kind: "send", text: "fine" });
+    await insertDelivery(unit.tx, { ...row, id: "c", kind: "send", text: "lost" });
+  });
+  worker.deliveryQueued();
+  await bench.until((states) => states.length === 5 && !states.includes("pending"));
+  expect(receiver.told.map(({ type, body }) => [type, body.data])).toEqual([
+    [
+      "announcement.delivered",
+      {
+        sessionKey: KEY,
+        agentId: "main",
+        deliveryId: "a",
+        kind: "announce",
+        channel: "pigeon",
+        to: "roof",
+        runId: "run-1",
+      },
+    ],
+    [
+      "delivery.failed",
+      {
+        ...{ sessionKey: KEY, agentId: "main", deliveryId: "c", kind: "send", channel: "pigeon", to: "roof" },
+        ...{ code: "refused", error: "no such roof, password=[redacted]" },
+      },
+    ],
+  ]);
 });
 
 test("what waits for a dead receiver is bounded: one failed row counts what was not kept, and can be sent", async () => {

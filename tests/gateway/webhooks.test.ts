@@ -9,9 +9,9 @@ import { homeWith } from "../kit/gateway-process.ts";
 import { SECRET, startReceiver } from "../kit/hook-receiver.ts";
 import { words } from "../store/moves.ts";
 
-const EVENTS = ["run.ended", "session.created", "session.reset", "announcement.delivered"];
+const EVENTS = ["run.ended", "session.created", "session.reset"];
 
-test("a run, a reset and a sub-agent's announcement are told, with the session that they are about", async () => {
+test("a run, a reset and a new sub-agent are told, each once, with the session that they are about", async () => {
   const receiver = await startReceiver();
   const outgoing = [{ name: "ci", url: receiver.url, secret: SECRET, events: EVENTS }];
   const { home } = await makeHome({ hooks: { outgoing } });
@@ -23,17 +23,13 @@ test("a run, a reset and a sub-agent's announcement are told, with the session t
   await run(home, ["sessions", "reset", "main"]);
   const reset = await receiver.next(({ type }) => type === "session.reset");
   expect(reset.body.data).toEqual({ sessionKey: "agent:main:main", agentId: "main" });
-  await run(home, ["send", "--session", "main", "--wait", "20", "spawn a sub-agent to say done"]);
+  const spawn = JSON.stringify({ task: "say done" });
+  const spawned = await run(home, ["tool", "sessions_spawn", spawn, "--as", "agent:main:main"]);
+  expect(spawned.code).toBe(0);
   const child = await receiver.next(
     ({ type, body }) => type === "session.created" && body.data.sessionKey.includes(":subagent:"),
   );
   expect(child.body.data.agentId).toBe("main");
-  const announced = await receiver.next(({ type }) => type === "announcement.delivered");
-  expect(announced.body.data).toMatchObject({
-    sessionKey: "agent:main:main",
-    kind: "announce",
-    channel: "webchat",
-  });
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(receiver.told.length);
 });
 

@@ -1,7 +1,7 @@
 // Owns the call of a program outside: one signed POST for each event.
 // WK1: what is sent again has the same id (`webhook-id`) and the same body: a receiver can tell.
-// WK2: a receiver costs bounded time and memory, whatever it answers: one deadline for all of it, no redirect,
-//      and of a body no more than is thrown away.
+// WK2: a receiver costs bounded time and memory, whatever it answers: one deadline for all of it, no
+//      redirect, and of a body no more than is thrown away.
 // WK3: neither the secret nor the address is in a log, an error or a row.
 
 import { createHmac } from "node:crypto";

@@ -4,7 +4,8 @@
 //     one cost.
 // U3: a unit that met another one and was rolled back for certain is run again, a bounded number of times.
 // U4: events and wake-ups leave after the commit, in the order in which they were noted.
-// U5: what is to be kept of events is written in the same transaction, once all else has succeeded (`Recorder`).
+// U5: what is to be kept of events is written in the same transaction, once all else has succeeded
+//     (`Recorder`).
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";

@@ -1,6 +1,6 @@
 // Owns where an imported configuration goes, and that it is one that Parley can start with.
-// CF1: nothing is ever overwritten: it becomes the configuration file where there is none yet, else a proposal
-//      beside it; and the same one is written once.
+// CF1: nothing is ever overwritten: it becomes the configuration file where there is none yet, else a
+//      proposal beside it; and the same one is written once.
 // CF2: what would keep Parley from starting is taken out and named, until nothing is wrong any more.
 // CF3: it is its owner's alone: secrets stand in it.
 

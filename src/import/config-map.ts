@@ -134,11 +134,10 @@ function mapSendPolicy(policy: Tree, notes: string[]): Tree {
     const { action, match } = fieldsOf(rule);
     const { channel, provider, surface, chatType, ...more } = fieldsOf(match);
     if (Object.keys(more).length > 0) {
-      const what =
-        action === "deny" ? "What it forbade is allowed here until you forbid it" : "It is left out";
-      notes.push(
-        `session.sendPolicy.rules[${index}] matches by ${Object.keys(more).join(", ").slice(0, 80)}, which is not known here. ${what}.`,
-      );
+      const rule = `session.sendPolicy.rules[${index}]`;
+      const by = Object.keys(more).join(", ").slice(0, 80);
+      const left = action === "deny" ? "what it forbade is allowed until you forbid it" : "it is left out";
+      notes.push(`${rule} matches by ${by}, which is not known here: ${left}`);
       return [];
     }
     const type = chatType === "channel" ? "room" : chatType;
@@ -182,9 +181,8 @@ function mapChannels(tree: Tree, notes: string[]): Tree {
       return undefined;
     }
     if (Object.keys(earlier).length > 0) {
-      notes.push(
-        `channels.${name}: who may write to it (allow lists, pairing, groups) is not taken over: ${Object.keys(earlier).slice(0, 12).join(", ").slice(0, 200)}`,
-      );
+      const keys = Object.keys(earlier).slice(0, 12).join(", ").slice(0, 200);
+      notes.push(`channels.${name}: who may write to it, and the rest, is not taken over: ${keys}`);
     }
     return secret === undefined ? undefined : { [key]: secret };
   };

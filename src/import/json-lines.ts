@@ -6,7 +6,7 @@
 import type { FileHandle } from "node:fs/promises";
 
 /** One entry of a transcript: pictures and the output of tools stand in it. */
-export const LINE_BYTES_MAX = 8 * 1024 * 1024;
+const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 const DEPTH_MAX = 200;
 

@@ -45,7 +45,7 @@ export class Remarks {
 }
 
 /** A name of the source as it may be shown. */
-export function shorten(text: string): string {
+function shorten(text: string): string {
   const cut = text.length > EXAMPLE_CHARS_MAX ? `${text.slice(0, EXAMPLE_CHARS_MAX)}…` : text;
   return redactSecrets(cut.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}"));
 }

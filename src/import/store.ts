@@ -1,5 +1,5 @@
-// Owns how an import has the store in hand: alone, where it is embedded; beside gateways, where they share it;
-// and in a dry run only to look.
+// Owns how an import has the store in hand: alone, where it is embedded; beside gateways, where they share
+// it; and in a dry run only to look.
 
 import { statSync } from "node:fs";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 // Owns what an import writes: one session and its transcript.
-// WS1: what is here goes before what comes: a session that has a conversation of its own, or that went on here
-//      since it was imported, is left alone. One whose conversation here is the beginning of the source's gets
-//      the rest of it.
+// WS1: what is here goes before what comes: a session that has a conversation of its own, or that went on
+//      here since it was imported, is left alone. One whose conversation here is the beginning of the
+//      source's gets the rest of it.
 // WS2: an entry is written once, however often an import is run or interrupted: its id comes from the source.
 // WS3: a transaction holds a bounded number of entries and bytes, and nothing of the source beyond that is in
 //      memory.

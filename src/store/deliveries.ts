@@ -140,8 +140,8 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. `of`: of this class
- * only.
+ * Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. `of`: of this
+ * class only.
  */
 export async function dueDeliveries(
   db: Db,

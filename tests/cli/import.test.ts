@@ -57,12 +57,12 @@ test("what was imported is listed and read like any session, and its readable co
   expect(hashOf(dir)).toBe(before);
 });
 
-test("a directory that is none, or holds nothing, is wrong usage in words", async () => {
+test("a directory that is none, or holds nothing, is said in words", async () => {
   const { home } = await makeHome();
   const empty = await run(home, ["import", temporaryFolder()]);
-  expect(empty.code).toBe(2);
+  expect(empty.code).toBe(1);
   expect(empty.err).toContain("holds neither a configuration nor sessions");
   const none = await run(home, ["--json", "import", "/not/there"]);
-  expect(none.code).toBe(2);
+  expect(none.code).toBe(1);
   expect(JSON.parse(none.out)).toMatchObject({ ok: false, error: { code: "invalid_argument" } });
 });

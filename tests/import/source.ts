@@ -41,7 +41,7 @@ export function putTranscript(dir: string, path: string, lines: readonly Line[])
     version: 3,
     id: path.split("/").at(-1),
     timestamp: iso(0),
-    cwd: "/home/x",
+    cwd: "/srv/x",
   };
   const [agent = "", file = ""] = path.split("/");
   const text = [header, ...lines].map((line) => (typeof line === "string" ? line : JSON.stringify(line)));

@@ -82,7 +82,7 @@ export async function runImport(
       },
       ...(options.config === undefined ? {} : { configPath: options.config }),
     });
-    if (!facts.ok) return cli.fail(facts, facts.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
+    if (!facts.ok) return cli.fail(facts);
     const { from, to, interrupted } = facts.value;
     cli.line(safeLine(dryRun ? `Nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`));
     for (const lines of [configLines, sessionLines, remarkLines]) {

@@ -10,8 +10,9 @@ import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
-import { OutboxWorker } from "./channels/outbound.ts";
+import { type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
+import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
@@ -25,6 +26,7 @@ import { removeAttachments } from "./flows/attachments.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "./flows/client-session.ts";
 import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
+import { createHookRecorder } from "./flows/outgoing-hooks.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
@@ -125,10 +127,12 @@ function buildEngine(
   store: Store,
   mirror: Mirror,
   sandboxFor: SandboxFor,
-): { engine: Engine; outbox: OutboxWorker; channels: ReadonlyMap<string, Channel> } {
+): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
+  const hooks = createWebhooks(settings.outgoingHooks, world);
+  const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
   const successors = createSuccessors({
     settings,
     outbound: { deliveryQueued: () => outbox.deliveryQueued() },
@@ -156,19 +160,34 @@ function buildEngine(
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
+    ...(record === undefined ? {} : { record }),
   });
-  const outbox: OutboxWorker = new OutboxWorker({
-    db: store.db,
-    commit: engine.commit,
-    channels,
-    world,
-    owner: engine.processId,
-    shared: store.shared !== undefined,
+  const shared = store.shared !== undefined;
+  const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
+  const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
+  // Beside it: programs that don't answer keep no text from anybody.
+  const news: OutboxWorker = new OutboxWorker({
+    ...common,
+    channels: new Map([[hooks.id, hooks]]),
+    of: "hooks",
   });
   engine.everySweep(() => outbox.sweep());
+  engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox, channels };
+  return { engine, outbox: both(outbox, news), channels };
+}
+
+/** Two workers as one. */
+function both(first: Outbox, second: Outbox): Outbox {
+  return {
+    start: async () => void (await Promise.all([first.start(), second.start()])),
+    deliveryQueued() {
+      first.deliveryQueued();
+      second.deliveryQueued();
+    },
+    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
+  };
 }
 
 /** The database that the settings name. */
@@ -208,6 +227,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   }
   await outbox.start();
   undo.push(() => outbox.stop());
+  undo.push(forgetSent(engine.commit, world));
   const gateway = await startGateway({
     settings,
     world,

@@ -9,6 +9,7 @@ import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { outgoingHooksOf } from "./config/hooks.ts";
 import { notUsedWarnings } from "./config/not-yet.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
@@ -58,12 +59,31 @@ export function processEnvironment(): { env: Env; home: string } {
 
 /** Everything that Parley is told from outside, checked and complete, or all that is wrong with it. */
 export function loadSettings(options: LoadOptions): Result<Loaded> {
-  const { env, home } = options;
-  const named = options.configPath ?? (env.PARLEY_CONFIG || undefined);
-  const path = named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
+  const named = options.configPath ?? (options.env.PARLEY_CONFIG || undefined);
+  const path = configPathOf(options);
   const file = readFile(path, named !== undefined);
   if (!file.ok) return file;
-  const parsed = parseText(file.value ?? "", path);
+  const read = readSettings(file.value ?? "", path, options);
+  if (!read.ok) return read;
+  const { settings, problems, warnings, literals } = read.value;
+  if (settings === undefined || problems.length > 0) return refuse(problems, path);
+  if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
+  return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
+}
+
+interface Reading {
+  /** What is left without the problems. */
+  readonly settings?: Settings;
+  readonly problems: readonly Problem[];
+  readonly warnings: string[];
+  /** The file's tree before variables were put in. */
+  readonly literals: Tree;
+}
+
+/** What a file's text amounts to at this place, checked whole. */
+function readSettings(text: string, path: string, options: LoadOptions): Result<Reading> {
+  const { env, home } = options;
+  const parsed = parseText(text, path);
   if (!parsed.ok) return parsed;
   const problems: Problem[] = [];
   const warnings = readEarlierSpellings(parsed.value, problems);
@@ -72,16 +92,33 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
   applyOverrides(source.tree, options.overrides ?? {});
   const checked = checkShape(source, problems);
   const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
-  if (settings === undefined || problems.length > 0)
-    return refuse(withoutValues(problems, source.values), path);
+  const told = withoutValues(problems, source.values);
+  if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
   warnings.push(
     ...notUsedWarnings(source.tree),
     ...keyWarnings(settings.providers),
     ...placeWarnings(settings, path),
     ...clusterWarnings(settings),
   );
-  if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
-  return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
+  return ok({ settings, problems: told, warnings, literals });
+}
+
+/** Where the configuration file is, or would be. */
+export function configPathOf({ configPath, env, home }: LoadOptions): string {
+  const named = configPath ?? (env.PARLEY_CONFIG || undefined);
+  return named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
+}
+
+/** The settings that a text would be, were it the file at `path`; else what is wrong with it, and where. */
+export function settingsOfText(
+  text: string,
+  path: string,
+  options: LoadOptions,
+): { readonly settings?: Settings; readonly problems: readonly Problem[] } {
+  const read = readSettings(text, path, options);
+  if (!read.ok) return { problems: [{ path: [], text: read.error }] };
+  const { settings, problems } = read.value;
+  return settings === undefined ? { problems } : { settings: freeze(settings), problems };
 }
 
 function refuse(problems: readonly Problem[], path: string): Failure {
@@ -240,6 +277,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       exec: { ...tools.exec, ...(searchPath ? { searchPath } : {}) },
     },
     owners: file.commands.owners,
+    outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }
 
@@ -330,6 +368,12 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
       tokens: tokens.map((one) => ({ ...one, token: SET })),
     },
     store: { ...settings.store, ...(settings.store.postgresUrl === undefined ? {} : { postgresUrl: SET }) },
+    outgoingHooks: settings.outgoingHooks.map(({ url, ...hook }) => ({
+      ...hook,
+      // The rest of an address may be a secret.
+      url: new URL(url).origin,
+      secret: SET,
+    })),
     providers: settings.providers.map(({ apiKey, headers, ...provider }) => ({
       ...provider,
       apiKey: apiKey === undefined ? "(none)" : SET,

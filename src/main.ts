@@ -142,6 +142,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     inspectStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(world),
+    importState: async (wanted) =>
+      (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
   };
   return runCli(argv, parts);

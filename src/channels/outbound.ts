@@ -6,11 +6,12 @@
 
 import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
-import type { Commit } from "../engine/unit.ts";
+import type { Commit, Unit } from "../engine/unit.ts";
 import {
   type AttemptOutcome,
   beginAttempt,
   type Delivery,
+  type DeliveryClass,
   dueDeliveries,
   endAttempt,
   nextDueAt,
@@ -25,6 +26,21 @@ const RETRY_MAX_MS = 5 * 60_000;
 const GIVE_UP_MS = 24 * 3_600_000;
 /** Deliveries under way at once. */
 const AT_ONCE_MAX = 16;
+
+const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
+
+/** Tells that a text for people has arrived, or will not. */
+function tellSettled(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): void {
+  const { id: deliveryId, sessionKey, runId, kind: what, route } = delivery;
+  if (what === "hook" || (outcome.kind !== "sent" && outcome.kind !== "failed")) return;
+  const why = outcome.kind === "failed" ? { code: outcome.code, error: outcome.error } : {};
+  const { channel, to } = route;
+  unit.publish({
+    ...{ kind: "delivery", deliveryId, sessionKey, what, state: outcome.kind, channel, to, atMs: unit.now },
+    ...why,
+    ...(runId === undefined ? {} : { runId }),
+  });
+}
 
 export interface Outbox {
   /** Settles what a crash left open and begins to deliver. */
@@ -43,6 +59,8 @@ interface OutboxParts {
   readonly owner: string;
   /** Other processes deliver too: only what dead ones left open is settled here. Default false. */
   readonly shared?: boolean;
+  /** Only these. Default: all. */
+  readonly of?: DeliveryClass;
 }
 
 export class OutboxWorker implements Outbox {
@@ -76,11 +94,14 @@ export class OutboxWorker implements Outbox {
   }
 
   async #recover(): Promise<void> {
-    const { commit, channels, world, shared } = this.#parts;
+    const { commit, channels, world, shared, of } = this.#parts;
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
-    const failed = await commit((unit) =>
-      recoverOpenAttempts(unit.tx, unit.now, canRepeat, shared === true ? unit.now : undefined),
-    );
+    const failed = await commit(async (unit) => {
+      const livingAt = shared === true ? unit.now : undefined;
+      const rows = await recoverOpenAttempts(unit.tx, unit.now, canRepeat, livingAt, of);
+      for (const row of rows) tellSettled(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
+      return rows;
+    });
     for (const { id, route } of failed) {
       world.log.warn(
         { deliveryId: id, channel: route.channel },
@@ -108,15 +129,15 @@ export class OutboxWorker implements Outbox {
 
   /** Starts what is due, and sets the clock for what is due next. */
   async #look(): Promise<void> {
-    const { db, world } = this.#parts;
+    const { db, world, of } = this.#parts;
     try {
       do {
         this.#lookAgain = false;
         const room = AT_ONCE_MAX - this.#underWay.size;
-        const due = room > 0 ? await dueDeliveries(db, world.clock.now(), room) : [];
+        const due = room > 0 ? await dueDeliveries(db, world.clock.now(), room, of) : [];
         for (const delivery of due) this.#begin(delivery);
       } while (this.#lookAgain && this.#state === "open");
-      const nextAt = await nextDueAt(db);
+      const nextAt = await nextDueAt(db, of);
       this.#wakeAt(nextAt);
     } catch (error) {
       world.log.error({ err: error }, "the outbox could not be read");
@@ -175,7 +196,10 @@ export class OutboxWorker implements Outbox {
     const { commit, world, owner } = this.#parts;
     for (;;) {
       try {
-        await commit((unit) => endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now));
+        await commit(async (unit) => {
+          const ended = await endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now);
+          if (ended) tellSettled(unit, delivery, outcome);
+        });
         return;
       } catch (error) {
         world.log.error(

@@ -129,6 +129,45 @@ export interface SandboxReport {
   readonly mend?: string;
 }
 
+export interface ImportWanted {
+  readonly dir: string;
+  readonly configPath?: string;
+  readonly dryRun: boolean;
+  /** Ends it between two sessions. */
+  readonly signal: AbortSignal;
+  /** Called after each session with how many there were so far. */
+  progress(sessions: number): void;
+}
+
+/** What an import from outside has done, or would do. */
+export interface ImportFacts {
+  readonly from: string;
+  /** In words without secrets. */
+  readonly to: string;
+  readonly dryRun: boolean;
+  readonly interrupted: boolean;
+  readonly config: {
+    readonly kind: "written" | "proposed" | "there" | "none";
+    readonly path?: string;
+    readonly notes: readonly string[];
+    readonly left: readonly string[];
+  };
+  readonly sessions: {
+    readonly added: number;
+    readonly toppedUp: number;
+    readonly unchanged: number;
+    readonly leftAlone: readonly { readonly key: string; readonly why: string }[];
+    readonly leftAloneCount: number;
+  };
+  readonly entries: number;
+  readonly repairs: { readonly callsWithoutResult: number; readonly resultsWithoutCall: number };
+  readonly remarks: readonly {
+    readonly what: string;
+    readonly count: number;
+    readonly examples: readonly string[];
+  }[];
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -149,6 +188,7 @@ export interface CliParts {
   inspectStore(dir: string): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
+  importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
   /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
 }

@@ -137,6 +137,10 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
   start.option("--host <address>", "instead of the configured address");
   on(start, gateway);
   addStore(parent, on);
+  const moving = parent.command("import").argument("<dir>");
+  moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");
+  moving.option("--dry-run", "say what would be done, and do nothing");
+  on(moving, async () => (await import("./commands/import.ts")).runImport);
   const config = parent.command("config").description("the configuration file");
   on(
     config.command("check").description("say what is wrong with it, or what it amounts to"),

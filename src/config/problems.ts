@@ -9,7 +9,7 @@ import { isTree, type Path, type Problem, showPath, type Tree, valueAt } from ".
 
 type Issue = z.core.$ZodIssue;
 
-const SECRET_KEYS = new Set(["token", "apiKey", "botToken", "password", "postgresUrl"]);
+const SECRET_KEYS = new Set(["token", "apiKey", "botToken", "password", "postgresUrl", "secret"]);
 
 /** Whether the value at this path is a secret, or may be one. */
 export function isSecretPath(path: Path): boolean {

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
+import { outgoingHooks } from "./hooks-schema.ts";
 import {
   agentSandbox,
   agentSubagents,
@@ -244,6 +245,7 @@ const hooks = z.strictObject({
   enabled: z.boolean().default(false),
   token: optionalText,
   allowedSessionKeys: texts.default(["hook:*"]),
+  outgoing: outgoingHooks,
 });
 
 const cron = z.strictObject({ enabled: z.boolean().default(true) });
@@ -294,7 +296,7 @@ export type AgentInFile = ConfigFile["agents"]["list"][number];
 export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
   "session.threadBindings": threadBindings,
   "channels.*": openChannel,
-  hooks,
+  hooks: z.object(hooks.shape).omit({ outgoing: true }),
   cron,
 };
 

@@ -79,7 +79,23 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
+      /** What became of a text for people: its row is settled. Of news for programs there is none. */
+      readonly kind: "delivery";
+      readonly deliveryId: string;
+      readonly sessionKey: string;
+      readonly runId?: string;
+      readonly what: "announce" | "send";
+      readonly state: "sent" | "failed";
+      readonly code?: string;
+      readonly error?: string;
+      readonly channel: string;
+      readonly to: string;
+      readonly atMs: number;
+    }
+  | {
       readonly kind: "session";
       readonly sessionKey: string;
       readonly change: "created" | "updated" | "reset" | "deleted" | "state";
+      /** With `updated`: it was archived now. */
+      readonly archived?: boolean;
     };

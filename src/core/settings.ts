@@ -168,6 +168,30 @@ export function storePlace({ dir, postgresUrl }: StoreSettings): string {
   return `postgres://${host}${pathname}${schema === null ? "" : `?schema=${schema}`}`;
 }
 
+/** What programs elsewhere can be told of. */
+export const HOOK_EVENTS = [
+  "run.ended",
+  "session.created",
+  "session.reset",
+  "session.archived",
+  "session.deleted",
+  "announcement.delivered",
+  "delivery.failed",
+] as const;
+export type HookEventType = (typeof HOOK_EVENTS)[number];
+
+/** A program elsewhere that is told of events. */
+export interface OutgoingHook {
+  /** What the outbox calls it. */
+  readonly name: string;
+  /** May be a secret itself. */
+  readonly url: string;
+  readonly events: readonly HookEventType[];
+  readonly secret: string;
+  /** Key patterns with `*`; absent: every session. */
+  readonly sessions?: readonly string[];
+}
+
 export interface Settings {
   readonly gateway: {
     readonly host: string;
@@ -224,6 +248,8 @@ export interface Settings {
     };
   };
   readonly owners: readonly string[];
+  /** Those that are enabled. */
+  readonly outgoingHooks: readonly OutgoingHook[];
 }
 
 /** The agent that gets what names no agent. */

@@ -22,7 +22,7 @@ import { Dispatch } from "./dispatch.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
-import { type Commit, createCommit, type Unit } from "./unit.ts";
+import { type Commit, createCommit, type Recorder, type Unit } from "./unit.ts";
 import { pauseUnless } from "./until-stored.ts";
 import {
   createEndWatch,
@@ -79,6 +79,8 @@ export interface EngineParts {
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
   /** What other processes are told of this one. */
   readonly facts?: Partial<Pick<ProcessFacts, "host" | "version">>;
+  /** What of the events of a unit is kept, in the unit. Default: nothing. */
+  readonly record?: Recorder;
   /** Which pool of slots a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
 }
@@ -116,7 +118,7 @@ export class Engine {
     const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
     this.processId = world.ids.uuid();
     this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
-    this.commit = createCommit(store, world, this.bus);
+    this.commit = createCommit(store, world, this.bus, parts.record);
     this.#world = world;
     this.#settings = parts.settings;
     this.#watch = createEndWatch(store.db, world.clock);

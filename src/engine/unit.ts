@@ -4,6 +4,8 @@
 //     one cost.
 // U3: a unit that met another one and was rolled back for certain is run again, a bounded number of times.
 // U4: events and wake-ups leave after the commit, in the order in which they were noted.
+// U5: what is to be kept of events is written in the same transaction, once all else has succeeded
+//     (`Recorder`).
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -27,6 +29,9 @@ export interface Unit {
   undone(action: () => void): void;
 }
 
+/** Writes down what somebody outside is to hear of a unit's events, in the unit itself. */
+export type Recorder = (unit: Unit, events: readonly LiveEvent[]) => Promise<void>;
+
 /** Runs `work` in one transaction. A `Failure` that it returns undoes what it wrote. */
 export type Commit = <T>(work: (unit: Unit) => Promise<T>) => Promise<T>;
 
@@ -48,6 +53,7 @@ function isFailure(value: unknown): value is Failure {
 
 /** What a unit has noted for later. */
 interface Notes {
+  readonly events: LiveEvent[];
   readonly after: (() => void)[];
   readonly atEnd: (() => Promise<void>)[];
   readonly undone: (() => void)[];
@@ -58,7 +64,10 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
     tx,
     now: world.clock.now(),
     newId: () => world.ids.uuid(),
-    publish: (event) => notes.after.push(() => bus.publish(event)),
+    publish(event) {
+      notes.events.push(event);
+      notes.after.push(() => bus.publish(event));
+    },
     after: (action) => notes.after.push(action),
     atEnd: (action) => notes.atEnd.push(action),
     undone: (action) => notes.undone.push(action),
@@ -71,8 +80,8 @@ function pause(world: World, ms: number): Promise<void> {
   });
 }
 
-export function createCommit(store: Store, world: World, bus: Bus): Commit {
-  const once = createAttempt(store, world, bus);
+export function createCommit(store: Store, world: World, bus: Bus, record?: Recorder): Commit {
+  const once = createAttempt(store, world, bus, record);
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
     for (let conflicts = 1; ; conflicts += 1) {
       try {
@@ -85,16 +94,18 @@ export function createCommit(store: Store, world: World, bus: Bus): Commit {
   };
 }
 
-function createAttempt(store: Store, world: World, bus: Bus): Commit {
+function createAttempt(store: Store, world: World, bus: Bus, record: Recorder | undefined): Commit {
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
-    const notes: Notes = { after: [], atEnd: [], undone: [] };
+    const notes: Notes = { events: [], after: [], atEnd: [], undone: [] };
     let value: T;
     try {
       value = await store.transaction(async (tx) => {
-        const outcome = await work(unitOf(tx, world, bus, notes));
+        const unit = unitOf(tx, world, bus, notes);
+        const outcome = await work(unit);
         if (isFailure(outcome)) throw new Undo(outcome);
         for (let action = notes.atEnd.shift(); action !== undefined; action = notes.atEnd.shift())
           await action();
+        if (record !== undefined && notes.events.length > 0) await record(unit, [...notes.events]);
         return outcome;
       });
     } catch (error) {

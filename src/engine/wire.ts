@@ -32,6 +32,7 @@ const BATCH_MS = 10;
 
 /** What nobody in another process listens for: a transcript's entries are read from their rows. */
 function isForOthers(hint: Hint): boolean {
+  if (hint.kind === "event" && hint.event.kind === "delivery") return false;
   if (hint.kind !== "event" || hint.event.kind !== "message") return true;
   const { message } = hint.event;
   return message.role === "assistant" && message.stopReason === "injected";

@@ -65,7 +65,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
     const dueAt = child.updatedAt + archiveAfterMinutes * 60_000;
     if (dueAt > unit.now) return dueAt;
     await updateSession(unit.tx, key, { archivedAt: unit.now });
-    unit.publish({ kind: "session", sessionKey: key, change: "updated" });
+    unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
     return "done";
   };
 }

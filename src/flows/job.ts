@@ -140,18 +140,19 @@ interface Kept {
 /** Kept where operators see it, and may have it delivered after all. */
 async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
   const { sessionKey, runId, requesterKey, text, code } = kept;
-  await insertDelivery(unit.tx, {
-    id: unit.newId(),
+  const deliveryId = unit.newId();
+  const route = kept.route ?? { channel: "internal", to: requesterKey };
+  const facts = {
     sessionKey,
     runId,
-    kind: "announce",
-    route: kept.route ?? { channel: "internal", to: requesterKey },
-    text,
-    state: "failed",
     code,
     error: `the requester ${requesterKey} is not there to be told (${code})`,
-    createdAt: unit.now,
-  });
+  };
+  const row = { id: deliveryId, ...facts, kind: "announce", route, text, state: "failed" } as const;
+  await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
+  const { channel, to } = route;
+  const told = { kind: "delivery", deliveryId, ...facts, what: "announce", state: "failed" } as const;
+  unit.publish({ ...told, channel, to, atMs: unit.now });
 }
 
 /** Puts the result into the requester's lane. False: it was refused. */

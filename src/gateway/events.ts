@@ -92,6 +92,9 @@ export class Translator {
         return this.#flow(event);
       case "delivered":
         return this.#delivered(event);
+      case "delivery":
+        // Operators read the outbox; programs have web hooks.
+        return [];
       case "session":
         return [sessionEvent(event)];
     }

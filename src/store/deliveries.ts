@@ -11,7 +11,9 @@ import type { Db, Tx } from "./sql.ts";
 import type { DeliveryTable } from "./tables.ts";
 
 export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
-type DeliveryKind = "announce" | "send";
+type DeliveryKind = "announce" | "send" | "hook";
+/** Texts for people, or news for programs: each is delivered without a thought for the other. */
+export type DeliveryClass = "texts" | "hooks";
 
 export interface Delivery {
   readonly id: string;
@@ -59,8 +61,13 @@ export type AttemptOutcome =
   | { readonly kind: "retry"; readonly error: string; readonly nextAttemptAt: number };
 
 /** One text for one route, whatever order its fields were written in. */
-function routeKeyOf(route: Route): string {
+export function routeKeyOf(route: Route): string {
   return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
+}
+
+function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<unknown> {
+  if (of === undefined) return sql`true`;
+  return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
 }
 
 function toDelivery(row: Selectable<DeliveryTable>): Delivery {
@@ -132,19 +139,28 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
     ) ${query}`;
 }
 
-/** Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. */
-export async function dueDeliveries(db: Db, now: number, limit: number): Promise<Delivery[]> {
+/**
+ * Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. `of`: of this
+ * class only.
+ */
+export async function dueDeliveries(
+  db: Db,
+  now: number,
+  limit: number,
+  of?: DeliveryClass,
+): Promise<Delivery[]> {
   const query = withHeads(sql`select d.* from head cross join deliveries d
     where d.seq = head.seq and d.attempt_open = 0 and d.next_attempt_at <= ${now}
+      and ${ofClass(of, sql`d.kind`)}
     order by d.seq limit ${limit}`);
   const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
   return rows.map(toDelivery);
 }
 
 /** When the next row falls due, among those that nothing holds back; undefined: nothing waits. */
-export async function nextDueAt(db: Db): Promise<number | undefined> {
+export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | undefined> {
   const query = withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d
-    where d.seq = head.seq and d.attempt_open = 0`);
+    where d.seq = head.seq and d.attempt_open = 0 and ${ofClass(of, sql`d.kind`)}`);
   const { rows } = await (query as RawBuilder<{ at: number | null }>).execute(db);
   return rows[0]?.at ?? undefined;
 }
@@ -207,14 +223,17 @@ export async function endAttempt(
  * is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
  * `livingAt`: only those of processes that are dead as of that time; absent: all, since nobody else is there.
  * One that nobody owns was begun by a version that did not write it down, and is nobody's.
+ * `of`: of this class only.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
   at: number,
   canRepeat: (route: Route) => boolean,
   livingAt?: number,
+  of?: DeliveryClass,
 ): Promise<Delivery[]> {
   let query = tx.selectFrom("deliveries").selectAll().where("attempt_open", "=", sql.lit(1));
+  if (of !== undefined) query = query.where("kind", of === "hooks" ? "=" : "!=", sql.lit("hook"));
   if (livingAt !== undefined) {
     query = query.where(
       sql<string>`coalesce(attempt_owner, '')`,

@@ -159,7 +159,7 @@ export interface DeliveryTable {
   seq: Generated<number>;
   session_key: string;
   run_id: string | null;
-  /** `announce | send`. */
+  /** `announce | send | hook`. */
   kind: string;
   /** Canonical text of the route, for order. */
   route_key: string;

@@ -14,6 +14,7 @@ import type {
 import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
+import { importState } from "../../src/import/import.ts";
 import { inspectDatabase, storeTools } from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
@@ -155,6 +156,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
+    importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
   };
   return {

@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ["core", "world"],
   agent: ["core", "world"],
   sandbox: ["core", "world"],
+  import: ["core", "world", "config", "store"],
   engine: ["core", "world", "store"],
   flows: ["core", "store", "engine"],
   tools: ["core", "store", "sandbox", "flows", "engine"],

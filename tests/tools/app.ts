@@ -113,6 +113,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
+    outgoingHooks: [],
   };
 }
 

@@ -1,0 +1,97 @@
+// Owns `parley import`: says what came over from another program's state directory, and what did not.
+// IC1: no value of the source is shown: names, counts and paths only.
+
+import { resolve } from "node:path";
+import { type Cli, EXIT } from "../cli.ts";
+import { count } from "../layout.ts";
+import type { ImportFacts } from "../parts.ts";
+import { safeLine } from "../safe-text.ts";
+
+const INTERRUPTED = 130;
+/** Between two words to somebody who watches. */
+const SESSIONS_TOLD = 100;
+const LEFT_SHOWN = 30;
+
+function configLines({ config, dryRun }: ImportFacts): string[] {
+  const { kind, path = "", notes, left } = config;
+  const would = dryRun ? "would be " : "";
+  const first = {
+    none: "Configuration: nothing in it could be taken over.",
+    there: `Configuration: the same one is there already, in ${path}.`,
+    written: `Configuration: ${would}written to ${path}.`,
+    proposed: `Configuration: there is one already, so it ${dryRun ? "would be" : "is"} proposed in ${path}.`,
+  }[kind];
+  const shown = left.slice(0, LEFT_SHOWN).join(", ");
+  const more = left.length > LEFT_SHOWN ? ` and ${left.length - LEFT_SHOWN} more` : "";
+  return [
+    first,
+    ...notes.map((note) => `  - ${note}`),
+    ...(left.length === 0 ? [] : [`  - without a counterpart here: ${shown}${more}`]),
+  ];
+}
+
+function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): string[] {
+  const { added, toppedUp, unchanged, leftAlone, leftAloneCount } = sessions;
+  const would = dryRun ? "would be " : "";
+  const { callsWithoutResult, resultsWithoutCall } = repairs;
+  return [
+    `Sessions: ${added} ${would}added, ${toppedUp} ${would}topped up, ${unchanged} there already, ` +
+      `${leftAloneCount} left alone; ${entries} transcript entries ${would}written.`,
+    ...leftAlone.map(({ key, why }) => `  - ${key}: ${why}`),
+    ...(leftAloneCount > leftAlone.length ? [`  - and ${leftAloneCount - leftAlone.length} more`] : []),
+    ...(callsWithoutResult + resultsWithoutCall === 0
+      ? []
+      : [
+          `  - tool calls without a result: ${callsWithoutResult} (each got one that says so); ` +
+            `results without a call: ${resultsWithoutCall} (left out)`,
+        ]),
+  ];
+}
+
+function remarkLines({ remarks }: ImportFacts): string[] {
+  if (remarks.length === 0) return [];
+  const lines = remarks.map(({ what, count: times, examples }) => {
+    const more = times > examples.length && examples.length > 0 ? ", …" : "";
+    return `  - ${what}: ${times}${examples.length === 0 ? "" : ` (${examples.join(", ")}${more})`}`;
+  });
+  return ["Not as it was, or not taken over:", ...lines];
+}
+
+export async function runImport(
+  cli: Cli,
+  args: readonly string[],
+  { dryRun = false }: { readonly dryRun?: boolean },
+): Promise<number> {
+  const { parts, options } = cli;
+  const [dir = ""] = args;
+  const stop = new AbortController();
+  const off = (["SIGINT", "SIGTERM"] as const).map((name) =>
+    parts.onSignal(name, () => {
+      if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
+      cli.note("Stopping after this session; run the same command again to go on.");
+      stop.abort();
+    }),
+  );
+  try {
+    const facts = await parts.importState({
+      dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
+      dryRun,
+      signal: stop.signal,
+      progress: (sessions) => {
+        if (parts.isTTY && sessions % SESSIONS_TOLD === 0) cli.note(`${count(sessions, "session")} so far`);
+      },
+      ...(options.config === undefined ? {} : { configPath: options.config }),
+    });
+    if (!facts.ok) return cli.fail(facts);
+    const { from, to, interrupted } = facts.value;
+    cli.line(safeLine(dryRun ? `Nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`));
+    for (const lines of [configLines, sessionLines, remarkLines]) {
+      for (const line of lines(facts.value)) cli.line(safeLine(line));
+    }
+    if (interrupted) cli.line("It was stopped before its end: run the same command again to go on.");
+    cli.document({ ok: !interrupted, ...facts.value });
+    return interrupted ? EXIT.failed : EXIT.done;
+  } finally {
+    for (const take of off) take();
+  }
+}

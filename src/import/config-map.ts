@@ -1,0 +1,246 @@
+// Owns what the source's configuration is here: agents, tools, session and channel parts, and the models that
+// they name.
+// CM1: what has no counterpart is named, never guessed at. Values, and so secrets, are in the result only.
+// CM2: the same source gives the same text.
+
+import { isTree, type Tree } from "../config/source.ts";
+import { aliasesIn, mapModels, modelNameIn, secretIn } from "./config-models.ts";
+import { mapTools, takeFilter } from "./config-tools.ts";
+import { compact, leftIn, putBack, take, takeTree } from "./config-tree.ts";
+import { countIn, fieldsOf, textIn, textsIn } from "./fields.ts";
+import { agentIdOf } from "./keys.ts";
+
+export interface MappedConfig {
+  /** A configuration file of ours. */
+  readonly file: Tree;
+  /** What is to be done by hand, or is not quite the same. */
+  readonly notes: readonly string[];
+  /** Settings without a counterpart. */
+  readonly left: readonly string[];
+  /** What the source's keys mean. */
+  readonly mainName: string;
+  readonly isGlobal: boolean;
+  readonly defaultAgentId: string;
+}
+
+interface Mapping {
+  readonly aliases: ReadonlyMap<string, string>;
+  /** Every model that is named somewhere. */
+  readonly models: Set<string>;
+  readonly notes: string[];
+}
+
+function modelIn(value: unknown, mapping: Mapping): string | undefined {
+  const name = modelNameIn(value, mapping.aliases);
+  if (name !== undefined) mapping.models.add(name);
+  return name;
+}
+
+const flagIn = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : undefined);
+
+function mapSandbox(tree: Tree): Tree {
+  const image = textIn(take(tree, "docker", "image"), 500);
+  const network = textIn(take(tree, "docker", "network"), 100);
+  return {
+    mode: textIn(take(tree, "mode"), 20),
+    sessionToolsVisibility: textIn(take(tree, "sessionToolsVisibility"), 20),
+    image,
+    network: network === undefined ? undefined : network !== "none",
+  };
+}
+
+function mapSubagents(tree: Tree, mapping: Mapping): Tree {
+  const allow = textsIn(take(tree, "allowAgents"));
+  return {
+    allowAgents:
+      allow.length === 0 ? undefined : allow.map((name) => (name === "*" ? name : (agentIdOf(name) ?? name))),
+    model: modelIn(take(tree, "model"), mapping),
+  };
+}
+
+function mapDefaults(defaults: Tree, mapping: Mapping): Tree {
+  take(defaults, "models");
+  const subagents = takeTree(defaults, "subagents");
+  const sandbox = takeTree(defaults, "sandbox");
+  const mapped = {
+    model: modelIn(take(defaults, "model"), mapping),
+    thinking: textIn(take(defaults, "thinkingDefault"), 20),
+    workspace: textIn(take(defaults, "workspace"), 2_000),
+    maxConcurrent: countIn(take(defaults, "maxConcurrent")),
+    subagents: {
+      ...mapSubagents(subagents, mapping),
+      maxConcurrent: countIn(take(subagents, "maxConcurrent")),
+      maxChildren: countIn(take(subagents, "maxChildrenPerAgent")),
+      maxSpawnDepth: countIn(take(subagents, "maxSpawnDepth")),
+      runTimeoutSeconds: countIn(take(subagents, "runTimeoutSeconds")),
+      archiveAfterMinutes: countIn(take(subagents, "archiveAfterMinutes")),
+    },
+    sandbox: mapSandbox(sandbox),
+  };
+  putBack(defaults, "subagents", subagents);
+  putBack(defaults, "sandbox", sandbox);
+  return mapped;
+}
+
+function mapAgent(agent: Tree, mapping: Mapping): Tree | undefined {
+  const id = agentIdOf(textIn(take(agent, "id"), 200) ?? "");
+  if (id === undefined) return undefined;
+  const tools = takeTree(agent, "tools");
+  const filter = takeFilter(tools, `agents.list[${id}].tools`, mapping.notes);
+  putBack(agent, "tools", tools);
+  const sandbox = takeTree(agent, "sandbox");
+  const mapped = {
+    id,
+    default: take(agent, "default") === true ? true : undefined,
+    name: textIn(take(agent, "name"), 200) ?? textIn(take(agent, "identity", "name"), 200),
+    model: modelIn(take(agent, "model"), mapping),
+    thinking: textIn(take(agent, "thinkingDefault"), 20),
+    workspace: textIn(take(agent, "workspace"), 2_000),
+    tools: filter,
+    sandbox: mapSandbox(sandbox),
+    subagents: mapSubagents(takeTree(agent, "subagents"), mapping),
+  };
+  putBack(agent, "sandbox", sandbox);
+  return mapped;
+}
+
+function mapList(list: unknown, rest: Tree, mapping: Mapping): Tree[] {
+  const mapped = new Map<string, Tree>();
+  for (const item of Array.isArray(list) ? list : []) {
+    const agent = { ...fieldsOf(item) };
+    const one = mapAgent(agent, mapping);
+    if (one === undefined || mapped.has(String(one.id))) {
+      mapping.notes.push("an agent without an id of its own is left out");
+      continue;
+    }
+    // The first one that says so is the default.
+    if ([...mapped.values()].some((other) => other.default === true)) one.default = undefined;
+    mapped.set(String(one.id), one);
+    putBack(rest, `agents.list[${one.id}]`, agent);
+  }
+  return [...mapped.values()];
+}
+
+const DM_SCOPES: Readonly<Record<string, string>> = {
+  main: "main",
+  "per-peer": "per-peer",
+  "per-channel-peer": "per-peer",
+  "per-account-channel-peer": "per-peer",
+};
+
+function mapSendPolicy(policy: Tree, notes: string[]): Tree {
+  const rules = take(policy, "rules");
+  const mapped = (Array.isArray(rules) ? rules : []).flatMap((rule, index) => {
+    const { action, match } = fieldsOf(rule);
+    const { channel, provider, surface, chatType, ...more } = fieldsOf(match);
+    if (Object.keys(more).length > 0) {
+      const rule = `session.sendPolicy.rules[${index}]`;
+      const by = Object.keys(more).join(", ").slice(0, 80);
+      const left = action === "deny" ? "what it forbade is allowed until you forbid it" : "it is left out";
+      notes.push(`${rule} matches by ${by}, which is not known here: ${left}`);
+      return [];
+    }
+    const type = chatType === "channel" ? "room" : chatType;
+    return [{ match: { channel: channel ?? provider ?? surface, chatType: type }, action }];
+  });
+  return { rules: mapped.length === 0 ? undefined : mapped, default: textIn(take(policy, "default"), 10) };
+}
+
+function mapSession(session: Tree, notes: string[]): Tree {
+  const policy = takeTree(session, "sendPolicy");
+  const dmScope = textIn(take(session, "dmScope"), 40);
+  const turns = countIn(take(session, "agentToAgent", "maxPingPongTurns"));
+  const bindings = takeTree(session, "threadBindings");
+  const mapped = {
+    scope: textIn(take(session, "scope"), 20),
+    mainKey: textIn(take(session, "mainKey"), 64)?.toLowerCase(),
+    dmScope: dmScope === undefined ? undefined : (DM_SCOPES[dmScope] ?? dmScope),
+    sendPolicy: mapSendPolicy(policy, notes),
+    agentToAgent: { maxPingPongTurns: turns === undefined ? undefined : Math.min(turns, 5) },
+    threadBindings: {
+      enabled: flagIn(take(bindings, "enabled")),
+      idleHours: countIn(take(bindings, "idleHours")),
+      maxAgeHours: countIn(take(bindings, "maxAgeHours")),
+    },
+  };
+  putBack(session, "threadBindings", bindings);
+  return mapped;
+}
+
+/** The bots whose token is all that is needed. */
+function mapChannels(tree: Tree, notes: string[]): Tree {
+  const channels = takeTree(tree, "channels");
+  const token = (name: string, key: string): Tree | undefined => {
+    const channel = takeTree(channels, name);
+    // Before there was a section for channels.
+    const earlier = Object.keys(channel).length === 0 ? takeTree(tree, name) : channel;
+    if (Object.keys(earlier).length === 0) return undefined;
+    const secret = secretIn(take(earlier, key));
+    if (take(earlier, "enabled") === false) {
+      notes.push(`channels.${name} is switched off there, and left out`);
+      return undefined;
+    }
+    if (Object.keys(earlier).length > 0) {
+      const keys = Object.keys(earlier).slice(0, 12).join(", ").slice(0, 200);
+      notes.push(`channels.${name}: who may write to it, and the rest, is not taken over: ${keys}`);
+    }
+    return secret === undefined ? undefined : { [key]: secret };
+  };
+  const mapped = { telegram: token("telegram", "botToken"), discord: token("discord", "token") };
+  putBack(tree, "channels", channels);
+  return mapped;
+}
+
+/** A name in `${…}` that is no variable there, but would be one here. */
+function escapeText(value: unknown): unknown {
+  if (typeof value === "string") {
+    return value.replace(/\$\$\{|\$\{(?![A-Z_][A-Z0-9_]*(?::-[^}]*)?\})/g, (found) =>
+      found === "${" ? "$${" : found,
+    );
+  }
+  if (Array.isArray(value)) return value.map(escapeText);
+  if (!isTree(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, escapeText(inner)]));
+}
+
+/** The source's configuration as one of ours. */
+export function mapConfig(source: Tree): MappedConfig {
+  const rest = structuredClone(source);
+  const notes: string[] = [];
+  const agents = takeTree(rest, "agents");
+  // Before there were several agents.
+  const defaults = { ...takeTree(rest, "agent"), ...takeTree(agents, "defaults") };
+  const aliases = aliasesIn(defaults.models);
+  const mapping: Mapping = { aliases, models: new Set(Object.keys(fieldsOf(defaults.models))), notes };
+  const mappedDefaults = mapDefaults(defaults, mapping);
+  const list = mapList(take(agents, "list"), rest, mapping);
+  putBack(rest, "agents.defaults", defaults);
+  putBack(rest, "agents", agents);
+  const tools = takeTree(rest, "tools");
+  const routing = take(rest, "routing", "agentToAgent");
+  if (isTree(routing) && tools.agentToAgent === undefined) tools.agentToAgent = routing;
+  const mappedTools = mapTools(tools, notes);
+  putBack(rest, "tools", tools);
+  const session = takeTree(rest, "session");
+  const mappedSession = mapSession(session, notes);
+  putBack(rest, "session", session);
+  const owners = textsIn(take(rest, "commands", "ownerAllowFrom"));
+  const file = {
+    models: mapModels(rest, mapping.models, notes),
+    agents: { defaults: mappedDefaults, list: list.length === 0 ? undefined : list },
+    session: mappedSession,
+    tools: mappedTools,
+    channels: mapChannels(rest, notes),
+    commands: { owners: owners.length === 0 ? undefined : owners },
+  };
+  for (const name of ["meta", "wizard", "update"]) take(rest, name);
+  const first = list.find((agent) => agent.default === true) ?? list[0];
+  return {
+    file: escapeText(compact(file)) as Tree,
+    notes: [...new Set(notes)].slice(0, 100),
+    left: leftIn(rest),
+    mainName: mappedSession.mainKey === undefined ? "main" : String(mappedSession.mainKey),
+    isGlobal: mappedSession.scope === "global",
+    defaultAgentId: first === undefined ? "main" : String(first.id),
+  };
+}

@@ -1,0 +1,104 @@
+// Owns what the source's model providers and model names are here.
+
+import { isTree, type Tree } from "../config/source.ts";
+import { PROVIDER_APIS } from "../core/settings.ts";
+import { take } from "./config-tree.ts";
+import { countIn, fieldsOf, numberIn, textIn } from "./fields.ts";
+
+/** Providers that need no more than a key. */
+const KEY_VARIABLES: Readonly<Record<string, string>> = {
+  anthropic: "ANTHROPIC_API_KEY",
+  openai: "OPENAI_API_KEY",
+  google: "GEMINI_API_KEY",
+};
+
+/** `anthropic/claude-…`, an alias of it, or an object whose `primary` is one. */
+export function modelNameIn(value: unknown, aliases: ReadonlyMap<string, string>): string | undefined {
+  const name = textIn(value, 200) ?? textIn(fieldsOf(value).primary, 200);
+  return name === undefined ? undefined : (aliases.get(name.toLowerCase()) ?? name);
+}
+
+/** Short names of models: `agents.defaults.models`. */
+export function aliasesIn(models: unknown): Map<string, string> {
+  const aliases = new Map<string, string>();
+  for (const [name, model] of Object.entries(fieldsOf(models))) {
+    const alias = textIn(fieldsOf(model).alias, 100);
+    if (alias !== undefined) aliases.set(alias.toLowerCase(), name);
+  }
+  return aliases;
+}
+
+/** A secret as it stands in the file, or the variable that holds it; anything else can't be taken over. */
+export function secretIn(value: unknown): string | undefined {
+  if (typeof value === "string") return value === "" ? undefined : value;
+  const { source, id } = fieldsOf(value);
+  return source === "env" && typeof id === "string" && /^\w+$/.test(id) ? `\${${id}}` : undefined;
+}
+
+function mapModel(value: unknown): Tree | undefined {
+  const model = fieldsOf(value);
+  const id = textIn(model.id, 200);
+  if (id === undefined) return undefined;
+  const cost = fieldsOf(model.cost);
+  const price = (name: string): number => Math.max(0, numberIn(cost[name]) ?? 0);
+  return {
+    id,
+    name: textIn(model.name, 200),
+    contextWindow: countIn(model.contextWindow),
+    maxOutputTokens: countIn(model.maxTokens),
+    reasoning: typeof model.reasoning === "boolean" ? model.reasoning : undefined,
+    images: Array.isArray(model.input) ? model.input.includes("image") : undefined,
+    cost: isTree(model.cost)
+      ? {
+          input: price("input"),
+          output: price("output"),
+          cacheRead: price("cacheRead"),
+          cacheWrite: price("cacheWrite"),
+        }
+      : undefined,
+  };
+}
+
+function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefined {
+  const provider = fieldsOf(value);
+  const api =
+    textIn(provider.api, 60) ?? (KEY_VARIABLES[id] === undefined ? "openai-completions" : undefined);
+  if (api !== undefined && !PROVIDER_APIS.some((known) => known === api)) {
+    notes.push(`models.providers.${id} speaks an API that is not known here, and is left out`);
+    return undefined;
+  }
+  const headers = Object.entries(fieldsOf(provider.headers)).flatMap(([name, header]) =>
+    typeof header === "string" ? [[name, header] as const] : [],
+  );
+  const apiKey = secretIn(provider.apiKey);
+  if (provider.apiKey !== undefined && apiKey === undefined) {
+    notes.push(`models.providers.${id}.apiKey is kept elsewhere there: set it by hand`);
+  }
+  return {
+    api,
+    baseUrl: textIn(provider.baseUrl, 2_000),
+    apiKey,
+    headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
+    models: Array.isArray(provider.models)
+      ? provider.models.flatMap((model) => mapModel(model) ?? [])
+      : undefined,
+  };
+}
+
+/** The section `models`, with an entry for each known provider that only a model's name tells of. */
+export function mapModels(tree: Tree, named: ReadonlySet<string>, notes: string[]): Tree {
+  const providers = new Map<string, Tree>();
+  for (const [id, value] of Object.entries(fieldsOf(take(tree, "models", "providers")))) {
+    const provider = mapProvider(id, value, notes);
+    if (provider !== undefined) providers.set(id, provider);
+  }
+  for (const [id, variable] of Object.entries(KEY_VARIABLES)) {
+    const models = [...named]
+      .filter((name) => name.startsWith(`${id}/`))
+      .map((name) => name.slice(id.length + 1));
+    if (providers.has(id) || models.length === 0) continue;
+    providers.set(id, { apiKey: `\${${variable}:-}`, models: models.sort().map((model) => ({ id: model })) });
+    notes.push(`keys of ${id} are not taken over: set ${variable} in the gateway's environment`);
+  }
+  return { providers: Object.fromEntries(providers) };
+}

@@ -1,0 +1,127 @@
+// Owns the reading of the source's configuration: which file it is, and what it includes.
+// CS1: what is included must lie in the source directory too: everything else is named, and not read.
+// CS2: bounded: files, levels and bytes.
+
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+import { isTree, parseText, type Tree } from "../config/source.ts";
+import { isModest } from "./json-lines.ts";
+import type { Remarks } from "./remarks.ts";
+import { readWhole, type SourceDir } from "./source-dir.ts";
+
+/** In the order in which they are looked for. */
+const NAMES = ["openclaw.json", "clawdbot.json", "moltbot.json"];
+const INCLUDE = "$include";
+const FILE_BYTES_MAX = 2 * 1024 * 1024;
+const VALUES_MAX = 200_000;
+const FILES_MAX = 50;
+const LEVELS_MAX = 10;
+
+export interface SourceConfig {
+  /** Its name in the source directory. */
+  readonly name: string;
+  readonly tree: Tree;
+}
+
+interface Reading {
+  readonly source: SourceDir;
+  readonly remarks: Remarks;
+  files: number;
+}
+
+async function readTree(reading: Reading, path: readonly string[]): Promise<Tree | undefined> {
+  const name = path.join("/");
+  const bytes = await readWhole(reading.source, path, FILE_BYTES_MAX);
+  if (typeof bytes === "string") {
+    if (bytes !== "absent" || reading.files > 0) {
+      const why =
+        bytes === "too_large" ? "too large" : bytes === "link" ? "a link" : "not there or not readable";
+      reading.remarks.note(`configuration files that were not read: ${why}`, name);
+    }
+    return undefined;
+  }
+  const parsed = isModest(bytes, VALUES_MAX) ? parseText(bytes.toString("utf8"), name) : undefined;
+  if (parsed?.ok === true) return parsed.value;
+  reading.remarks.note("configuration files that can't be read as JSON5", name);
+  return undefined;
+}
+
+/** Lists are joined, objects put together key by key; of two other values the later one stays. */
+function merge(below: unknown, above: unknown): unknown {
+  if (Array.isArray(below) && Array.isArray(above)) return [...below, ...above];
+  if (!isTree(below) || !isTree(above)) return above;
+  const merged = new Map<string, unknown>(Object.entries(below));
+  for (const [key, value] of Object.entries(above)) {
+    merged.set(key, merged.has(key) ? merge(merged.get(key), value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** The path of an included file from the source's root; undefined: it lies elsewhere. */
+function pathOf(reading: Reading, from: readonly string[], include: string): string[] | undefined {
+  const { root } = reading.source;
+  const whole = isAbsolute(include) ? include : join(root, ...from.slice(0, -1), include);
+  const inside = relative(root, whole);
+  return inside === "" || inside.startsWith("..") || isAbsolute(inside) ? undefined : inside.split(sep);
+}
+
+async function included(
+  reading: Reading,
+  value: unknown,
+  from: readonly string[],
+  level: number,
+): Promise<unknown> {
+  const names = (Array.isArray(value) ? value : [value]).filter((name) => typeof name === "string");
+  let merged: unknown = {};
+  for (const name of names) {
+    const path = pathOf(reading, from, name);
+    if (path === undefined || level >= LEVELS_MAX || reading.files >= FILES_MAX) {
+      const why = path === undefined ? "outside of the directory" : "too many, or in a circle";
+      reading.remarks.note(
+        `included configuration files that were not read: ${why}`,
+        basename(dirname(name)) + sep + basename(name),
+      );
+      continue;
+    }
+    reading.files += 1;
+    const tree = await readTree(reading, path);
+    if (tree !== undefined) merged = merge(merged, await resolve(reading, tree, path, level + 1));
+  }
+  return merged;
+}
+
+/** A value with what it includes in its place. */
+async function resolve(
+  reading: Reading,
+  value: unknown,
+  from: readonly string[],
+  level: number,
+): Promise<unknown> {
+  if (Array.isArray(value)) {
+    const items: unknown[] = [];
+    for (const item of value) items.push(await resolve(reading, item, from, level));
+    return items;
+  }
+  if (!isTree(value)) return value;
+  const own: [string, unknown][] = [];
+  for (const [key, inner] of Object.entries(value)) {
+    if (key !== INCLUDE && key !== "__proto__") own.push([key, await resolve(reading, inner, from, level)]);
+  }
+  const rest = Object.fromEntries(own);
+  if (!Object.hasOwn(value, INCLUDE)) return rest;
+  return merge(await included(reading, value[INCLUDE], from, level), rest);
+}
+
+/** The source's configuration, whole; undefined: it has none that can be read. */
+export async function readSourceConfig(
+  source: SourceDir,
+  remarks: Remarks,
+): Promise<SourceConfig | undefined> {
+  for (const name of NAMES) {
+    const reading: Reading = { source, remarks, files: 0 };
+    const tree = await readTree(reading, [name]);
+    if (tree === undefined) continue;
+    const whole = await resolve(reading, tree, [name], 0);
+    return { name, tree: isTree(whole) ? whole : {} };
+  }
+  return undefined;
+}

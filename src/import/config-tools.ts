@@ -1,0 +1,80 @@
+// Owns what the source's rules for tools are here.
+// CT1: what was forbidden there is never allowed by an import: a profile becomes the list of its tools, and a
+//      rule that can't be said here is named.
+
+import type { Tree } from "../config/source.ts";
+import { matchesPattern } from "../core/pattern.ts";
+import { compact, take } from "./config-tree.ts";
+import { fieldsOf, textsIn } from "./fields.ts";
+
+const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
+const FILES = ["read", "write", "edit"];
+
+/** Groups of tools and earlier names of some. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  "group:sessions": [...SESSIONS, "sessions_search", "subagents"],
+  "group:fs": FILES,
+  "group:runtime": ["exec"],
+  "group:messaging": ["message"],
+  bash: ["exec"],
+};
+
+const PROFILES: Readonly<Record<string, readonly string[]>> = {
+  minimal: ["session_status"],
+  coding: [...FILES, "exec", ...SESSIONS, "sessions_search", "subagents"],
+  messaging: ["message", "sessions_list", "sessions_history", "sessions_send", "session_status"],
+};
+
+function expand(names: readonly string[]): string[] {
+  return [...new Set(names.flatMap((name) => GROUPS[name.toLowerCase()] ?? [name]))];
+}
+
+/** `allow`, `deny` and `profile` of one place, taken out of it. */
+export function takeFilter(tree: Tree, where: string, notes: string[]): Tree {
+  const allow = expand([...textsIn(take(tree, "allow")), ...textsIn(take(tree, "alsoAllow"))]);
+  const deny = expand(textsIn(take(tree, "deny")));
+  const profile = take(tree, "profile");
+  const ofProfile = typeof profile === "string" ? PROFILES[profile] : undefined;
+  if (typeof profile === "string" && ofProfile === undefined && profile !== "full") {
+    notes.push(
+      `${where}.profile ${JSON.stringify(profile.slice(0, 40))} is not known: set ${where}.allow by hand`,
+    );
+    return compact({ allow: [], deny: ["*"] }) as Tree;
+  }
+  if (ofProfile === undefined) return lists(allow, deny);
+  const both =
+    allow.length === 0
+      ? ofProfile
+      : ofProfile.filter((name) => allow.some((pattern) => matchesPattern(pattern, name)));
+  return both.length === 0 ? lists([], ["*"]) : lists(both, deny);
+}
+
+function lists(allow: readonly string[], deny: readonly string[]): Tree {
+  return { ...(allow.length === 0 ? {} : { allow }), ...(deny.length === 0 ? {} : { deny }) };
+}
+
+/** The section `tools`. */
+export function mapTools(tools: Tree, notes: string[]): Tree {
+  const filter = takeFilter(tools, "tools", notes);
+  const inner = (name: string): Tree | undefined => {
+    const there = fieldsOf(take(tools, name, "tools"));
+    return Object.keys(there).length === 0
+      ? undefined
+      : { tools: takeFilter({ ...there }, `tools.${name}.tools`, notes) };
+  };
+  const enabled = take(tools, "agentToAgent", "enabled");
+  const allow = textsIn(take(tools, "agentToAgent", "allow"));
+  const visibility = take(tools, "sessions", "visibility");
+  const seconds = take(tools, "exec", "timeoutSec");
+  return {
+    ...filter,
+    subagents: inner("subagents"),
+    sandbox: inner("sandbox"),
+    sessions: { visibility: typeof visibility === "string" ? visibility : undefined },
+    agentToAgent: {
+      enabled: typeof enabled === "boolean" ? enabled : undefined,
+      allow: allow.length === 0 ? undefined : allow.map((name) => name.toLowerCase()),
+    },
+    exec: { timeoutSeconds: typeof seconds === "number" ? Math.round(seconds) : undefined },
+  };
+}

@@ -1,0 +1,62 @@
+// Owns how a configuration is taken apart: what was used of it is taken out, so that what is left is what has
+// no counterpart here.
+
+import { isTree, showPath, type Tree } from "../config/source.ts";
+
+const LEFT_MAX = 200;
+const NAME_CHARS_MAX = 120;
+
+/** Takes the value at a path out; undefined: there is none. Parents that it leaves empty go with it. */
+export function take(tree: Tree, ...path: readonly string[]): unknown {
+  const [name, ...rest] = path;
+  if (name === undefined || !Object.hasOwn(tree, name)) return undefined;
+  if (rest.length === 0) {
+    const value = tree[name];
+    delete tree[name];
+    return value;
+  }
+  const inner = tree[name];
+  if (!isTree(inner)) return undefined;
+  const value = take(inner, ...rest);
+  if (Object.keys(inner).length === 0) delete tree[name];
+  return value;
+}
+
+/** Like `take`, for an object; anything else stays where it is, to be told. */
+export function takeTree(tree: Tree, name: string): Tree {
+  const inner = Object.hasOwn(tree, name) ? tree[name] : undefined;
+  if (!isTree(inner)) return {};
+  delete tree[name];
+  return { ...inner };
+}
+
+/** Puts what is left of a taken object back, to be told. */
+export function putBack(tree: Tree, name: string, rest: Tree): void {
+  if (Object.keys(rest).length > 0) tree[name] = rest;
+}
+
+/** Without what is undefined, and without what that leaves empty; a rule that matches everything stays so. */
+export function compact(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(compact);
+  if (!isTree(value)) return value;
+  const entries = Object.entries(value)
+    .map(([key, inner]) => [key, compact(inner)] as const)
+    .filter(([key, inner]) => {
+      const isEmpty = isTree(inner) && Object.keys(inner).length === 0;
+      return inner !== undefined && (!isEmpty || key === "match");
+    });
+  return Object.fromEntries(entries);
+}
+
+/** The paths of what is left: two levels of names, never a value. */
+export function leftIn(tree: Tree): string[] {
+  const paths: string[] = [];
+  for (const [key, value] of Object.entries(tree)) {
+    const inner = isTree(value) ? Object.keys(value) : [];
+    for (const path of inner.length === 0 ? [[key]] : inner.map((name) => [key, name])) {
+      if (paths.length === LEFT_MAX) return paths;
+      paths.push(showPath(path).slice(0, NAME_CHARS_MAX));
+    }
+  }
+  return paths;
+}

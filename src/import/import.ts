@@ -1,0 +1,287 @@
+// Owns an import from outside: what a state directory holds goes into Parley's configuration and store, and
+// what of it did not is told.
+// IM1: nothing is written before it is known that everything can be: a store that a gateway holds is refused.
+// IM2: it can be run again at any time: after an interruption it goes on, after an end it adds nothing.
+
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { configPathOf, type LoadOptions, loadSettings, settingsOfText } from "../config.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
+import { defaultAgent, findAgent, type Settings, storePlace } from "../core/settings.ts";
+import type { World } from "../world.ts";
+import { checkConfig, type PlacedConfig, placeFor, writeConfig } from "./config-file.ts";
+import { mapConfig } from "./config-map.ts";
+import { readSourceConfig } from "./config-source.ts";
+import { agentIdOf } from "./keys.ts";
+import { type Remark, Remarks } from "./remarks.ts";
+import { type AgentStore, importSessions } from "./sessions.ts";
+import { openSourceDir, type SourceDir } from "./source-dir.ts";
+import { readSourceSessions } from "./source-sessions.ts";
+import { withImportStore } from "./store.ts";
+import type { SessionOutcome } from "./write-session.ts";
+
+const AGENTS_MAX = 500;
+const LEFT_ALONE_MAX = 50;
+
+export interface ImportOptions extends LoadOptions {
+  readonly dir: string;
+  /** Looks and tells, and writes nothing. */
+  readonly dryRun: boolean;
+  readonly world: World;
+  /** Ends it between two sessions. */
+  readonly signal: AbortSignal;
+  /** Called after each session with how many there were so far. */
+  progress(sessions: number): void;
+}
+
+export interface ImportReport {
+  readonly from: string;
+  /** In words without secrets. */
+  readonly to: string;
+  readonly dryRun: boolean;
+  /** The signal ended it before all sessions were looked at. */
+  readonly interrupted: boolean;
+  readonly config: ConfigReport;
+  readonly sessions: {
+    readonly added: number;
+    readonly toppedUp: number;
+    readonly unchanged: number;
+    readonly leftAlone: readonly { readonly key: string; readonly why: string }[];
+    readonly leftAloneCount: number;
+  };
+  /** Entries of transcripts that were written. */
+  readonly entries: number;
+  readonly repairs: { readonly callsWithoutResult: number; readonly resultsWithoutCall: number };
+  readonly remarks: readonly Remark[];
+}
+
+interface ConfigReport {
+  /** `none`: the source has no configuration that can be read. `there`: the same one was written before. */
+  readonly kind: PlacedConfig["kind"] | "none";
+  readonly path?: string;
+  /** What is to be done by hand, or is not quite the same. */
+  readonly notes: readonly string[];
+  /** Settings without a counterpart. */
+  readonly left: readonly string[];
+}
+
+interface Prepared {
+  readonly settings: Settings;
+  readonly report: ConfigReport;
+  readonly keys: { readonly mainName: string; readonly isGlobal: boolean };
+  readonly defaultAgentId: string;
+  /** What is to be written where. */
+  readonly file?: { readonly text: string; readonly path: string };
+}
+
+/** The settings in force, and what becomes of the source's configuration. */
+async function prepare(
+  source: SourceDir,
+  options: ImportOptions,
+  remarks: Remarks,
+): Promise<Result<Prepared>> {
+  const path = configPathOf(options);
+  const exists = existsSync(path);
+  const found = await readSourceConfig(source, remarks);
+  const mapped = mapConfig(found?.tree ?? {});
+  const checked = found === undefined ? undefined : checkConfig(mapped.file, found.name, path, options);
+  const { mainName, isGlobal, defaultAgentId, left } = mapped;
+  const inForce = exists ? loadSettings(options) : undefined;
+  if (inForce?.ok === false) return inForce;
+  const settings = inForce?.value.settings ?? checked?.settings ?? settingsOfText("", path, options).settings;
+  if (settings === undefined)
+    return fail("invalid_config", "the environment holds wrong settings", {
+      hint: "parley config check says which.",
+    });
+  const common = { settings, keys: { mainName, isGlobal }, defaultAgentId };
+  if (checked === undefined) {
+    const notes =
+      found === undefined ? [] : [`${found.name} could not be made into a configuration of Parley`];
+    return ok({ ...common, report: { kind: "none", notes, left } });
+  }
+  const place = placeFor(checked.text, path, exists);
+  if (!place.ok) return place;
+  const notes = [
+    ...mapped.notes,
+    ...checked.takenOut.map((what) => `left out: ${what}`),
+    ...(checked.variables.length === 0
+      ? []
+      : [`it needs variables in the gateway's environment: ${checked.variables.join(", ")}`]),
+  ];
+  const report: ConfigReport = { ...place.value, notes, left };
+  return ok(
+    place.value.kind === "there"
+      ? { ...common, report }
+      : { ...common, report, file: { text: checked.text, path: place.value.path } },
+  );
+}
+
+/** Whether `path`, or the nearest folder above it that exists, lies in the source. */
+function isInside(root: string, path: string): boolean {
+  let at = path;
+  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
+  const way = relative(root, join(realpathSync(at), relative(at, path)));
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep));
+}
+
+/** The session stores of the source: one for each agent, and the one from before there were several. */
+async function readStores(
+  source: SourceDir,
+  defaultAgentId: string,
+  nowMs: number,
+  remarks: Remarks,
+): Promise<AgentStore[]> {
+  const stores: AgentStore[] = [];
+  const read = async (agentId: string, folder: readonly string[]): Promise<void> => {
+    const sessions = await readSourceSessions(source, [...folder, "sessions.json"], nowMs, remarks);
+    const named = new Set(
+      sessions.flatMap(({ fileName, sessionId }) => [fileName ?? "", `${sessionId}.jsonl`]),
+    );
+    for (const { name, kind } of await source.list(folder)) {
+      if (kind === "link") remarks.note("links in the source, not followed", [...folder, name].join("/"));
+      const isTranscript = kind === "file" && name.endsWith(".jsonl") && !named.has(name);
+      if (isTranscript) {
+        remarks.note(
+          "transcripts that no session names (from before a reset), left out",
+          [...folder, name].join("/"),
+        );
+      }
+    }
+    stores.push({ agentId, folder, sessions });
+  };
+  for (const { name, kind } of (await source.list(["agents"])).slice(0, AGENTS_MAX)) {
+    const agentId = agentIdOf(name);
+    if (kind === "link") remarks.note("links in the source, not followed", `agents/${name}`);
+    if (kind !== "folder" || agentId === undefined) continue;
+    const inDatabase = (await source.list(["agents", name, "agent"])).some((file) =>
+      file.name.endsWith(".sqlite"),
+    );
+    if (inDatabase) {
+      remarks.note(
+        "agents with sessions in a database file, which is not read: export them there first",
+        agentId,
+      );
+    }
+    await read(agentId, ["agents", name, "sessions"]);
+  }
+  await read(defaultAgentId, ["sessions"]);
+  return stores;
+}
+
+/** What else lies in the source's folder. */
+async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
+  for (const { name } of await source.list([])) {
+    if (/^(agents|sessions|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
+    remarks.note("other files and folders of the source, not read", name);
+  }
+}
+
+class Counts {
+  added = 0;
+  toppedUp = 0;
+  unchanged = 0;
+  entries = 0;
+  readonly leftAlone: { key: string; why: string }[] = [];
+  leftAloneCount = 0;
+
+  get all(): number {
+    return this.added + this.toppedUp + this.unchanged + this.leftAloneCount;
+  }
+
+  count(key: string, outcome: SessionOutcome): void {
+    switch (outcome.kind) {
+      case "added":
+        this.added += 1;
+        this.entries += outcome.entries;
+        break;
+      case "topped_up":
+        this.toppedUp += 1;
+        this.entries += outcome.entries;
+        break;
+      case "unchanged":
+        this.unchanged += 1;
+        break;
+      case "left_alone":
+        this.leftAloneCount += 1;
+        if (this.leftAlone.length < LEFT_ALONE_MAX) this.leftAlone.push({ key, why: outcome.why });
+    }
+  }
+}
+
+/** What keeps an import from beginning. */
+function refuse(
+  options: ImportOptions,
+  source: SourceDir,
+  prepared: Prepared,
+  stores: readonly AgentStore[],
+) {
+  const { report, settings } = prepared;
+  if (report.kind === "none" && stores.every(({ sessions }) => sessions.length === 0)) {
+    const error = `${options.dir} holds neither a configuration nor sessions that can be read`;
+    return fail("invalid_argument", error, {
+      hint: "Name the state directory, like ~/.openclaw or ~/.clawdbot.",
+    });
+  }
+  for (const own of [settings.store.dir, configPathOf(options)]) {
+    if (!isInside(source.root, own)) continue;
+    return fail("invalid_argument", `${own} lies in ${options.dir}, of which nothing is changed`, {
+      hint: "Set store.dir, or --config, to another place.",
+    });
+  }
+  return ok(undefined);
+}
+
+function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: Remarks): void {
+  for (const { agentId, sessions } of stores) {
+    if (sessions.length === 0 || findAgent(settings, agentId) !== undefined) continue;
+    remarks.note("agents with sessions that are not configured here: the default one answers", agentId);
+  }
+}
+
+/** Brings a state directory into Parley. */
+export async function importState(options: ImportOptions): Promise<Result<ImportReport>> {
+  const { world, dryRun, signal } = options;
+  const opened = await openSourceDir(options.dir);
+  if (!opened.ok) return opened;
+  const source = opened.value;
+  const remarks = new Remarks();
+  const prepared = await prepare(source, options, remarks);
+  if (!prepared.ok) return prepared;
+  const { settings, report, keys, defaultAgentId, file } = prepared.value;
+  const nowMs = world.clock.now();
+  const stores = await readStores(source, defaultAgentId, nowMs, remarks);
+  const fits = refuse(options, source, prepared.value, stores);
+  if (!fits.ok) return fits;
+  await noteOthers(source, remarks);
+  const counts = new Counts();
+  const repairs = { callsWithoutResult: 0, resultsWithoutCall: 0 };
+  const { mainKey, scope } = settings.session;
+  const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+  const done = await withImportStore({ settings: settings.store, world, dryRun }, async (store) => {
+    const isWritten = file !== undefined && !dryRun;
+    const written = isWritten ? writeConfig(file.text, file.path, world.ids.uuid()) : ok(undefined);
+    if (!written.ok) return written;
+    await importSessions(stores, {
+      ...{ source, keys, settings, rules, store, remarks, nowMs, repairs, signal },
+      done(key, outcome) {
+        counts.count(key, outcome);
+        options.progress(counts.all);
+      },
+    });
+    return written;
+  });
+  if (!done.ok) return done;
+  noteAgents(stores, settings, remarks);
+  const { entries, ...sessions } = counts;
+  return ok({
+    from: source.root,
+    to: storePlace(settings.store),
+    dryRun,
+    interrupted: signal.aborted,
+    config: report,
+    sessions,
+    entries,
+    repairs,
+    remarks: remarks.list(),
+  });
+}

@@ -1,0 +1,158 @@
+// Owns what a session key of the source is here: canonical (SPEC 2), whatever spelling it had.
+// IK1: the same source key gives the same key at every import.
+// IK2: a key without a form here becomes a conversation of its agent: nothing of it is lost but its name,
+//      which is kept as the label.
+
+import {
+  encodeOutsideId,
+  formatKey,
+  isAgentId,
+  type KeyRules,
+  mainKeyOf,
+  parseKey,
+} from "../core/session-key.ts";
+import { derivedUuid } from "./ids.ts";
+
+/** What is known of a session beside its key. */
+export interface KeyHints {
+  /** Whose store it is in. */
+  readonly agentId: string;
+  /** The channel that its entry names. */
+  readonly channel?: string;
+  /** The last part of a main session's key in the source. */
+  readonly mainName: string;
+  /** In the source all chats are one session. */
+  readonly isGlobal: boolean;
+}
+
+export type KeyVerdict =
+  | { readonly kind: "key"; readonly key: string; readonly agentId: string; readonly accountId?: string }
+  /** It has no form of its own here. */
+  | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
+  | { readonly kind: "reserved" };
+
+const KINDS: Readonly<Record<string, "group" | "channel" | "dm">> = {
+  group: "group",
+  channel: "channel",
+  room: "channel",
+  dm: "dm",
+  direct: "dm",
+};
+const CHANNEL = /^[a-z][a-z0-9_-]{0,63}$/;
+/** Direct chats once had nothing but a number. */
+const PHONE = /^\+?\d{4,}$/;
+const JID = /@g\.us$/i;
+
+/** An agent's id as it is written here; undefined: no id can be made of it. */
+export function agentIdOf(text: string): string | undefined {
+  const id = text
+    .trim()
+    .toLowerCase()
+    .replace(/[^a-z0-9_-]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 64);
+  return isAgentId(id) ? id : undefined;
+}
+
+export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRules): KeyVerdict {
+  const source = text.trim();
+  const lower = source.toLowerCase();
+  if (lower === "unknown") return { kind: "reserved" };
+  if (lower === "global") {
+    return hints.isGlobal || rules.scope === "global"
+      ? main(rules.defaultAgentId, rules)
+      : { kind: "reserved" };
+  }
+  const own = /^agent:([^:]+):(.+)$/is.exec(source);
+  const agentId = (own === null ? hints.agentId : agentIdOf(own[1] ?? "")) ?? hints.agentId;
+  const rest = own?.[2] ?? source;
+  const isMain = [rest.toLowerCase(), lower].some((name) => name === "main" || name === hints.mainName);
+  if (isMain) return main(agentId, rules);
+  const key = readRest(rest.split(":"), agentId, hints);
+  const parsed = key === undefined ? undefined : parseKey(key.text);
+  if (key !== undefined && parsed?.ok === true && parsed.value.form !== "main") {
+    const account = key.accountId === undefined ? {} : { accountId: key.accountId };
+    return { kind: "key", key: formatKey(parsed.value), agentId, ...account };
+  }
+  const id = derivedUuid("conversation", agentId, source);
+  return { kind: "conversation", key: formatKey({ form: "chat", agentId, id }), agentId };
+}
+
+function main(agentId: string, rules: KeyRules): KeyVerdict {
+  return { kind: "key", key: mainKeyOf(agentId, rules), agentId };
+}
+
+interface Spelled {
+  readonly text: string;
+  readonly accountId?: string;
+}
+
+/** What stands behind `agent:<id>:`, or the whole of an earlier spelling. */
+function readRest(parts: readonly string[], agentId: string, hints: KeyHints): Spelled | undefined {
+  const [first = "", second = ""] = parts;
+  const head = first.toLowerCase();
+  const tail = (from: number): string => encodeOutsideId(parts.slice(from).join(":"));
+  if (parts.length === 1) {
+    if (head.startsWith("node-")) return { text: `node-${encodeOutsideId(first.slice(5))}` };
+    if (JID.test(first)) return group(agentId, "whatsapp", first);
+    return PHONE.test(first) ? direct(agentId, hints.channel, first) : undefined;
+  }
+  switch (head) {
+    case "cron":
+    case "hook":
+      return { text: `${head}:${tail(1)}` };
+    case "node":
+      return { text: `node-${tail(1)}` };
+    case "subagent":
+      // A sub-agent's sub-agent has the ids of both.
+      return { text: `agent:${agentId}:subagent:${encodeOutsideId(parts.slice(1).join("."))}` };
+    case "mcp":
+    case "acp":
+    case "openai":
+    case "chat":
+      return { text: `agent:${agentId}:${head}:${tail(1)}` };
+    case "group":
+      return group(
+        agentId,
+        JID.test(parts.at(-1) ?? "") ? "whatsapp" : hints.channel,
+        parts.slice(1).join(":"),
+      );
+    case "dm":
+    case "direct":
+      return direct(agentId, hints.channel, parts.slice(1).join(":"));
+  }
+  if (!CHANNEL.test(head)) return undefined;
+  if (KINDS[second.toLowerCase()] !== undefined) return inChannel(agentId, head, parts.slice(1));
+  if (KINDS[(parts[2] ?? "").toLowerCase()] !== undefined) {
+    const spelled = inChannel(agentId, head, parts.slice(2));
+    return spelled === undefined ? undefined : { ...spelled, accountId: second };
+  }
+  if (parts.length !== 2) return undefined;
+  return JID.test(second) ? group(agentId, head, second) : undefined;
+}
+
+function group(agentId: string, channel: string | undefined, id: string): Spelled | undefined {
+  return channel === undefined
+    ? undefined
+    : { text: `agent:${agentId}:${channel}:group:${encodeOutsideId(id)}` };
+}
+
+function direct(agentId: string, channel: string | undefined, peer: string): Spelled | undefined {
+  return channel === undefined
+    ? undefined
+    : { text: `agent:${agentId}:${channel}:dm:${encodeOutsideId(peer)}` };
+}
+
+/** `<kind>:<id>`, where the id may hold colons, and a thread may follow. */
+function inChannel(agentId: string, channel: string, parts: readonly string[]): Spelled | undefined {
+  const kind = KINDS[(parts[0] ?? "").toLowerCase()];
+  if (kind === undefined) return undefined;
+  const mark = parts.findLastIndex((part, index) => index > 1 && /^(thread|topic)$/i.test(part));
+  const id = parts.slice(1, mark === -1 ? undefined : mark).join(":");
+  const parent = `agent:${agentId}:${channel}:${kind}:${encodeOutsideId(id)}`;
+  if (id === "") return undefined;
+  if (mark === -1) return { text: parent };
+  const thread = parts.slice(mark + 1).join(":");
+  if (thread === "" || kind === "dm") return undefined;
+  return { text: `${parent}:${(parts[mark] ?? "").toLowerCase()}:${encodeOutsideId(thread)}` };
+}

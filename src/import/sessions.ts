@@ -1,0 +1,299 @@
+// Owns the way of all sessions of a source into the store: their keys, who spawned whom, and each with its
+// transcript.
+// IS1: of two entries of the source that are one session here the newer one is taken, and the other is named.
+
+import type { FileHandle } from "node:fs/promises";
+import type { Entry, Provenance } from "../core/message.ts";
+import type { Session } from "../core/session.ts";
+import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/session-key.ts";
+import { modelNames, type Settings } from "../core/settings.ts";
+import { momentOf, placeOf, readSourceEntry } from "./entries.ts";
+import { derivedUuid, sessionIdOf } from "./ids.ts";
+import { linesOf } from "./json-lines.ts";
+import { canonicalSourceKey } from "./keys.ts";
+import { Pairing, type Repairs } from "./pairing.ts";
+import type { Remarks } from "./remarks.ts";
+import { isPlainName, type SourceDir } from "./source-dir.ts";
+import type { SourceSession } from "./source-sessions.ts";
+import { parseLine, planTranscript, type TranscriptPlan } from "./transcript-plan.ts";
+import { type ImportStore, ownerOfTranscript, type SessionOutcome, writeSession } from "./write-session.ts";
+
+/** How far a chain of spawners is followed. */
+const ANCESTORS_MAX = 64;
+
+/** The sessions of one agent of the source. */
+export interface AgentStore {
+  readonly agentId: string;
+  /** The folder of its transcripts, from the source's root. */
+  readonly folder: readonly string[];
+  readonly sessions: readonly SourceSession[];
+}
+
+/** What the source's own settings say about its keys. */
+export interface SourceKeys {
+  readonly mainName: string;
+  readonly isGlobal: boolean;
+}
+
+export interface SessionsJob {
+  readonly source: SourceDir;
+  readonly keys: SourceKeys;
+  readonly settings: Settings;
+  readonly rules: KeyRules;
+  readonly store: ImportStore;
+  readonly remarks: Remarks;
+  readonly nowMs: number;
+  /** What was repaired in the transcripts. */
+  readonly repairs: Repairs;
+  /** Nothing further is begun once it has fired. */
+  readonly signal: AbortSignal;
+  /** Called after each session. */
+  done(key: string, outcome: SessionOutcome): void;
+}
+
+/** A session of the source with what it is called here. */
+interface Placement {
+  readonly key: string;
+  readonly agentId: string;
+  readonly accountId?: string;
+  /** It has no form of its own here, and becomes a conversation. */
+  readonly isConversation: boolean;
+  readonly folder: readonly string[];
+  readonly session: SourceSession;
+}
+
+/** Gives every session its key; of several with the same one the newest stays. */
+function place(stores: readonly AgentStore[], job: SessionsJob): Map<string, Placement> {
+  const placed = new Map<string, Placement>();
+  for (const { agentId, folder, sessions } of stores) {
+    for (const session of sessions) {
+      const { sourceKey, channel } = session;
+      const hints = { agentId, ...job.keys, ...(channel === undefined ? {} : { channel }) };
+      const verdict = canonicalSourceKey(sourceKey, hints, job.rules);
+      if (verdict.kind === "reserved") {
+        job.remarks.note("sessions under a reserved name, left out", sourceKey);
+        continue;
+      }
+      const { kind, ...named } = verdict;
+      const there = placed.get(verdict.key);
+      const isOlder = there !== undefined && (there.session.updatedAt ?? 0) >= (session.updatedAt ?? 0);
+      if (there !== undefined) {
+        const other = isOlder ? sourceKey : there.session.sourceKey;
+        job.remarks.note(
+          "sessions that are the same one here as a newer one, left out",
+          `${other} → ${verdict.key}`,
+        );
+      }
+      if (!isOlder)
+        placed.set(verdict.key, { ...named, isConversation: kind === "conversation", folder, session });
+    }
+  }
+  return placed;
+}
+
+/** What a spawner's key is here: the key of one that is imported, or of one that would be. */
+function spawnerOf(placement: Placement, job: SessionsJob): string | undefined {
+  const { spawnedBy } = placement.session;
+  if (spawnedBy === undefined) return undefined;
+  const verdict = canonicalSourceKey(spawnedBy, { agentId: placement.agentId, ...job.keys }, job.rules);
+  return verdict.kind === "reserved" || verdict.key === placement.key ? undefined : verdict.key;
+}
+
+function depthOf(key: string, spawners: ReadonlyMap<string, string>): number {
+  let depth = 0;
+  for (let at = spawners.get(key); at !== undefined && depth < ANCESTORS_MAX; at = spawners.get(at))
+    depth += 1;
+  return depth;
+}
+
+/** Where the messages of a session come from in which no person writes. */
+function originOf(key: string, spawnedBy: string | undefined): Provenance | undefined {
+  const parsed = parseKey(key);
+  const form = parsed.ok ? parsed.value.form : undefined;
+  if (form === "cron" || form === "hook" || form === "node") return { kind: form };
+  if (!isSubagentKey(key)) return undefined;
+  if (spawnedBy === undefined) return { kind: "notice" };
+  return {
+    kind: "inter_session",
+    sourceSessionKey: spawnedBy,
+    sourceTool: "sessions_spawn",
+    chainId: "import",
+    hop: 1,
+  };
+}
+
+interface Family {
+  readonly spawnedBy?: string;
+  readonly depth: number;
+}
+
+function sessionOf(
+  placement: Placement,
+  sessionId: string,
+  family: Family,
+  startedAt: number | undefined,
+  job: SessionsJob,
+): Session {
+  const { key, agentId, accountId, session, isConversation } = placement;
+  const { settings, remarks, nowMs } = job;
+  const updatedAt = session.updatedAt ?? startedAt ?? nowMs;
+  const parsed = parseKey(key);
+  const place =
+    parsed.ok && (parsed.value.form === "group" || parsed.value.form === "channel")
+      ? parsed.value
+      : undefined;
+  const ofKey = routeOfKey(key);
+  const known =
+    ofKey === undefined ? session.route : { ...ofKey, ...(accountId === undefined ? {} : { accountId }) };
+  const account = session.route?.accountId;
+  const route =
+    known === undefined || known.accountId !== undefined || account === undefined
+      ? known
+      : { ...known, accountId: account };
+  const { model } = session;
+  const hasModel = model !== undefined && modelNames(settings.providers).includes(model);
+  if (model !== undefined && !hasModel) {
+    remarks.note("sessions whose model is not configured here: they use their agent's", `${key}: ${model}`);
+  }
+  const label = session.label ?? (isConversation ? session.sourceKey.slice(0, 200) : undefined);
+  const { displayName, thinkingLevel, verboseLevel, sendPolicy, archivedAt } = session;
+  return {
+    key,
+    sessionId,
+    agentId,
+    kind: kindOf(key, job.rules),
+    createdAt: Math.min(session.startedAt ?? startedAt ?? updatedAt, updatedAt),
+    updatedAt,
+    spawnDepth: family.depth,
+    external: false,
+    systemSent: session.systemSent,
+    abortedLastRun: session.abortedLastRun,
+    inputTokens: session.inputTokens,
+    outputTokens: session.outputTokens,
+    totalTokens: session.totalTokens,
+    // What the source counts as its total is what the model last had before it.
+    contextTokens: session.totalTokens,
+    ...(label === undefined ? {} : { label }),
+    ...(displayName === undefined ? {} : { displayName }),
+    ...(archivedAt === undefined ? {} : { archivedAt }),
+    ...(family.spawnedBy === undefined ? {} : { spawnedBy: family.spawnedBy }),
+    ...(hasModel ? { model } : {}),
+    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
+    ...(verboseLevel === undefined ? {} : { verboseLevel }),
+    ...(sendPolicy === undefined ? {} : { sendPolicy }),
+    ...(route === undefined ? {} : { lastRoute: route }),
+    ...(place === undefined ? {} : { groupChannel: place.channel }),
+  };
+}
+
+interface Transcript {
+  readonly handle: FileHandle;
+  readonly size: number;
+  readonly name: string;
+}
+
+/** The file of a session's transcript; none where there is none that may be read. */
+async function openTranscript(
+  { session, folder, key }: Placement,
+  job: SessionsJob,
+): Promise<Transcript | undefined> {
+  const { source, remarks } = job;
+  const names = [session.fileName, `${session.sessionId}.jsonl`].filter((name) => name !== undefined);
+  for (const name of names) {
+    if (!isPlainName(name) || !name.endsWith(".jsonl")) {
+      remarks.note("sessions whose transcript has a name that leads elsewhere, not read", `${key}: ${name}`);
+      continue;
+    }
+    const opened = await source.open([...folder, name]);
+    if (opened.kind === "file") return { ...opened, name: [...folder, name].join("/") };
+    if (opened.kind === "absent") continue;
+    const why = { link: "is a link", other: "is no plain file", unreadable: "can't be opened" }[opened.kind];
+    remarks.note(`sessions whose transcript ${why}, not read`, `${key}: ${name}`);
+  }
+  remarks.note("sessions without a transcript", key);
+  return undefined;
+}
+
+async function* entriesOf(
+  transcript: Transcript,
+  plan: TranscriptPlan,
+  pairing: Pairing,
+  origin: Provenance | undefined,
+  nowMs: number,
+): AsyncGenerator<Entry> {
+  let at = plan.startedAt ?? nowMs;
+  for await (const line of linesOf(transcript.handle, plan.size)) {
+    if (!plan.includes(line.number)) continue;
+    const value = parseLine(line, transcript.name);
+    if (value === undefined) continue;
+    at = momentOf(value, nowMs) ?? at;
+    const entry = readSourceEntry(value, origin);
+    const name = plan.nameOf(line.number, placeOf(value).id);
+    const firstKept = plan.firstKept(line.number);
+    yield* pairing.next({ entry, name, at, ...(firstKept === undefined ? {} : { firstKept }) });
+  }
+  yield* pairing.end();
+}
+
+async function* nothing(): AsyncGenerator<Entry> {}
+
+/** The transcript's id here: the source's, unless another session of the store has it. */
+async function sessionIdHere(
+  { key, agentId, session }: Placement,
+  { db }: ImportStore,
+  taken: Map<string, string>,
+) {
+  const wanted = sessionIdOf(session.sessionId, agentId);
+  const owner = taken.get(wanted) ?? (db === undefined ? undefined : await ownerOfTranscript(db, wanted));
+  const id =
+    owner === undefined || owner === key ? wanted : derivedUuid("session of", key, session.sessionId);
+  taken.set(id, key);
+  return id;
+}
+
+async function importOne(
+  placement: Placement,
+  sessionId: string,
+  family: Family,
+  job: SessionsJob,
+): Promise<SessionOutcome> {
+  const { nowMs, remarks, store } = job;
+  const transcript = await openTranscript(placement, job);
+  try {
+    const plan = transcript === undefined ? undefined : await planTranscript(transcript, nowMs, remarks);
+    if (transcript !== undefined && plan === undefined) {
+      return { kind: "left_alone", why: "its transcript has more entries than are read" };
+    }
+    const session = sessionOf(placement, sessionId, family, plan?.startedAt, job);
+    if (transcript === undefined || plan === undefined) return await writeSession(store, session, nothing());
+    const pairing = new Pairing(sessionId);
+    const origin = originOf(placement.key, family.spawnedBy);
+    const outcome = await writeSession(store, session, entriesOf(transcript, plan, pairing, origin, nowMs));
+    job.repairs.callsWithoutResult += pairing.repairs.callsWithoutResult;
+    job.repairs.resultsWithoutCall += pairing.repairs.resultsWithoutCall;
+    return outcome;
+  } finally {
+    await transcript?.handle.close();
+  }
+}
+
+/** Imports every session of the source, the spawners before what they spawned. */
+export async function importSessions(stores: readonly AgentStore[], job: SessionsJob): Promise<void> {
+  const placed = place(stores, job);
+  const spawners = new Map<string, string>();
+  for (const placement of placed.values()) {
+    const spawner = spawnerOf(placement, job);
+    if (spawner !== undefined) spawners.set(placement.key, spawner);
+  }
+  const depths = new Map([...placed.keys()].map((key) => [key, depthOf(key, spawners)]));
+  const order = [...placed.values()].sort((a, b) => (depths.get(a.key) ?? 0) - (depths.get(b.key) ?? 0));
+  const taken = new Map<string, string>();
+  for (const placement of order) {
+    if (job.signal.aborted) return;
+    const { key } = placement;
+    const spawnedBy = spawners.get(key);
+    const family = { depth: depths.get(key) ?? 0, ...(spawnedBy === undefined ? {} : { spawnedBy }) };
+    const sessionId = await sessionIdHere(placement, job.store, taken);
+    job.done(key, await importOne(placement, sessionId, family, job));
+  }
+}

@@ -1,0 +1,140 @@
+// Owns the reading of a directory that somebody else's program wrote.
+// SD1: nothing in it is changed: files are opened for reading only, and nothing is made there.
+// SD2: nothing outside of it is read: no link is followed, and no name leads to another folder.
+// SD3: only plain files are read, and never more of one than its reader asked for.
+
+import { constants } from "node:fs";
+import { type FileHandle, lstat, open, opendir, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { fail, ok, type Result } from "../core/errors.ts";
+
+/** Entries of one folder that are looked at. */
+const ENTRIES_MAX = 100_000;
+
+export interface Named {
+  readonly name: string;
+  readonly kind: "file" | "folder" | "link" | "other";
+}
+
+export type Opened =
+  | { readonly kind: "file"; readonly handle: FileHandle; readonly size: number }
+  /** Not there; a link; something else; not ours to read. */
+  | { readonly kind: "absent" | "link" | "other" | "unreadable" };
+
+export interface SourceDir {
+  /** Its real path. */
+  readonly root: string;
+  /** What is in a folder, by name; nothing where there is no such folder. */
+  list(folder: readonly string[]): Promise<Named[]>;
+  /** The caller closes the handle. */
+  open(path: readonly string[]): Promise<Opened>;
+}
+
+/** A name that is one step down, and nothing else. */
+export function isPlainName(name: string): boolean {
+  return name !== "" && name !== "." && name !== ".." && name.length <= 255 && !/[/\\\0]/.test(name);
+}
+
+/** Opens a directory to read from. It may itself be reached through a link. */
+export async function openSourceDir(dir: string): Promise<Result<SourceDir>> {
+  let root: string;
+  try {
+    root = await realpath(dir);
+    if (!(await stat(root)).isDirectory()) {
+      return fail("invalid_argument", `${dir} is not a directory`, {
+        hint: "Name the state directory, like ~/.openclaw or ~/.clawdbot.",
+      });
+    }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const hint = "Name the state directory, like ~/.openclaw or ~/.clawdbot.";
+    if (code === "ENOENT") return fail("invalid_argument", `there is no directory ${dir}`, { hint });
+    if (code === undefined) throw error;
+    return fail("invalid_argument", `${dir} can't be read: ${message}`, { hint });
+  }
+  return ok({
+    root,
+    list: (folder) => listFolder(root, folder),
+    open: (path) => openFile(root, path),
+  });
+}
+
+/** What stands in the way of a path: the first step that is no folder of its own. */
+async function walk(root: string, path: readonly string[]): Promise<"fine" | "absent" | "link" | "other"> {
+  let at = root;
+  for (const [index, name] of path.entries()) {
+    if (!isPlainName(name)) return "other";
+    at = join(at, name);
+    const found = await lstat(at).catch(() => undefined);
+    if (found === undefined) return "absent";
+    if (found.isSymbolicLink()) return "link";
+    if (index < path.length - 1 && !found.isDirectory()) return "other";
+  }
+  return "fine";
+}
+
+async function listFolder(root: string, folder: readonly string[]): Promise<Named[]> {
+  if ((await walk(root, folder)) !== "fine") return [];
+  const found: Named[] = [];
+  try {
+    for await (const entry of await opendir(join(root, ...folder))) {
+      if (found.length === ENTRIES_MAX) break;
+      found.push({
+        name: entry.name,
+        kind: entry.isSymbolicLink()
+          ? "link"
+          : entry.isFile()
+            ? "file"
+            : entry.isDirectory()
+              ? "folder"
+              : "other",
+      });
+    }
+  } catch {
+    return [];
+  }
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+async function openFile(root: string, path: readonly string[]): Promise<Opened> {
+  const way = await walk(root, path);
+  if (way !== "fine") return { kind: way };
+  try {
+    // Without waiting: a pipe under the name of a file would never answer.
+    const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+    const handle = await open(join(root, ...path), flags);
+    const found = await handle.stat();
+    if (found.isFile()) return { kind: "file", handle, size: found.size };
+    await handle.close();
+    return { kind: "other" };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return { kind: code === "ENOENT" ? "absent" : code === "ELOOP" ? "link" : "unreadable" };
+  }
+}
+
+/** A whole file of at most `bytesMax`; `too_large`: it has more. */
+export async function readWhole(
+  source: SourceDir,
+  path: readonly string[],
+  bytesMax: number,
+): Promise<Buffer | "absent" | "link" | "other" | "unreadable" | "too_large"> {
+  const opened = await source.open(path);
+  if (opened.kind !== "file") return opened.kind;
+  const { handle, size } = opened;
+  try {
+    if (size > bytesMax) return "too_large";
+    const bytes = Buffer.alloc(size);
+    let read = 0;
+    while (read < size) {
+      const { bytesRead } = await handle.read(bytes, read, size - read, read);
+      if (bytesRead === 0) break;
+      read += bytesRead;
+    }
+    return bytes.subarray(0, read);
+  } catch {
+    return "unreadable";
+  } finally {
+    await handle.close();
+  }
+}

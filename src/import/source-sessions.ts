@@ -1,0 +1,218 @@
+// Owns the session store of the source: which sessions there are, and what is known of each.
+// SS1: only what is used is kept of an entry: prompts and snapshots in it are passed over.
+// SS2: a field that is not known is named in the report, never guessed at.
+
+import { parseText } from "../config/source.ts";
+import type { Route } from "../core/session.ts";
+import { THINKING_LEVELS } from "../core/settings.ts";
+import { countIn, type Fields, fieldsOf, isFields, lineIn, textIn, timeIn } from "./fields.ts";
+import { parseForeign } from "./json-lines.ts";
+import type { Remarks } from "./remarks.ts";
+import { readWhole, type SourceDir } from "./source-dir.ts";
+
+const STORE_BYTES_MAX = 96 * 1024 * 1024;
+/** A store that somebody wrote by hand, in JSON5: reading that takes longer. */
+const HAND_BYTES_MAX = 4 * 1024 * 1024;
+const VALUES_MAX = 3_000_000;
+const SESSIONS_MAX = 50_000;
+
+/** One session as the source has it. */
+export interface SourceSession {
+  readonly sourceKey: string;
+  readonly sessionId: string;
+  /** The file of its transcript, if the entry names another one than `<sessionId>.jsonl`. */
+  readonly fileName?: string;
+  readonly updatedAt?: number;
+  readonly startedAt?: number;
+  readonly archivedAt?: number;
+  readonly spawnedBy?: string;
+  readonly label?: string;
+  readonly displayName?: string;
+  readonly channel?: string;
+  readonly route?: Route;
+  readonly model?: string;
+  readonly thinkingLevel?: string;
+  readonly verboseLevel?: string;
+  readonly sendPolicy?: "allow" | "deny";
+  readonly systemSent: boolean;
+  readonly abortedLastRun: boolean;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly totalTokens: number;
+}
+
+const USED = new Set([
+  ...[
+    "sessionId",
+    "sessionFile",
+    "updatedAt",
+    "sessionStartedAt",
+    "archivedAt",
+    "spawnedBy",
+    "parentSessionKey",
+  ],
+  ...["label", "displayName", "subject", "origin", "channel", "provider", "route", "deliveryContext"],
+  ...["lastChannel", "lastProvider", "lastTo", "lastAccountId", "lastThreadId", "providerOverride"],
+  ...["modelOverride", "thinkingLevel", "verboseLevel", "sendPolicy", "systemSent", "abortedLastRun"],
+  ...["inputTokens", "outputTokens", "totalTokens", "groupChannel", "room", "space", "chatType", "groupId"],
+]);
+/** Known, and of no meaning here: caches, reports, settings of features that are not there. */
+const PASSED_OVER = new Set([
+  ...["contextTokens", "model", "modelProvider", "skillsSnapshot", "systemPromptReport", "compactionCount"],
+  ...["memoryFlushAt", "memoryFlushCompactionCount", "cacheRead", "cacheWrite", "totalTokensFresh", "status"],
+  ...["lastInteractionAt", "lastActivityAt", "lastReadAt", "autoLabel", "spawnDepth", "endedAt", "startedAt"],
+  ...["runtimeMs", "estimatedCostUsd", "authProfileOverride", "authProfileOverrideSource", "pinnedAt"],
+  ...["authProfileOverrideCompactionCount", "cliSessionIds", "claudeCliSessionId", "responseUsage"],
+  ...[
+    "lastHeartbeatText",
+    "lastHeartbeatSentAt",
+    "markedUnreadAt",
+    "spawnedWorkspaceDir",
+    "modelOverrideSource",
+  ],
+]);
+const CHANNEL = /^[a-z][a-z0-9_-]{0,63}$/;
+
+function channelIn(value: unknown): string | undefined {
+  const channel = textIn(value, 64)?.toLowerCase();
+  return channel !== undefined && CHANNEL.test(channel) && channel !== "unknown" ? channel : undefined;
+}
+
+/** Where its people read: what the entry says last, without the channel's name before the place. */
+function routeIn(entry: Fields): Route | undefined {
+  const context = fieldsOf(entry.deliveryContext);
+  const channel = channelIn(context.channel) ?? channelIn(entry.lastChannel) ?? channelIn(entry.lastProvider);
+  const to = lineIn(context.to, 512) ?? lineIn(entry.lastTo, 512);
+  if (channel === undefined || to === undefined || channel === "webchat" || channel === "internal")
+    return undefined;
+  const accountId = lineIn(context.accountId, 128) ?? lineIn(entry.lastAccountId, 128);
+  const thread = context.threadId ?? entry.lastThreadId;
+  const threadId = lineIn(typeof thread === "number" ? String(thread) : thread, 128);
+  const place = to.toLowerCase().startsWith(`${channel}:`) ? to.slice(channel.length + 1) : to;
+  return {
+    channel,
+    to: place,
+    ...(accountId === undefined || accountId === "default" ? {} : { accountId }),
+    ...(threadId === undefined ? {} : { threadId }),
+  };
+}
+
+function modelIn(entry: Fields): string | undefined {
+  const model = textIn(entry.modelOverride, 200);
+  const provider = textIn(entry.providerOverride, 100);
+  if (model === undefined || model.includes("/")) return model;
+  return provider === undefined ? undefined : `${provider}/${model}`;
+}
+
+const present = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+
+function oneOf(
+  entry: Fields,
+  name: string,
+  valid: readonly string[],
+  remarks: Remarks,
+  key: string,
+): string | undefined {
+  const value = textIn(entry[name], 40);
+  if (value === undefined || valid.includes(value)) return value;
+  remarks.note(`sessions whose ${name} is none here, left out`, `${key}: ${value}`);
+  return undefined;
+}
+
+function readEntry(
+  sourceKey: string,
+  entry: Fields,
+  now: number,
+  remarks: Remarks,
+): SourceSession | undefined {
+  const sessionId = textIn(entry.sessionId, 200);
+  if (sessionId === undefined) {
+    remarks.note("entries of the session store without a sessionId, left out", sourceKey);
+    return undefined;
+  }
+  for (const name of Object.keys(entry)) {
+    if (!USED.has(name) && !PASSED_OVER.has(name))
+      remarks.note("fields of sessions that are not known here", name);
+  }
+  const origin = fieldsOf(entry.origin);
+  const policy = textIn(entry.sendPolicy, 10);
+  const route = routeIn(entry);
+  return {
+    sourceKey,
+    sessionId,
+    systemSent: entry.systemSent === true,
+    abortedLastRun: entry.abortedLastRun === true,
+    inputTokens: countIn(entry.inputTokens) ?? 0,
+    outputTokens: countIn(entry.outputTokens) ?? 0,
+    totalTokens: countIn(entry.totalTokens) ?? 0,
+    ...present({
+      fileName: textIn(entry.sessionFile, 4_096)?.split(/[/\\]/).at(-1),
+      updatedAt: timeIn(entry.updatedAt, now),
+      startedAt: timeIn(entry.sessionStartedAt, now),
+      archivedAt: timeIn(entry.archivedAt, now),
+      spawnedBy: textIn(entry.spawnedBy, 600),
+      label: lineIn(entry.label, 200),
+      displayName: lineIn(entry.displayName ?? entry.subject ?? origin.label, 200),
+      channel:
+        channelIn(entry.channel) ?? channelIn(entry.provider) ?? channelIn(origin.provider) ?? route?.channel,
+      route,
+      model: modelIn(entry),
+      thinkingLevel: oneOf(entry, "thinkingLevel", THINKING_LEVELS, remarks, sourceKey),
+      verboseLevel: oneOf(entry, "verboseLevel", ["off", "on", "full"], remarks, sourceKey),
+      sendPolicy: policy === "allow" || policy === "deny" ? policy : undefined,
+    }),
+  };
+}
+
+function parse(bytes: Buffer, name: string): unknown {
+  const parsed = parseForeign(bytes, VALUES_MAX);
+  if (parsed.ok || parsed.why === "too_complex" || bytes.length > HAND_BYTES_MAX) {
+    return parsed.ok ? parsed.value : undefined;
+  }
+  const byHand = parseText(bytes.toString("utf8"), name);
+  return byHand.ok ? byHand.value : undefined;
+}
+
+/** The sessions of one store; none where there is no store or it can't be read, which is noted. */
+export async function readSourceSessions(
+  source: SourceDir,
+  path: readonly string[],
+  now: number,
+  remarks: Remarks,
+): Promise<SourceSession[]> {
+  const name = path.join("/");
+  const bytes = await readWhole(source, path, STORE_BYTES_MAX);
+  if (bytes === "absent") return [];
+  if (typeof bytes === "string") {
+    const why = {
+      link: "a link",
+      too_large: "too large",
+      other: "no plain file",
+      unreadable: "not readable",
+    };
+    remarks.note(`session stores that were not read: ${why[bytes]}`, name);
+    return [];
+  }
+  const store = parse(bytes, name);
+  if (!isFields(store)) {
+    remarks.note("session stores that are no readable JSON object", name);
+    return [];
+  }
+  const sessions: SourceSession[] = [];
+  for (const [key, entry] of Object.entries(store)) {
+    if (sessions.length === SESSIONS_MAX) {
+      remarks.note(`sessions beyond the first ${SESSIONS_MAX} of a store, left out`, name);
+      break;
+    }
+    if (!isFields(entry) || key.length > 600 || key.trim() === "") {
+      remarks.note("entries of the session store that are no session, left out", key);
+      continue;
+    }
+    const session = readEntry(key, entry, now, remarks);
+    if (session !== undefined) sessions.push(session);
+  }
+  return sessions;
+}

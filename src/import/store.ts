@@ -1,0 +1,70 @@
+// Owns how an import has the store in hand: alone, where it is embedded; beside gateways, where they share
+// it; and in a dry run only to look.
+
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { fail, type Result } from "../core/errors.ts";
+import type { StoreSettings } from "../core/settings.ts";
+import { SCHEMA_VERSION } from "../store/migrations.ts";
+import { StoreProblem } from "../store/problems.ts";
+import type { Store } from "../store/sql.ts";
+import { openSqlite, STORE_FILE } from "../store/sqlite.ts";
+import { checkFile, fileFailure, openFile } from "../store/sqlite-file.ts";
+import type { World } from "../world.ts";
+import type { ImportStore } from "./write-session.ts";
+
+interface Place {
+  readonly settings: StoreSettings;
+  readonly world: World;
+  readonly dryRun: boolean;
+}
+
+type Work = (store: ImportStore) => Promise<Result<void>>;
+
+async function withStore(store: Store, work: Work): Promise<Result<void>> {
+  try {
+    return await work({ db: store.db, transaction: (write) => store.transaction(write) });
+  } finally {
+    await store.close();
+  }
+}
+
+/** A store that is not there yet, or that this version would migrate first, is like an empty one. */
+async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<void>> {
+  const { dir, postgresUrl: url } = settings;
+  if (url !== undefined) {
+    const { lookAtPostgres } = await import("../store/postgres-look.ts");
+    const { openPostgres } = await import("../store/postgres.ts");
+    const { schema } = await lookAtPostgres(url, world, { counted: false });
+    if (schema.version !== schema.known) return work({});
+    const store = await openPostgres({ url, world, asItIs: true, writersMax: 1, readersMax: 1 });
+    return work({ db: store.db }).finally(() => store.close());
+  }
+  const file = join(dir, STORE_FILE);
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return work({});
+  const version = checkFile(file, { whole: false });
+  if (!version.ok) return version;
+  if (version.value !== SCHEMA_VERSION) return work({});
+  const opened = openFile(file);
+  return work({ db: opened.db }).finally(() => opened.close());
+}
+
+async function write({ settings, world }: Place, work: Work): Promise<Result<void>> {
+  const { postgresUrl: url } = settings;
+  if (url === undefined) return withStore(await openSqlite({ ...settings, log: world.log }), work);
+  const { openPostgres } = await import("../store/postgres.ts");
+  return withStore(await openPostgres({ url, world, writersMax: 2, readersMax: 2 }), work);
+}
+
+/** Does the work on the store of these settings. What a person has to put right is a failure. */
+export async function withImportStore(place: Place, work: Work): Promise<Result<void>> {
+  const { dir } = place.settings;
+  try {
+    return await (place.dryRun ? lookOnly(place, work) : write(place, work));
+  } catch (error) {
+    if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
+    const failure = fileFailure(error, join(dir, STORE_FILE));
+    if (failure === undefined) throw error;
+    return failure;
+  }
+}

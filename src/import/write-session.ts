@@ -1,0 +1,235 @@
+// Owns what an import writes: one session and its transcript.
+// WS1: what is here goes before what comes: a session that has a conversation of its own, or that went on
+//      here since it was imported, is left alone. One whose conversation here is the beginning of the
+//      source's gets the rest of it.
+// WS2: an entry is written once, however often an import is run or interrupted: its id comes from the source.
+// WS3: a transaction holds a bounded number of entries and bytes, and nothing of the source beyond that is in
+//      memory.
+
+import type { Entry } from "../core/message.ts";
+import type { Session } from "../core/session.ts";
+import { StoreConflict } from "../store/problems.ts";
+import { holdLane, insertSession, replaceSessionId, updateSession } from "../store/sessions.ts";
+import type { Db, Store, Tx } from "../store/sql.ts";
+import { appendEntry } from "../store/transcripts.ts";
+
+const BATCH_ENTRIES = 200;
+const BATCH_BYTES = 4 * 1024 * 1024;
+const CONFLICTS_MAX = 8;
+
+/** The store as an import has it in hand. */
+export interface ImportStore {
+  /** Absent: there is no store yet, and a dry run makes none. */
+  readonly db?: Db;
+  /** Absent: a dry run, which only looks. */
+  readonly transaction?: Store["transaction"];
+}
+
+/** What became of a session. `entries`: written now. */
+export type SessionOutcome =
+  | { readonly kind: "added" | "topped_up"; readonly entries: number }
+  | { readonly kind: "unchanged" }
+  | { readonly kind: "left_alone"; readonly why: string };
+
+const REASONS = {
+  own: "a session of that key has a conversation of its own here",
+  reset: "it was reset here since it was imported",
+  deleted: "it was deleted here, and its transcript was kept",
+  wentOn: "it went on here since it was imported",
+  differs: "its conversation here is not the beginning of the source's",
+  inUse: "it was used by a gateway during the import; run the import again",
+} as const;
+
+type Reason = keyof typeof REASONS;
+
+const leave = (reason: Reason): SessionOutcome => ({ kind: "left_alone", why: REASONS[reason] });
+
+/** How the session stands here before the import. */
+type Standing =
+  | { readonly kind: "absent" }
+  /** Made by a gateway's start, and never used. */
+  | { readonly kind: "untouched" }
+  | { readonly kind: "imported"; readonly entries: number; readonly laneSeq: number }
+  | { readonly kind: "taken"; readonly reason: Reason };
+
+/** The session under whose name a transcript is known here. */
+export async function ownerOfTranscript(db: Db, sessionId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("session_ids")
+    .select("session_key")
+    .where("session_id", "=", sessionId)
+    .executeTakeFirst();
+  return row?.session_key;
+}
+
+async function countEntries(db: Db, sessionId: string): Promise<number> {
+  const row = await db
+    .selectFrom("messages")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("session_id", "=", sessionId)
+    .executeTakeFirst();
+  return Number(row?.n ?? 0);
+}
+
+async function standingOf(db: Db, wanted: Session): Promise<Standing> {
+  const row = await db
+    .selectFrom("sessions")
+    .select(["session_id", "next_lane_seq", "label", "model", "thinking_level", "last_to", "spawn_json"])
+    .where("key", "=", wanted.key)
+    .executeTakeFirst();
+  const owner = await ownerOfTranscript(db, wanted.sessionId);
+  if (row === undefined)
+    return owner === undefined ? { kind: "absent" } : { kind: "taken", reason: "deleted" };
+  if (row.session_id === wanted.sessionId) {
+    const entries = await countEntries(db, wanted.sessionId);
+    return { kind: "imported", entries, laneSeq: row.next_lane_seq };
+  }
+  if (owner !== undefined) return { kind: "taken", reason: "reset" };
+  const { next_lane_seq: laneSeq, session_id, ...set } = row;
+  const isUntouched = laneSeq === 1 && Object.values(set).every((value) => value === null);
+  if (isUntouched && (await countEntries(db, session_id)) === 0) return { kind: "untouched" };
+  return { kind: "taken", reason: "own" };
+}
+
+/** Thrown inside a transaction: nothing of it stays. */
+class Taken extends Error {
+  readonly reason: Reason;
+  constructor(reason: Reason) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+/** One session on its way into the store. */
+class SessionWriter {
+  readonly #store: ImportStore;
+  readonly #session: Session;
+  readonly #standing: Standing;
+  /** Entries that are here already. */
+  readonly #there: number;
+  #seen = 0;
+  #begun = false;
+  written = 0;
+
+  constructor(store: ImportStore, session: Session, standing: Standing) {
+    this.#store = store;
+    this.#session = session;
+    this.#standing = standing;
+    this.#there = standing.kind === "imported" ? standing.entries : 0;
+  }
+
+  /** Whether all that is here was met. */
+  get hasMetAll(): boolean {
+    return this.#seen >= this.#there;
+  }
+
+  async take(batch: readonly Entry[]): Promise<void> {
+    const old = batch.slice(0, Math.max(0, this.#there - this.#seen));
+    this.#seen += batch.length;
+    await this.#check(old);
+    const fresh = batch.slice(old.length);
+    if (fresh.length > 0) await this.#write(fresh);
+  }
+
+  /** Makes the session also where nothing was said in it. */
+  async finish(): Promise<void> {
+    if (!this.#begun && this.#standing.kind !== "imported") await this.#write([]);
+  }
+
+  async #check(old: readonly Entry[]): Promise<void> {
+    const { db } = this.#store;
+    if (old.length === 0 || db === undefined) return;
+    const { sessionId } = this.#session;
+    const ids = old.map(({ id }) => id);
+    const found = await db
+      .selectFrom("messages")
+      .select("id")
+      .where("id", "in", ids)
+      .where("session_id", "=", sessionId)
+      .execute();
+    if (found.length !== new Set(ids).size) throw new Taken("differs");
+  }
+
+  async #write(entries: readonly Entry[]): Promise<void> {
+    const { transaction } = this.#store;
+    const isFirst = !this.#begun;
+    this.#begun = true;
+    this.written += entries.length;
+    if (transaction === undefined) return;
+    const { key: sessionKey, sessionId } = this.#session;
+    for (let conflicts = 1; ; conflicts += 1) {
+      try {
+        await transaction(async (tx) => {
+          await this.#hold(tx, isFirst);
+          for (const entry of entries) await appendEntry(tx, { sessionKey, sessionId, entry });
+        });
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreConflict) || conflicts === CONFLICTS_MAX) throw error;
+      }
+    }
+  }
+
+  /** The session is there, and nobody has used it since the import began with it. */
+  async #hold(tx: Tx, isFirst: boolean): Promise<void> {
+    const session = this.#session;
+    const lane = await holdLane(tx, session.key);
+    if (isFirst && this.#standing.kind === "absent") {
+      if (lane !== undefined) throw new Taken("inUse");
+      return insertSession(tx, session);
+    }
+    const laneSeq = this.#standing.kind === "imported" ? this.#standing.laneSeq : 1;
+    if (lane === undefined || lane.laneSeq !== laneSeq) throw new Taken("inUse");
+    if (isFirst && this.#standing.kind === "untouched") {
+      await replaceSessionId(tx, session.key, session.sessionId, session.createdAt);
+      return updateSession(tx, session.key, session);
+    }
+    if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
+    if (!isFirst) return;
+    // What the source has counted since.
+    const { updatedAt, inputTokens, outputTokens, totalTokens, contextTokens } = session;
+    await updateSession(tx, session.key, {
+      updatedAt,
+      inputTokens,
+      outputTokens,
+      totalTokens,
+      contextTokens,
+    });
+  }
+}
+
+function bytesOf(entry: Entry): number {
+  return JSON.stringify(entry).length;
+}
+
+/** Writes a session with the entries of its transcript, or what of them is missing. */
+export async function writeSession(
+  store: ImportStore,
+  session: Session,
+  entries: AsyncIterable<Entry>,
+): Promise<SessionOutcome> {
+  const standing: Standing =
+    store.db === undefined ? { kind: "absent" } : await standingOf(store.db, session);
+  if (standing.kind === "taken") return leave(standing.reason);
+  const writer = new SessionWriter(store, session, standing);
+  let batch: Entry[] = [];
+  let bytes = 0;
+  try {
+    for await (const entry of entries) {
+      batch.push(entry);
+      bytes += bytesOf(entry);
+      if (batch.length < BATCH_ENTRIES && bytes < BATCH_BYTES) continue;
+      await writer.take(batch);
+      batch = [];
+      bytes = 0;
+    }
+    if (batch.length > 0) await writer.take(batch);
+    if (!writer.hasMetAll) return leave("wentOn");
+    await writer.finish();
+  } catch (error) {
+    if (error instanceof Taken) return leave(error.reason);
+    throw error;
+  }
+  if (standing.kind !== "imported") return { kind: "added", entries: writer.written };
+  return writer.written === 0 ? { kind: "unchanged" } : { kind: "topped_up", entries: writer.written };
+}

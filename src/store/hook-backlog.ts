@@ -1,0 +1,65 @@
+// Owns how much news may wait for one program, and the row that stands for what was not kept.
+
+import { sql } from "kysely";
+import type { Route } from "../core/session.ts";
+import { routeKeyOf } from "./deliveries.ts";
+import type { Db, Tx } from "./sql.ts";
+
+/** The code of the row that stands for news that was not kept. */
+export const BACKLOG_FULL = "backlog_full";
+/** Rows of one sweep. */
+const FORGOTTEN_MAX = 5_000;
+
+/** Whether `max` rows or more wait in this route. */
+export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
+  const row = await db
+    .selectFrom("deliveries")
+    .select("id")
+    .where("state", "=", sql.lit("pending"))
+    .where("route_key", "=", routeKeyOf(route))
+    .orderBy("seq")
+    .offset(max - 1)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The row of this route that stands for news that was not kept, until an operator has settled it. */
+export async function backlogRow(db: Db, route: Route): Promise<{ id: string; text: string } | undefined> {
+  return await db
+    .selectFrom("deliveries")
+    .select(["id", "text"])
+    .where("state", "=", "failed")
+    .where("code", "=", BACKLOG_FULL)
+    .where("route_key", "=", routeKeyOf(route))
+    .where("dismissed_at", "is", null)
+    .orderBy("seq", "desc")
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Counts on in that row. */
+export async function rewriteBacklogRow(
+  tx: Tx,
+  id: string,
+  row: { text: string; error: string },
+): Promise<void> {
+  await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
+}
+
+/** Removes news that arrived before this time. */
+export async function forgetSentHooks(tx: Tx, before: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("seq", "in", (eb) =>
+      eb
+        .selectFrom("deliveries")
+        .select("seq")
+        .where("state", "=", "sent")
+        .where("kind", "=", "hook")
+        .where("settled_at", "<", before)
+        .orderBy("seq")
+        .limit(FORGOTTEN_MAX),
+    )
+    .execute();
+}

@@ -1,0 +1,376 @@
+// Web hooks from the row to the receiver, over real HTTP, on a clock that the test holds.
+
+import type { ServerResponse } from "node:http";
+import { expect, test } from "vitest";
+import type { Channel } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { createWebhooks, forgetSent } from "../../src/channels/webhook.ts";
+import type { LiveEvent } from "../../src/core/event.ts";
+import { ZERO_USAGE } from "../../src/core/message.ts";
+import { HOOK_EVENTS, type OutgoingHook } from "../../src/core/settings.ts";
+import { createBus } from "../../src/engine/bus.ts";
+import { createCommit } from "../../src/engine/unit.ts";
+import { createHookRecorder } from "../../src/flows/outgoing-hooks.ts";
+import {
+  beginAttempt,
+  dismissDelivery,
+  insertDelivery,
+  listDeliveries,
+  requeueDelivery,
+} from "../../src/store/deliveries.ts";
+import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
+import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+const KEY = "agent:main:main";
+
+const created = (sessionKey = KEY): LiveEvent => ({ kind: "session", sessionKey, change: "created" });
+
+function ended(more: Partial<Extract<LiveEvent, { kind: "run_ended" }>> = {}): LiveEvent {
+  const facts = { runId: "run-1", sessionKey: KEY, chainId: "chain-1", startedAt: 1, endedAt: 2 };
+  return { kind: "run_ended", ...facts, state: "ok", text: "done", usage: ZERO_USAGE, ...more };
+}
+
+const hookTo = (url: string, more: Partial<OutgoingHook> = {}): OutgoingHook => ({
+  ...{ name: "tests", url, events: HOOK_EVENTS, secret: SECRET },
+  ...more,
+});
+
+/** An outbox that calls these hooks. */
+async function open(hooks: readonly OutgoingHook[], pendingMax?: number) {
+  const world = fakeWorld();
+  const store = await openStore(temporaryFolder(), world);
+  const record = createHookRecorder(hooks, { deliveryQueued: () => worker.deliveryQueued() }, pendingMax);
+  const commit = createCommit(store, world, createBus(world.log), record);
+  const webhooks = createWebhooks(hooks, world);
+  const channels = new Map([[webhooks.id, webhooks]]);
+  const make = () => new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });
+  let worker = make();
+  cleanup(() => worker.stop());
+  const rows = async () => (await listDeliveries(store.db, { limit: 200 })).rows;
+  return {
+    world,
+    store,
+    commit,
+    rows,
+    start: () => worker.start(),
+    /** As a process that comes after a crash. */
+    async restart() {
+      worker = make();
+      await worker.start();
+    },
+    retry(id: string) {
+      return commit(async (unit) => {
+        await requeueDelivery(unit.tx, id, unit.now);
+        unit.after(() => worker.deliveryQueued());
+      });
+    },
+    tell: (...events: LiveEvent[]) =>
+      commit(async (unit) => {
+        for (const event of events) unit.publish(event);
+      }),
+    /** Resolves once the rows are as wanted; real sockets take real time. */
+    async until(fits: (states: string[]) => boolean): Promise<string[]> {
+      for (;;) {
+        await new Promise((resolve) => setImmediate(resolve));
+        const states = (await rows()).map(({ state, code }) =>
+          code === undefined ? state : `${state} ${code}`,
+        );
+        if (fits(states)) return states;
+      }
+    },
+  };
+}
+
+const all = (state: string) => (states: string[]) =>
+  states.length > 0 && states.every((one) => one === state);
+
+test("a request is signed over id, time and body, in the form that receivers' libraries check", async () => {
+  const key = Buffer.from("0123456789abcdef0123456789abcdef");
+  const receiver = await startReceiver(undefined, { secret: key });
+  const bench = await open([hookTo(receiver.url, { secret: `whsec_${key.toString("base64")}` })]);
+  await bench.start();
+  await bench.tell(ended({ error: "token=abcdef1234567890", code: "run_failed", state: "error" }));
+  await bench.until(all("sent"));
+  expect(receiver.told).toHaveLength(1);
+  const [told] = receiver.told as [Told];
+  expect(told.headers["content-type"]).toBe("application/json");
+  expect(told.headers["webhook-timestamp"]).toBe(String(Math.floor(bench.world.clock.now() / 1000)));
+  expect(told.body).toEqual({
+    version: 1,
+    id: told.id,
+    type: "run.ended",
+    timestamp: new Date(bench.world.clock.now()).toISOString(),
+    data: {
+      ...{ sessionKey: KEY, agentId: "main", runId: "run-1", chainId: "chain-1", status: "error" },
+      ...{ text: "done", code: "run_failed", error: "token=[redacted]" },
+      ...{ usage: ZERO_USAGE, startedAt: 1, endedAt: 2 },
+    },
+  });
+});
+
+test("I14: no credential leaves in a body, however long the text; what is cut says so", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  const secret = "sk-abcdefghij1234567890abcdefghij";
+  await bench.tell(
+    ended({ text: `${"word ".repeat(3_190)}the key is ${secret} and so on ${"x".repeat(50_000)}` }),
+  );
+  await bench.until(all("sent"));
+  expect(receiver.told[0]?.text).not.toContain("sk-abc");
+  expect(receiver.told[0]?.body.data).toMatchObject({ textTruncated: true });
+  expect(receiver.told[0]?.text.length).toBeLessThan(20_000);
+});
+
+test("each hook hears of its events and sessions only, and nothing is written where nobody wants it", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([
+    hookTo(receiver.url, { name: "resets", events: ["session.reset"] }),
+    hookTo(receiver.url, { name: "research", sessions: ["agent:research:*"] }),
+  ]);
+  await bench.start();
+  await bench.tell(created(), { kind: "session", sessionKey: KEY, change: "state" });
+  expect(await bench.rows()).toEqual([]);
+  await bench.tell({ kind: "session", sessionKey: KEY, change: "reset" }, created("agent:research:main"));
+  await bench.until(all("sent"));
+  const to = (await bench.rows()).map(({ route, kind }) => `${kind} ${route.channel} ${route.to}`);
+  expect(to).toEqual(["hook webhook research", "hook webhook resets"]);
+  // An appended note is no run.
+  await bench.tell(ended({ sessionKey: "agent:research:main", startedAt: undefined as never, text: "" }));
+  expect(await bench.rows()).toHaveLength(2);
+});
+
+test("I4: what is not committed is told to nobody", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  await expect(
+    bench.commit(async (unit) => {
+      unit.publish(created());
+      throw new Error("no");
+    }),
+  ).rejects.toThrow("no");
+  expect(await bench.rows()).toEqual([]);
+});
+
+test("500 and 429 are tried again with the same id and body, not before Retry-After; 400, 410 and 302 are not", async () => {
+  const answers: [number, Record<string, string>][] = [
+    [500, {}],
+    [429, { "retry-after": "120" }],
+    [503, { "retry-after": "Thu, 01 Jan 1970 00:00:00 GMT" }],
+    [200, {}],
+  ];
+  const receiver = await startReceiver((_, response, index) => {
+    const [status, headers] = answers[index] ?? [204, {}];
+    response.writeHead(status, headers).end();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  await bench.tell(created());
+  const attempted = (n: number) => async () =>
+    (await bench.rows())[0]?.attempts === n && !(await bench.rows())[0]?.attemptOpen;
+  for (const attempts of [1, 2, 3]) {
+    while (!(await attempted(attempts)())) await bench.until(() => true);
+    const pause = ((await bench.rows())[0]?.nextAttemptAt ?? 0) - bench.world.clock.now();
+    if (attempts === 2) expect(pause).toBe(120_000);
+    else expect(pause).toBeLessThan(20_000);
+    expect((await bench.rows())[0]?.error).toMatch(/^the receiver answered (500|429|503)$/);
+    await bench.until(() => bench.world.pendingDelays().length > 0);
+    await bench.world.advance(pause);
+  }
+  await bench.until(all("sent"));
+  expect(new Set(receiver.told.map(({ id, text }) => `${id} ${text}`)).size).toBe(1);
+  expect(receiver.told).toHaveLength(4);
+});
+
+test("a refusal is for an operator: it does not hold up what follows, and can be sent again or dismissed", async () => {
+  let status = 302;
+  const receiver = await startReceiver((_, response) => {
+    response.writeHead(status, { location: "http://127.0.0.1:1/elsewhere" }).end();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  await bench.tell(created());
+  await bench.until(all("failed refused"));
+  expect((await bench.rows())[0]?.error).toBe("the receiver answered 302; redirects are not followed");
+  status = 410;
+  await bench.tell(ended());
+  await bench.until((states) => states.length === 2 && all("failed refused")(states));
+  status = 204;
+  const [second, first] = await bench.rows();
+  await bench.commit((unit) => dismissDelivery(unit.tx, second?.id ?? "", unit.now));
+  await bench.retry(second?.id ?? "");
+  await bench.retry(first?.id ?? "");
+  await bench.until((states) => states.includes("sent"));
+  const ids = receiver.told.map(({ id }) => id);
+  expect(ids).toEqual([first?.id, second?.id, first?.id]);
+});
+
+test("I5: an attempt that a crash left open is made again under the same id; one that arrived is not", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.tell(created(), ended());
+  const [late, first] = await bench.rows();
+  // The process died with the request under way.
+  await bench.commit((unit) => beginAttempt(unit.tx, { id: first?.id ?? "", partsSent: 0 }, "dead"));
+  await bench.restart();
+  await bench.until(all("sent"));
+  expect(receiver.told.map(({ id }) => id)).toEqual([first?.id, late?.id]);
+  await bench.restart();
+  await bench.until(all("sent"));
+  expect(receiver.told).toHaveLength(2);
+});
+
+test("a receiver that never answers costs its deadline, holds up no other, and is told again later", async () => {
+  const held: ServerResponse[] = [];
+  const silent = await startReceiver((_, response) => void held.push(response));
+  const good = await startReceiver();
+  const bench = await open([hookTo(silent.url, { name: "silent" }), hookTo(good.url, { name: "good" })]);
+  await bench.start();
+  await bench.tell(created());
+  await good.next(() => true);
+  await silent.next(() => true);
+  await bench.until((states) => states.includes("sent"));
+  await bench.world.advance(10_000);
+  await bench.until((states) => states.includes("pending"));
+  for (;;) {
+    const row = (await bench.rows()).find(({ route }) => route.to === "silent");
+    if (row?.error !== undefined) {
+      expect(row).toMatchObject({ state: "pending", error: "no answer within 10 s", attempts: 1 });
+      break;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+});
+
+test("an endless body is cut off: the status counts, and no memory is spent on the rest", async () => {
+  let sent = 0;
+  const receiver = await startReceiver((_, response) => {
+    response.writeHead(200);
+    const more = (): void => {
+      while (!response.destroyed && sent < 500_000_000) {
+        sent += 65_536;
+        if (!response.write(Buffer.alloc(65_536))) {
+          response.once("drain", more);
+          return;
+        }
+      }
+    };
+    more();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  await bench.tell(created());
+  await bench.until(all("sent"));
+  expect(sent).toBeLessThan(50_000_000);
+});
+
+test("nobody there: it is tried again, and neither address nor secret stands in the row", async () => {
+  const receiver = await startReceiver();
+  await receiver.close();
+  const bench = await open([hookTo(`${receiver.url}?key=hush-hush`)]);
+  await bench.start();
+  await bench.tell(created());
+  for (;;) {
+    const [row] = await bench.rows();
+    if (row?.error !== undefined) {
+      expect(row).toMatchObject({
+        state: "pending",
+        error: "the receiver could not be reached (ECONNREFUSED)",
+      });
+      break;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const stored = JSON.stringify(await bench.rows());
+  expect(stored).not.toContain("hush");
+  expect(stored).not.toContain(SECRET);
+});
+
+test("an announcement that arrived, and a text that did not, are told; what becomes of news is not", async () => {
+  const receiver = await startReceiver((told, response) => {
+    response.writeHead(told.type === "delivery.failed" ? 400 : 204).end();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  const pigeon: Channel = {
+    id: "pigeon",
+    deduplicates: false,
+    deliver: async ({ text }) =>
+      text === "fine" ? { kind: "sent" } : { kind: "refused", error: "no such roof, password=hush12345678" },
+  };
+  const { store, commit, world } = bench;
+  const channels = new Map([["pigeon", pigeon]]);
+  const worker = new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "texts" });
+  await worker.start();
+  cleanup(() => worker.stop());
+  const row = {
+    sessionKey: KEY,
+    route: { channel: "pigeon", to: "roof" },
+    state: "pending",
+    createdAt: 1,
+  } as const;
+  await commit(async (unit) => {
+    await insertDelivery(unit.tx, { ...row, id: "a", kind: "announce", text: "fine", runId: "run-1" });
+    await insertDelivery(unit.tx, { ...row, id: "b", kind: "send", text: "fine" });
+    await insertDelivery(unit.tx, { ...row, id: "c", kind: "send", text: "lost" });
+  });
+  worker.deliveryQueued();
+  await bench.until((states) => states.length === 5 && !states.includes("pending"));
+  expect(receiver.told.map(({ type, body }) => [type, body.data])).toEqual([
+    [
+      "announcement.delivered",
+      {
+        sessionKey: KEY,
+        agentId: "main",
+        deliveryId: "a",
+        kind: "announce",
+        channel: "pigeon",
+        to: "roof",
+        runId: "run-1",
+      },
+    ],
+    [
+      "delivery.failed",
+      {
+        ...{ sessionKey: KEY, agentId: "main", deliveryId: "c", kind: "send", channel: "pigeon", to: "roof" },
+        ...{ code: "refused", error: "no such roof, password=[redacted]" },
+      },
+    ],
+  ]);
+});
+
+test("what waits for a dead receiver is bounded: one failed row counts what was not kept, and can be sent", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([hookTo(receiver.url)], 20);
+  await bench.tell(...Array.from({ length: 20 }, () => created()));
+  await bench.tell(created(), created());
+  await bench.tell(created());
+  const failed = await listDeliveries(bench.store.db, { state: "failed", limit: 10 });
+  expect(failed.rows).toHaveLength(1);
+  expect(failed.rows[0]?.code).toBe("backlog_full");
+  expect(failed.rows[0]?.error).toContain("20 events wait for this hook; 3 more since");
+  await bench.start();
+  await bench.until((states) => states.filter((state) => state === "sent").length === 20);
+  await bench.retry(failed.rows[0]?.id ?? "");
+  const lost = await receiver.next(({ type }) => type === "events.lost");
+  expect(lost.body.data).toEqual({ events: 3, since: expect.any(String) });
+});
+
+test("what arrived is forgotten after a week, what failed is not", async () => {
+  let status = 204;
+  const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  await bench.tell(created());
+  await bench.until(all("sent"));
+  status = 400;
+  await bench.tell(created());
+  await bench.until((states) => states.includes("failed refused"));
+  const stop = forgetSent(bench.commit, bench.world);
+  await bench.world.advance(8 * 24 * 3_600_000);
+  await bench.until((states) => states.length === 1);
+  await stop();
+  expect(await bench.until(() => true)).toEqual(["failed refused"]);
+});

@@ -1,0 +1,75 @@
+// What the tests of the import have in common: a home to import into, on either store, and a look at what came.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Result } from "../../src/core/errors.ts";
+import type { Message } from "../../src/core/message.ts";
+import type { Session } from "../../src/core/session.ts";
+import { type ImportOptions, type ImportReport, importState } from "../../src/import/import.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { readHistory } from "../../src/store/transcripts.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { freshUrl, good, inEmbedded, inPostgres } from "../store/moves.ts";
+
+export type Kind = "embedded" | "postgres";
+
+export interface Stage {
+  readonly home: string;
+  import(dir: string, more?: Partial<ImportOptions>): Promise<Result<ImportReport>>;
+  imported(dir: string, more?: Partial<ImportOptions>): Promise<ImportReport>;
+  inStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
+  session(key: string): Promise<Session | undefined>;
+  /** Messages of a session as `sessions_history` has them, tool results too. */
+  history(key: string): Promise<readonly Message[]>;
+  /** The same as short lines: who, and what. */
+  said(key: string): Promise<string[]>;
+}
+
+/** `config`: Parley's own; absent: there is none yet. */
+export async function stage(kind: Kind, config?: Record<string, unknown>): Promise<Stage> {
+  const home = temporaryFolder();
+  const url = kind === "postgres" ? await freshUrl() : undefined;
+  const env: Record<string, string> = url === undefined ? {} : { PARLEY_DATABASE_URL: url };
+  if (config !== undefined) {
+    mkdirSync(join(home, ".parley"), { recursive: true });
+    writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(config), { mode: 0o600 });
+  }
+  const { signal } = new AbortController();
+  const run: Stage["import"] = (dir, more = {}) =>
+    importState({ dir, dryRun: false, home, env, world: quietWorld(), signal, progress: () => {}, ...more });
+  const inStore: Stage["inStore"] = (work) =>
+    url === undefined ? inEmbedded(join(home, ".parley", "state"), work) : inPostgres(url, work);
+  const session: Stage["session"] = (key) => inStore((store) => getSession(store.db, key));
+  const history: Stage["history"] = async (key) => {
+    const found = await session(key);
+    if (found === undefined) return [];
+    const { sessionId } = found;
+    return inStore(async (store) => {
+      return good(await readHistory(store.db, { sessionId, limit: 1000, includeTools: true })).messages;
+    });
+  };
+  return {
+    home,
+    import: run,
+    imported: async (dir, more) => good(await run(dir, more)),
+    inStore,
+    session,
+    history,
+    said: async (key) => (await history(key)).map(line),
+  };
+}
+
+function line(message: Message): string {
+  const words = message.content.map((block) => {
+    if (block.type === "text") return block.text;
+    return block.type === "toolCall" ? `<call ${block.name} ${block.id}>` : `<${block.type}>`;
+  });
+  const from = message.role === "user" ? (message.provenance?.kind ?? "person") : message.role;
+  return `${from}: ${words.join(" ")}`;
+}
+
+/** What a report says of one kind of thing. */
+export function remark(report: ImportReport, part: string): ImportReport["remarks"][number] | undefined {
+  return report.remarks.find(({ what }) => what.includes(part));
+}

@@ -58,7 +58,7 @@ test("events reach listeners and iterators, and a listener that throws harms no 
   const heard: string[] = [];
   const off = client.on("chat", ({ state, runId }) => heard.push(`${runId} ${state}`));
   const over = new AbortController();
-  const events = client.events(over.signal);
+  const events = client.events({ signal: over.signal });
   const read = (async () => {
     const names: string[] = [];
     for await (const frame of events) {
@@ -71,7 +71,7 @@ test("events reach listeners and iterators, and a listener that throws harms no 
   expect(await read).toContain("chat");
   expect(heard).toEqual(["e final"]);
   off();
-  const none = client.events(over.signal)[Symbol.asyncIterator]();
+  const none = client.events({ signal: over.signal })[Symbol.asyncIterator]();
   over.abort();
   expect(await none.next()).toMatchObject({ done: true });
 });

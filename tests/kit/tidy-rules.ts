@@ -108,7 +108,7 @@ const AMBIENT = new Set([
 const RANDOM =
   /^(crypto\.)?(webcrypto\.)?(randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)$/;
 const TIMERS = /^(node:)?timers(\/promises)?$/;
-const AMBIENT_FILES = ["src/world.ts", "src/config.ts"];
+const AMBIENT_FILES = ["src/world.ts", "src/world/plain.ts", "src/config.ts"];
 
 export function ambientCalls(tree: readonly SourceFact[]): string[] {
   return tree
@@ -152,9 +152,13 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   });
 }
 
+/** What programs in browsers import from the package. */
+const BROWSER_ENTRY = "src/gateway/client/web.ts";
+
 /** Files that something starts or reads by name: they need no importer. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
+  path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||
   /^bench\/(bench|cluster|crashes|load|postgres)\.ts$/.test(path) ||
@@ -193,7 +197,9 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
   }
   return tree
     .filter(
-      ({ path }) => (path.startsWith("src/") && path !== "src/main.ts") || path.startsWith("tests/kit/"),
+      ({ path }) =>
+        (path.startsWith("src/") && path !== "src/main.ts" && path !== BROWSER_ENTRY) ||
+        path.startsWith("tests/kit/"),
     )
     .flatMap(({ path, exports }) =>
       exports

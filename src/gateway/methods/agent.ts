@@ -17,11 +17,11 @@ import { type CallContext, type Methods, ownRun } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf, WaitAnswer } from "../payloads.ts";
+import { WAIT_DEFAULT_MS } from "../protocol.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";
 
-const WAIT_DEFAULT_MS = 30_000;
 const WAIT_MAX_MS = 86_400_000;
 
 /**

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../src/gateway/client.ts";
 import type { Clock } from "../../src/world.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 
 test("nobody there, a wrong token, a wrong address: each is an error that says so", async () => {
@@ -51,7 +52,8 @@ test("a refusal carries the code, the finer code and what to do", async () => {
 
 test("events reach listeners and iterators, and a listener that throws harms no other", async () => {
   const house = await openHouse();
-  const client = await house.client();
+  const world = fakeWorld({ clock: "real" });
+  const client = await house.client({ world });
   client.on("chat", () => {
     throw new Error("mine");
   });
@@ -70,6 +72,7 @@ test("events reach listeners and iterators, and a listener that throws harms no 
   await client.agent({ message: "x", idempotencyKey: "e" }).done;
   expect(await read).toContain("chat");
   expect(heard).toEqual(["e final"]);
+  expect(world.logged).toMatchObject([{ level: "error", fields: { err: new Error("mine") } }]);
   off();
   const none = client.events({ signal: over.signal })[Symbol.asyncIterator]();
   over.abort();

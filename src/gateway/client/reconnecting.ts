@@ -11,6 +11,7 @@ import { isMethod, METHODS, type MethodName } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import {
   type EventFrame,
+  type EventName,
   type HelloOk,
   PENDING_REQUESTS_MAX,
   type ResponseFrame,
@@ -80,7 +81,7 @@ export class ReconnectingClient implements GatewayClient {
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
   readonly #stateListeners = new Set<(state: ClientState, error?: GatewayError) => void>();
-  #streams = new Set<EventStream>();
+  readonly #streams = new Set<EventStream>();
   #socket: ClientSocket;
   #state: ClientState = "connected";
   #failures = 0;
@@ -166,7 +167,9 @@ export class ReconnectingClient implements GatewayClient {
     return () => this.#stateListeners.delete(listener);
   }
 
-  events(options: EventOptions = {}): AsyncIterableIterator<GatewayEvent> {
+  events<E extends EventName = EventName>(
+    options: EventOptions<E> = {},
+  ): AsyncIterableIterator<GatewayEvent<E>> {
     const { sessionKey, runId, names, signal, bufferMax = BUFFER_DEFAULT_EVENTS } = options;
     const filter = {
       sessionKey: sessionKey === undefined ? undefined : sessionKeyFor(sessionKey, this.hello),
@@ -183,7 +186,8 @@ export class ReconnectingClient implements GatewayClient {
     this.#streams.add(stream);
     signal?.addEventListener("abort", over);
     if (signal?.aborted === true || this.#isClosed()) over();
-    return stream;
+    // What it lets through has one of the names that were asked for.
+    return stream as AsyncIterableIterator<GatewayEvent<E>>;
   }
 
   close(): void {

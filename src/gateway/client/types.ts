@@ -6,23 +6,39 @@ import type { EventPayloads, PayloadOf } from "../payloads.ts";
 import type { ClientInfo, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
+export type { Message } from "../../core/message.ts";
+export type { MethodName, ParamsOf } from "../params.ts";
+export type { EventPayloads, Health, ListedRow, PayloadOf, SessionRow, WaitAnswer } from "../payloads.ts";
+export type {
+  AgentEvent,
+  ChatEvent,
+  ClientInfo,
+  EventFrame,
+  EventName,
+  HelloOk,
+  SessionsEvent,
+  ShutdownEvent,
+} from "../protocol.ts";
+export type { ClientCode } from "./error.ts";
+
 export interface ConnectOptions {
   /** `ws://host:port`, or the `http://` of the same gateway. */
   readonly url: string;
-  readonly token?: string;
+  readonly token?: string | undefined;
   /** Default: the token's. */
-  readonly role?: "operator" | "node";
+  readonly role?: "operator" | "node" | undefined;
   /** Fewer rights than the token has. Default: all of them. */
-  readonly scopes?: readonly string[];
-  readonly client?: Partial<ClientInfo>;
+  readonly scopes?: readonly string[] | undefined;
+  /** How the gateway's lists and its log call this client. */
+  readonly client?: Partial<ClientInfo> | undefined;
   /** Opens a broken connection again. Default true. The first one is never tried twice. */
-  readonly reconnect?: boolean;
+  readonly reconnect?: boolean | undefined;
   /** For opening and greeting together. Default 10,000. */
-  readonly connectTimeoutMs?: number;
+  readonly connectTimeoutMs?: number | undefined;
   /** Closes the client, whether it has connected yet or not. */
-  readonly signal?: AbortSignal;
-  /** Time, ids and randomness, for tests. Default: the real ones. */
-  readonly world?: World;
+  readonly signal?: AbortSignal | undefined;
+  /** Time, ids, randomness and log, for tests. Default: the real ones. */
+  readonly world?: World | undefined;
 }
 
 export type ClientState = "connected" | "reconnecting" | "closed";
@@ -32,7 +48,7 @@ export interface RequestOptions {
    * Stops waiting for the answer, which then is an error with the code ABORTED. What was asked for may be
    * done all the same: a run is stopped by `chat.abort`.
    */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Methods that must not be done twice: without an `idempotencyKey` the client makes one up. */
@@ -41,7 +57,7 @@ type KeyedMethod = {
 }[MethodName];
 
 export type RequestParams<M extends MethodName> = M extends KeyedMethod
-  ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string }
+  ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
   : ParamsOf<M>;
 
 /** Params may be left out where none is required. */
@@ -87,21 +103,21 @@ type EventOf<E extends EventName> = {
 };
 
 /** An event of the gateway, or the client's own `missed`. */
-export type GatewayEvent =
-  | { [E in EventName]: EventOf<E> }[EventName]
+export type GatewayEvent<E extends EventName = EventName> =
+  | { [N in E]: EventOf<N> }[E]
   | { readonly event: "missed"; readonly payload: Missed };
 
-export interface EventOptions {
+export interface EventOptions<E extends EventName = EventName> {
   /** Only of this session. Takes what people write: `main`, or a key. */
-  readonly sessionKey?: string;
+  readonly sessionKey?: string | undefined;
   /** Only of this run. */
-  readonly runId?: string;
+  readonly runId?: string | undefined;
   /** Only of these names. `missed` is always told. */
-  readonly names?: readonly EventName[];
+  readonly names?: readonly E[] | undefined;
   /** Ends the events. */
-  readonly signal?: AbortSignal;
-  /** Events that may wait for the reader; then the oldest are dropped, and `missed` says so. Default 1,000. */
-  readonly bufferMax?: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Events that may wait for the reader. Above it the oldest go, and `missed` says so. Default 1000. */
+  readonly bufferMax?: number | undefined;
 }
 
 export interface GatewayClient {
@@ -123,6 +139,6 @@ export interface GatewayClient {
    * Events from this call on, until `signal`, `break` or `close`. Fails when the connection is lost for good.
    * A reader that is too slow gets `missed` in place of the oldest.
    */
-  events(options?: EventOptions): AsyncIterableIterator<GatewayEvent>;
+  events<E extends EventName = EventName>(options?: EventOptions<E>): AsyncIterableIterator<GatewayEvent<E>>;
   close(): void;
 }

@@ -119,7 +119,7 @@ export interface Health {
   readonly uptimeMs: number;
   readonly store: { readonly kind: string; readonly ok: boolean };
   readonly accepting: boolean;
-  readonly channels: Readonly<Record<string, { readonly ok: boolean }>>;
+  readonly channels: Readonly<Record<string, { readonly ok: boolean; readonly configured: boolean }>>;
   readonly defaultAgentId: string;
   readonly durationMs: number;
   /** Runs and slots; told to those only whose token covers every session. */

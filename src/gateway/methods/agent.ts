@@ -74,7 +74,8 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   if (!images.ok) return images;
   const thinking = checkThinking(params.thinking);
   if (!thinking.ok) return thinking;
-  const channel = checkChannel(params.channel);
+  // Clients name their own default channel in every request; without `deliver` nothing leaves through it.
+  const channel = params.deliver === true ? checkChannel(params.channel) : ok(undefined);
   if (!channel.ok) return channel;
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
   const found = await targetOf(ctx, params);

@@ -46,7 +46,8 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
     uptimeMs: ts - state.startedAt,
     store: { kind: deps.engine.store.kind, ok: storeOk },
     accepting,
-    channels: { [WEBCHAT]: { ok: true } },
+    // The protocol's clients show a channel as what `configured` and `linked` say of it.
+    channels: { [WEBCHAT]: { ok: true, configured: true } },
     defaultAgentId: defaultAgent(settings).id,
     ...(storeOk && seesEverything(caller) ? await workOf(deps) : {}),
     durationMs: Math.round(world.clock.monotonic() - begun),

@@ -66,6 +66,31 @@ const call = (method: string, params: object = {}, ...more: string[]): string[] 
 const NOT_SPOKEN = "asks for methods of that gateway's own (`system-presence`, `config.get`)";
 const SESSION = { sessionKey: "main" };
 
+/** What their command lines do for gateways of their own kind. */
+const THEIR_OWN: readonly Step[] = [
+  {
+    what: "`gateway probe`",
+    args: ["gateway", "probe"],
+    shows: /Reachable: yes(?![\s\S]*failed - unknown)/,
+    known: { clawdbot: NOT_SPOKEN, openclaw: `connects, then ${NOT_SPOKEN}` },
+  },
+  {
+    what: "`models list`",
+    args: ["models", "list"],
+    shows: /rehearsal/,
+    known: {
+      clawdbot: "lists its own configuration, asks no gateway",
+      openclaw: "wants a capability `published-model-catalog`",
+    },
+  },
+  {
+    what: "`message send --channel webchat`",
+    args: ["message", "send", "--channel", "webchat", "--target", "main", "--message", "hi"],
+    shows: /messageId|sent/i,
+    known: { clawdbot: "knows no channel webchat", openclaw: "knows no channel webchat" },
+  },
+];
+
 function stepsOf(id: string): readonly Step[] {
   const sent = { ...SESSION, message: "say hello from outside", idempotencyKey: `${id}-send` };
   const asked = { ...SESSION, message: "say done", idempotencyKey: `${id}-agent` };
@@ -82,6 +107,7 @@ function stepsOf(id: string): readonly Step[] {
       args: ["gateway", "health"],
       shows: /OK/,
       token: "none",
+      known: { openclaw: "with a shared token it names no device, so it is given no device token" },
     },
     { what: "`gateway call health`", args: call("health"), shows: /"ok": true/ },
     { what: "`gateway call status`", args: call("status"), shows: /"protocol"/ },
@@ -123,27 +149,7 @@ function stepsOf(id: string): readonly Step[] {
       args: ["agent", "--agent", "main", "--message", "say all is well"],
       shows: /^all is well$/m,
     },
-    {
-      what: "`gateway probe`",
-      args: ["gateway", "probe"],
-      shows: /Reachable: yes(?![\s\S]*failed - unknown)/,
-      known: { clawdbot: NOT_SPOKEN, openclaw: `connects, then ${NOT_SPOKEN}` },
-    },
-    {
-      what: "`models list`",
-      args: ["models", "list"],
-      shows: /rehearsal/,
-      known: {
-        clawdbot: "lists its own configuration, asks no gateway",
-        openclaw: "wants a capability `published-model-catalog`",
-      },
-    },
-    {
-      what: "`message send --channel webchat`",
-      args: ["message", "send", "--channel", "webchat", "--target", "main", "--message", "hi"],
-      shows: /messageId|sent/i,
-      known: { clawdbot: "knows no channel webchat", openclaw: "knows no channel webchat" },
-    },
+    ...THEIR_OWN,
   ];
 }
 

@@ -4,13 +4,13 @@
 // Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on
 // can read,
 // because its first task is to find out whether this one is new enough.
-// L1: on an older Node it starts the one that `npm ci` put into node_modules, and is then invisible: same
-//     streams,
-//     same signals, same exit code; and when it is killed, so is what it started.
+// L1: on an older Node it starts the one that npm put into node_modules (`npm ci` in a checkout,
+//     `npm install node@24` beside the package), and is then invisible: same streams, same signals, same exit
+//     code; and when it is killed, so is what it started.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import nodeModule from "node:module";
+import nodeModule, { createRequire } from "node:module";
 import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
 
@@ -42,9 +42,19 @@ function dieWithLauncher() {
   process.channel?.unref();
 }
 
+/** The Node of npm's package `node`, wherever npm put it. Undefined if there is none. */
+function installedNode() {
+  try {
+    return createRequire(import.meta.url).resolve("node/bin/node");
+  } catch {
+    return undefined;
+  }
+}
+
 function startNewerNode() {
-  const node = pathOf("../node_modules/node/bin/node");
-  if (!existsSync(node)) {
+  // One that was started here and is too old itself is not asked to start another.
+  const node = process.env[LAUNCHED] === undefined ? installedNode() : undefined;
+  if (node === undefined) {
     refuse(`this is Node ${process.versions.node}.`);
     return;
   }
@@ -66,7 +76,8 @@ function startNewerNode() {
 function refuse(what) {
   process.stderr.write(
     `Parley needs Node ${NODE_MAJOR_MIN} or newer; ${what}\n` +
-      "Install one from https://nodejs.org, or in a checkout run: npm ci\n",
+      `Install one from https://nodejs.org, or beside Parley: npm install node@${NODE_MAJOR_MIN}` +
+      " (in a checkout: npm ci)\n",
   );
   process.exitCode = 1;
 }

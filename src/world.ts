@@ -1,28 +1,12 @@
 // Owns everything that is not a pure function of its arguments: time, ids, randomness and the log.
-// W1: no other module (but config.ts, which reads the environment once) touches an ambient source,
-//     so a test can hold the clock, predict ids and read the log.
+// W1: no other module (but world/plain.ts, which this one is made of, and config.ts, which reads the
+//     environment once) touches an ambient source, so a test can hold the clock, predict ids and read the
+//     log.
 
-import { randomUUID } from "node:crypto";
 import { pino } from "pino";
+import { type Clock, type Ids, plainClock, plainIds, plainRandom } from "./world/plain.ts";
 
-/** A timer that can be taken back. Cancelling twice, or after it fired, does nothing. */
-export interface Timer {
-  cancel(): void;
-}
-
-export interface Clock {
-  /** Wall clock, milliseconds since 1970. */
-  now(): number;
-  /** Monotonic milliseconds, for durations only. */
-  monotonic(): number;
-  /** Calls `fire` once, no earlier than `atMs` (wall clock). Keeps the process alive only if told to. */
-  at(atMs: number, fire: () => void, keep?: "alive"): Timer;
-}
-
-export interface Ids {
-  /** A random UUID in its 36-character form. */
-  uuid(): string;
-}
+export type { Clock, Ids, Timer } from "./world/plain.ts";
 
 export interface Log {
   debug(fields: object, text: string): void;
@@ -37,21 +21,6 @@ export interface World {
   /** Uniform in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
-}
-
-/** Timers above this are re-armed in steps: the platform's own limit is 2^31-1 ms. */
-const TIMER_STEP_MAX_MS = 2_000_000_000;
-
-function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
-  let handle: NodeJS.Timeout;
-  const arm = (): void => {
-    const leftMs = Math.max(0, atMs - Date.now());
-    const stepMs = Math.min(leftMs, TIMER_STEP_MAX_MS);
-    handle = setTimeout(() => (stepMs < leftMs ? arm() : fire()), stepMs);
-    if (keep === undefined) handle.unref();
-  };
-  arm();
-  return { cancel: () => clearTimeout(handle) };
 }
 
 export interface LogOptions {
@@ -73,10 +42,5 @@ export function realWorld(options: LogOptions = {}): World {
     },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
-  return {
-    clock: { now: () => Date.now(), monotonic: () => performance.now(), at: timerAt },
-    ids: { uuid: () => randomUUID() },
-    random: () => Math.random(),
-    log,
-  };
+  return { clock: plainClock, ids: plainIds, random: plainRandom, log };
 }

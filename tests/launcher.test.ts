@@ -87,8 +87,31 @@ test.skipIf(older === undefined)("on an older Node the installed newer one does 
   rmSync(join(home, "node_modules/node/bin/node"));
   const refused = start(older ?? "", []);
   expect(refused).toMatchObject({ status: 1, told: undefined });
-  expect(refused.stderr).toMatch(/^Parley needs Node 24 or newer; this is Node \d+\..*\n.*npm ci\n$/);
+  expect(refused.stderr).toMatch(
+    /^Parley needs Node 24 or newer; this is Node \d+\..*\n.*npm install node@24 \(in a checkout: npm ci\)\n$/,
+  );
 });
+
+// As above: needs an older Node.
+test.skipIf(older === undefined)(
+  "a Node that npm put beside the package is found; one that is too old is refused",
+  () => {
+    writeFileSync(join(home, "dist/main.js"), program("dist"));
+    const folder = join(home, "app/node_modules/parley-gateway");
+    for (const one of ["bin", "dist"]) mkdirSync(join(folder, one), { recursive: true });
+    copyFileSync(LAUNCHER, join(folder, "bin/parley.js"));
+    copyFileSync(join(home, "dist/main.js"), join(folder, "dist/main.js"));
+    writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+    launcher = join(folder, "bin/parley.js");
+    expect(start(older ?? "", [])).toMatchObject({ status: 7, told: { isNew: true } });
+    const beside = join(home, "app/node_modules/node/bin");
+    mkdirSync(beside, { recursive: true });
+    symlinkSync(older ?? "", join(beside, "node"));
+    const refused = start(older ?? "", []);
+    expect(refused).toMatchObject({ status: 1, told: undefined });
+    expect(refused.stderr).toContain("Parley needs Node 24");
+  },
+);
 
 // As above: needs an older Node.
 test.skipIf(older === undefined).each([

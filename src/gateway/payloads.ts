@@ -4,7 +4,9 @@
 
 import type { Message } from "../core/message.ts";
 import type { RunState } from "../core/run.ts";
+import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { MethodName } from "./params.ts";
+import type { AgentEvent, ChatEvent, PresenceEntry, SessionsEvent, ShutdownEvent } from "./protocol.ts";
 
 /** A model as `models.list` shows it. */
 export interface ModelRow {
@@ -56,7 +58,115 @@ interface ToolRow {
   readonly parameters: object;
 }
 
+/** A session as `sessions.list` and `sessions.patch` show it. What isn't set is absent. */
+export interface SessionRow
+  extends Pick<
+    Session,
+    | "key"
+    | "agentId"
+    | "createdAt"
+    | "updatedAt"
+    | "sessionId"
+    | "contextTokens"
+    | "inputTokens"
+    | "outputTokens"
+    | "totalTokens"
+    | "systemSent"
+    | "abortedLastRun"
+  > {
+  readonly kind: "direct" | "group" | "global";
+  readonly sessionKind: SessionKind;
+  readonly channel: string;
+  readonly modelProvider: string;
+  readonly model: string;
+  readonly label: string | undefined;
+  readonly displayName: string | undefined;
+  readonly archivedAt: number | undefined;
+  readonly thinkingLevel: string | undefined;
+  readonly verboseLevel: string | undefined;
+  readonly sendPolicy: Session["sendPolicy"] | undefined;
+  readonly spawnedBy: string | undefined;
+  readonly lastChannel?: string;
+  readonly lastTo?: string;
+  readonly lastAccountId?: string | undefined;
+}
+
+export interface ListedRow extends SessionRow {
+  readonly state: SessionState;
+  readonly queuedRuns: number;
+  readonly derivedTitle?: string;
+  readonly lastMessagePreview?: string;
+}
+
+interface SessionsPage {
+  readonly ts: number;
+  readonly path: string;
+  readonly count: number;
+  readonly defaults: {
+    readonly modelProvider: string;
+    readonly model: string;
+    readonly contextTokens: number | null;
+  };
+  readonly sessions: readonly ListedRow[];
+  readonly nextCursor?: string;
+}
+
+export interface Health {
+  /** The store answers, and work is accepted. */
+  readonly ok: boolean;
+  readonly ts: number;
+  readonly version: string;
+  readonly uptimeMs: number;
+  readonly store: { readonly kind: string; readonly ok: boolean };
+  readonly accepting: boolean;
+  readonly channels: Readonly<Record<string, { readonly ok: boolean; readonly configured: boolean }>>;
+  readonly defaultAgentId: string;
+  readonly durationMs: number;
+  /** Runs and slots; told to those only whose token covers every session. */
+  readonly lanes?: {
+    readonly running: number;
+    readonly waiting: number;
+    readonly queued: number;
+    readonly slots: { readonly max: number; readonly taken: number };
+  };
+  /** As above. */
+  readonly deliveries?: { readonly pending: number; readonly failed: number };
+}
+
+interface Status extends Health {
+  readonly protocol: readonly number[];
+  readonly agents: number;
+  readonly models: number;
+  readonly connections?: number;
+}
+
+/** What each event carries. */
+export interface EventPayloads {
+  readonly chat: ChatEvent;
+  readonly agent: AgentEvent;
+  readonly sessions: SessionsEvent;
+  readonly presence: { readonly presence: readonly PresenceEntry[] };
+  readonly health: Health;
+  readonly tick: { readonly ts: number };
+  readonly shutdown: ShutdownEvent;
+}
+
 interface Payloads {
+  health: Health;
+  status: Status;
+  "sessions.list": SessionsPage;
+  "sessions.patch": {
+    readonly ok: true;
+    readonly path: string;
+    readonly key: string;
+    readonly entry: SessionRow;
+  };
+  "sessions.reset": {
+    readonly ok: true;
+    readonly key: string;
+    readonly sessionId: string;
+    readonly entry: SessionRow;
+  };
   "agents.list": {
     readonly defaultId: string;
     readonly mainKey: string;

@@ -18,6 +18,8 @@ export const MAX_PAYLOAD_BEFORE_CONNECT_BYTES = 64 * 1024;
 export const CONNECT_TIMEOUT_MS = 10_000;
 /** Requests of one connection that may be under way at once; more are refused with RATE_LIMITED. */
 export const PENDING_REQUESTS_MAX = 512;
+/** `agent.wait` waits this long when it is not told how long. */
+export const WAIT_DEFAULT_MS = 30_000;
 /** Name of the file in the store directory that holds a generated token. */
 export const TOKEN_FILE = "gateway-token";
 

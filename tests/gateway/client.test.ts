@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../src/gateway/client.ts";
 import type { Clock } from "../../src/world.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 
 test("nobody there, a wrong token, a wrong address: each is an error that says so", async () => {
@@ -51,14 +52,15 @@ test("a refusal carries the code, the finer code and what to do", async () => {
 
 test("events reach listeners and iterators, and a listener that throws harms no other", async () => {
   const house = await openHouse();
-  const client = await house.client();
+  const world = fakeWorld({ clock: "real" });
+  const client = await house.client({ world });
   client.on("chat", () => {
     throw new Error("mine");
   });
   const heard: string[] = [];
   const off = client.on("chat", ({ state, runId }) => heard.push(`${runId} ${state}`));
   const over = new AbortController();
-  const events = client.events(over.signal);
+  const events = client.events({ signal: over.signal });
   const read = (async () => {
     const names: string[] = [];
     for await (const frame of events) {
@@ -70,8 +72,9 @@ test("events reach listeners and iterators, and a listener that throws harms no 
   await client.agent({ message: "x", idempotencyKey: "e" }).done;
   expect(await read).toContain("chat");
   expect(heard).toEqual(["e final"]);
+  expect(world.logged).toMatchObject([{ level: "error", fields: { err: new Error("mine") } }]);
   off();
-  const none = client.events(over.signal)[Symbol.asyncIterator]();
+  const none = client.events({ signal: over.signal })[Symbol.asyncIterator]();
   over.abort();
   expect(await none.next()).toMatchObject({ done: true });
 });

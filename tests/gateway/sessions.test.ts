@@ -216,7 +216,7 @@ test("messages are refused that are empty, think at no known level, or go to no 
       { sessionKey: "main", message: "x", thinking: "huge", idempotencyKey: "2" },
       "INVALID_REQUEST",
     ],
-    ["agent", { message: "x", channel: "telegram", idempotencyKey: "3" }, "NOT_LINKED"],
+    ["agent", { message: "x", channel: "telegram", deliver: true, idempotencyKey: "3" }, "NOT_LINKED"],
     ["send", { to: "main", message: "x", channel: "pigeon", idempotencyKey: "4" }, "NOT_LINKED"],
     ["send", { to: "nobody", message: "x", idempotencyKey: "5" }, "INVALID_REQUEST"],
     ["chat.inject", { sessionKey: "main", message: " " }, "INVALID_REQUEST"],

@@ -120,7 +120,7 @@ export class Talker {
       const client = await this.#link();
       if (tries === 1) this.#options.told.repeats.count += 1;
       try {
-        const answer = await client.request(method, params);
+        const answer = await client.call<PayloadOf<M>>(method, params as object);
         this.#options.told.answers.count += 1;
         if (Reflect.get(params as object, "idempotencyKey") !== undefined) {
           this.#done.push({ method, params: params as object, answer });

@@ -109,7 +109,7 @@ const AMBIENT = new Set([
 const RANDOM =
   /^(crypto\.)?(webcrypto\.)?(randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)$/;
 const TIMERS = /^(node:)?timers(\/promises)?$/;
-const AMBIENT_FILES = ["src/world.ts", "src/config.ts"];
+const AMBIENT_FILES = ["src/world.ts", "src/world/plain.ts", "src/config.ts"];
 
 export function ambientCalls(tree: readonly SourceFact[]): string[] {
   return tree
@@ -153,12 +153,16 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   });
 }
 
+/** What programs in browsers import from the package. */
+const BROWSER_ENTRY = "src/gateway/client/web.ts";
+
 /** Files that something starts or reads by name: they need no importer. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
+  path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||
-  /^bench\/(bench|cluster|crashes|load|postgres)\.ts$/.test(path) ||
+  /^bench\/(bench|cluster|crashes|load|peers|postgres)\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path.startsWith("bin/") ||
@@ -194,7 +198,9 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
   }
   return tree
     .filter(
-      ({ path }) => (path.startsWith("src/") && path !== "src/main.ts") || path.startsWith("tests/kit/"),
+      ({ path }) =>
+        (path.startsWith("src/") && path !== "src/main.ts" && path !== BROWSER_ENTRY) ||
+        path.startsWith("tests/kit/"),
     )
     .flatMap(({ path, exports }) =>
       exports

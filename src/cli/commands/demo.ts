@@ -87,7 +87,7 @@ export async function runDemo(cli: Cli): Promise<number> {
   const failed = outcomes.filter(({ ok }) => !ok).length;
   cli.line();
   if (failed === 0)
-    cli.line(`All ${outcomes.length} steps showed what they promise, in ${seconds} s. Your turn: npm start`);
+    cli.line(`All ${outcomes.length} steps showed what they promise, in ${seconds} s. Your turn: npx parley`);
   else cli.line(`${failed} of ${outcomes.length} steps did not show what they promise.`);
   cli.document({ ok: failed === 0, seconds, steps: outcomes });
   return failed === 0 ? EXIT.done : EXIT.failed;

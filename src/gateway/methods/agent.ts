@@ -17,11 +17,11 @@ import { type CallContext, type Methods, ownRun } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf, WaitAnswer } from "../payloads.ts";
+import { WAIT_DEFAULT_MS } from "../protocol.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";
 
-const WAIT_DEFAULT_MS = 30_000;
 const WAIT_MAX_MS = 86_400_000;
 
 /**
@@ -74,7 +74,8 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   if (!images.ok) return images;
   const thinking = checkThinking(params.thinking);
   if (!thinking.ok) return thinking;
-  const channel = checkChannel(params.channel);
+  // Clients name their own default channel in every request; without `deliver` nothing leaves through it.
+  const channel = params.deliver === true ? checkChannel(params.channel) : ok(undefined);
   if (!channel.ok) return channel;
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
   const found = await targetOf(ctx, params);

@@ -5,6 +5,7 @@ import type { Session } from "../../core/session.ts";
 import { channelOf } from "../../core/session-key.ts";
 import { modelOf, type Settings } from "../../core/settings.ts";
 import type { ListedSession } from "../../flows/list.ts";
+import type { ListedRow, SessionRow } from "../payloads.ts";
 
 /** `<provider>/<model>` in its two parts; the model's own name may hold slashes. */
 export function splitModel(model: string): { modelProvider: string; model: string } {
@@ -36,12 +37,11 @@ function routeFields(session: Session) {
  * A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the
  * JSON; of the session that spawned this one only a reader who sees it is told.
  */
-export function sessionRow(settings: Settings, session: Session, sees: (key: string) => boolean) {
+export function sessionRow(settings: Settings, session: Session, sees: (key: string) => boolean): SessionRow {
   const { spawnedBy } = session;
   return {
     key: session.key,
     kind: wireKind(session),
-    /** What Parley itself calls the kind. */
     sessionKind: session.kind,
     channel: channelOf(session),
     label: masked(session.label),
@@ -66,6 +66,6 @@ export function sessionRow(settings: Settings, session: Session, sees: (key: str
   };
 }
 
-export function listedRow(settings: Settings, row: ListedSession, sees: (key: string) => boolean) {
+export function listedRow(settings: Settings, row: ListedSession, sees: (key: string) => boolean): ListedRow {
   return { ...sessionRow(settings, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
 }

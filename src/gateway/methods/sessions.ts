@@ -80,7 +80,10 @@ function listDefaults(ctx: CallContext) {
   return { ...splitModel(model), contextTokens: row?.contextWindow ?? null };
 }
 
-async function list(ctx: CallContext, params: ParamsOf<"sessions.list">): Promise<Result<unknown>> {
+async function list(
+  ctx: CallContext,
+  params: ParamsOf<"sessions.list">,
+): Promise<Result<PayloadOf<"sessions.list">>> {
   if (params.cursor !== undefined && !isSessionCursor(params.cursor)) {
     return fail("invalid_argument", "cursor is not one that sessions.list gave out");
   }
@@ -184,7 +187,8 @@ export const sessionMethods: Methods<SessionMethodName> = {
   "sessions.patch": {
     async handle(ctx, { key, idempotencyKey: _, ...request }) {
       const path = ctx.deps.settings.store.dir;
-      const answer = (after: Session) => ({ ok: true, path, key: after.key, entry: shownRow(ctx, after) });
+      const answer = (after: Session) =>
+        ({ ok: true, path, key: after.key, entry: shownRow(ctx, after) }) as const;
       return change(ctx, key, async (session) => {
         const patched = await patchSession(ctx.deps, ctx.viewer, session, {
           ...request,
@@ -198,7 +202,7 @@ export const sessionMethods: Methods<SessionMethodName> = {
     async handle(ctx, { key }) {
       const answer = (after: Session) => {
         const entry = shownRow(ctx, after);
-        return { ok: true, key: entry.key, sessionId: entry.sessionId, entry };
+        return { ok: true, key: entry.key, sessionId: entry.sessionId, entry } as const;
       };
       return change(ctx, key, async (session) => {
         const reset = await resetSession(ctx.deps, session, (unit, after) =>

@@ -9,6 +9,7 @@ import { countDeliveries } from "../../store/deliveries.ts";
 import { listProcesses } from "../../store/processes.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
+import type { Health } from "../payloads.ts";
 import { PROTOCOL_VERSIONS } from "../protocol.ts";
 
 /** Whether the store answers. */
@@ -32,7 +33,7 @@ async function workOf(deps: GatewayDeps) {
   return { lanes, deliveries };
 }
 
-export async function health(deps: GatewayDeps, state: GatewayState, caller: Caller) {
+export async function health(deps: GatewayDeps, state: GatewayState, caller: Caller): Promise<Health> {
   const { settings, world, version } = deps;
   const ts = world.clock.now();
   const begun = world.clock.monotonic();
@@ -45,7 +46,8 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
     uptimeMs: ts - state.startedAt,
     store: { kind: deps.engine.store.kind, ok: storeOk },
     accepting,
-    channels: { [WEBCHAT]: { ok: true } },
+    // The protocol's clients show a channel as what `configured` and `linked` say of it.
+    channels: { [WEBCHAT]: { ok: true, configured: true } },
     defaultAgentId: defaultAgent(settings).id,
     ...(storeOk && seesEverything(caller) ? await workOf(deps) : {}),
     durationMs: Math.round(world.clock.monotonic() - begun),

@@ -1,0 +1,241 @@
+// Clients of the WebSocket protocol that others wrote, against a gateway of this checkout: `npm run peers`.
+// Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
+// `--dir FOLDER`, where they are found again the next time. `--only clawdbot` takes one of them.
+// Starts a gateway on loopback with a home of its own, has each client's command line do what docs/PEERS.md
+// lists, and prints that table anew. Exit code 1 if something that is expected to work does not.
+
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { parseArgs, promisify } from "node:util";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+
+const run = promisify(execFile);
+const STEP_MAX_MS = 90_000;
+const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
+const SHOWN_CHARS = 160;
+
+interface Peer {
+  readonly name: string;
+  readonly version: string;
+  readonly manifest: object;
+  /** The folder of its settings, below its home. */
+  readonly settings: string;
+  /** Names of its variables begin so. */
+  readonly prefix: string;
+}
+
+const PEERS: readonly Peer[] = [
+  {
+    name: "clawdbot",
+    version: "2026.1.24-3",
+    // What it asks for is no longer in the registry as it asks for it; one package it forgot.
+    manifest: {
+      dependencies: { clawdbot: "2026.1.24-3", "strip-ansi": "7.1.2" },
+      overrides: { libsignal: "2.0.1", linkedom: "0.18.12" },
+    },
+    settings: ".clawdbot/clawdbot.json",
+    prefix: "CLAWDBOT",
+  },
+  {
+    name: "openclaw",
+    version: "2026.9.6",
+    manifest: { dependencies: { openclaw: "2026.9.6" } },
+    settings: ".openclaw/openclaw.json",
+    prefix: "OPENCLAW",
+  },
+];
+
+interface Step {
+  readonly what: string;
+  readonly args: readonly string[];
+  /** What it prints if it works. */
+  readonly shows: RegExp;
+  /** Why it is known not to work; it is tried all the same. */
+  readonly known?: Readonly<Record<string, string>>;
+  /** Default: the gateway's. `none`: only the device token that the client has kept from before. */
+  readonly token?: "wrong" | "none";
+}
+
+const call = (method: string, params: object = {}, ...more: string[]): string[] => [
+  ...["gateway", "call", method, "--json", "--params", JSON.stringify(params)],
+  ...more,
+];
+
+const NOT_SPOKEN = "asks for methods of that gateway's own (`system-presence`, `config.get`)";
+const SESSION = { sessionKey: "main" };
+
+/** What their command lines do for gateways of their own kind. */
+const THEIR_OWN: readonly Step[] = [
+  {
+    what: "`gateway probe`",
+    args: ["gateway", "probe"],
+    shows: /Reachable: yes(?![\s\S]*failed - unknown)/,
+    known: { clawdbot: NOT_SPOKEN, openclaw: `connects, then ${NOT_SPOKEN}` },
+  },
+  {
+    what: "`models list`",
+    args: ["models", "list"],
+    shows: /rehearsal/,
+    known: {
+      clawdbot: "lists its own configuration, asks no gateway",
+      openclaw: "wants a capability `published-model-catalog`",
+    },
+  },
+  {
+    what: "`message send --channel webchat`",
+    args: ["message", "send", "--channel", "webchat", "--target", "main", "--message", "hi"],
+    shows: /messageId|sent/i,
+    known: { clawdbot: "knows no channel webchat", openclaw: "knows no channel webchat" },
+  },
+];
+
+function stepsOf(id: string): readonly Step[] {
+  const sent = { ...SESSION, message: "say hello from outside", idempotencyKey: `${id}-send` };
+  const asked = { ...SESSION, message: "say done", idempotencyKey: `${id}-agent` };
+  return [
+    {
+      what: "a wrong token is refused",
+      args: ["gateway", "health"],
+      shows: /unauthorized|token/i,
+      token: "wrong",
+    },
+    { what: "`gateway health`", args: ["gateway", "health"], shows: /OK[\s\S]*webchat: configured/ },
+    {
+      what: "again, by the device token it was given",
+      args: ["gateway", "health"],
+      shows: /OK/,
+      token: "none",
+      known: { openclaw: "with a shared token it names no device, so it is given no device token" },
+    },
+    { what: "`gateway call health`", args: call("health"), shows: /"ok": true/ },
+    { what: "`gateway call status`", args: call("status"), shows: /"protocol"/ },
+    { what: "`gateway call agents.list`", args: call("agents.list"), shows: /"defaultId": "main"/ },
+    {
+      what: "`gateway call sessions.list`",
+      args: call("sessions.list", { limit: 5 }),
+      shows: /agent:main:main/,
+    },
+    {
+      what: "`gateway call sessions.resolve`",
+      args: call("sessions.resolve", { key: "main" }),
+      shows: /agent:main/,
+    },
+    { what: "`gateway call chat.send`", args: call("chat.send", sent), shows: /"status": "started"/ },
+    {
+      what: "`gateway call agent.wait`",
+      args: call("agent.wait", { runId: `${id}-send` }),
+      shows: /"status": "ok"/,
+    },
+    { what: "`gateway call chat.history`", args: call("chat.history", SESSION), shows: /hello from outside/ },
+    {
+      what: "`gateway call agent --expect-final`",
+      args: call("agent", asked, "--expect-final"),
+      shows: /"text": "done"/,
+    },
+    {
+      what: "`gateway call sessions.patch`",
+      args: call("sessions.patch", { key: "main", label: id }),
+      shows: /label/,
+    },
+    {
+      what: "`gateway call sessions.preview`",
+      args: call("sessions.preview", { keys: ["main"] }),
+      shows: /"ok"/,
+    },
+    {
+      what: "`agent --agent main`",
+      args: ["agent", "--agent", "main", "--message", "say all is well"],
+      shows: /^all is well$/m,
+    },
+    ...THEIR_OWN,
+  ];
+}
+
+async function install(peer: Peer, folder: string): Promise<string> {
+  const bin = join(folder, "node_modules/.bin", peer.name);
+  if (existsSync(bin)) return bin;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, ...peer.manifest }));
+  process.stderr.write(`installing ${peer.name} ${peer.version} into ${folder} …\n`);
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  await run("nice", ["-n", "15", "npm", "install", ...flags], { cwd: folder, maxBuffer: OUTPUT_MAX_BYTES });
+  return bin;
+}
+
+interface Ground {
+  readonly peer: Peer;
+  readonly bin: string;
+  readonly home: string;
+  readonly url: string;
+}
+
+/** Its settings name the gateway, because `--token` after a command does not reach every command. */
+function settle({ peer, home, url }: Ground, token: string | undefined): void {
+  const file = join(home, peer.settings);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const remote = { url, ...(token === undefined ? {} : { token }) };
+  writeFileSync(file, JSON.stringify({ gateway: { mode: "remote", remote } }), { mode: 0o600 });
+}
+
+async function said({ bin, home }: Ground, args: readonly string[]): Promise<string> {
+  const path = `${dirname(process.execPath)}:${process.env.PATH}`;
+  const env = { PATH: path, HOME: home, NO_COLOR: "1" };
+  const limits = { env, cwd: home, timeout: STEP_MAX_MS, maxBuffer: OUTPUT_MAX_BYTES };
+  const printed = await run(process.execPath, [bin, ...args], limits).catch(
+    (error: { stdout?: string; stderr?: string }) => error,
+  );
+  return `${printed.stdout ?? ""}${printed.stderr ?? ""}`;
+}
+
+function lastLine(text: string): string {
+  const lines = text.split("\n").filter((line) => /error|unknown|failed/i.test(line));
+  return (lines.at(0) ?? text.trim().split("\n").at(-1) ?? "").trim().slice(0, SHOWN_CHARS);
+}
+
+/** One row of the table; false if it should have worked. */
+async function tryOne(ground: Ground, step: Step): Promise<boolean> {
+  const { name } = ground.peer;
+  settle(ground, step.token === undefined ? TOKEN : step.token === "wrong" ? "a-wrong-token" : undefined);
+  const text = await said(ground, step.args);
+  const works = step.shows.test(text);
+  const known = step.known?.[name];
+  const why = works ? "" : (known ?? lastLine(text)).replaceAll("|", "\\|");
+  console.log(`| ${step.what} | ${works ? "yes" : "no"} | ${why} |`);
+  return works || known !== undefined;
+}
+
+async function meet(peer: Peer, folder: string, url: string): Promise<boolean> {
+  const bin = await install(peer, join(folder, peer.name));
+  const home = mkdtempSync(join(tmpdir(), `parley-peer-${peer.name}-`));
+  const ground: Ground = { peer, bin, home, url };
+  console.log(`\n### ${peer.name} ${peer.version}\n\n| | works | why not |\n|---|---|---|`);
+  let fine = true;
+  try {
+    for (const step of stepsOf(peer.name)) fine = (await tryOne(ground, step)) && fine;
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+  return fine;
+}
+
+const { values } = parseArgs({ options: { dir: { type: "string" }, only: { type: "string" } } });
+const kept = values.dir !== undefined;
+const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")));
+const home = mkdtempSync(join(tmpdir(), "parley-peers-gateway-"));
+writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } } });
+const gateway = launch(home, ["gateway"]);
+let fine = true;
+try {
+  const url = (await addressOf(gateway)).replace("http", "ws");
+  for (const peer of PEERS) {
+    if (values.only !== undefined && values.only !== peer.name) continue;
+    fine = (await meet(peer, folder, url)) && fine;
+  }
+} finally {
+  gateway.kill("SIGTERM");
+  rmSync(home, { recursive: true, force: true });
+  if (!kept) rmSync(folder, { recursive: true, force: true });
+}
+process.exitCode = fine ? 0 : 1;

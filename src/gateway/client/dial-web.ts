@@ -1,0 +1,54 @@
+// Owns the client's WebSocket where it is part of the platform: browsers, workers, Deno, Bun.
+// DW1: nothing of Node is imported here (PW1).
+
+import type { Dialer } from "./dial.ts";
+import { GatewayError } from "./error.ts";
+
+function open(url: string): WebSocket {
+  try {
+    return new WebSocket(url);
+  } catch (error) {
+    throw new GatewayError("INVALID_REQUEST", `not an address: ${(error as Error).message}`);
+  }
+}
+
+/** A browser tells no page why a socket did not open. */
+function silent(url: string): GatewayError {
+  const hint =
+    "Is it running, and is this page's origin its own or one of gateway.allowedOrigins? Its log says more.";
+  return new GatewayError("UNREACHABLE", `no gateway opened ${url}. ${hint}`, { hint });
+}
+
+export const webDialer: Dialer = {
+  platform: "web",
+  dial(url, events) {
+    const socket = open(url);
+    let isOpen = false;
+    let hasEnded = false;
+    const end = (error: GatewayError): void => {
+      if (hasEnded) return;
+      hasEnded = true;
+      events.end(error);
+    };
+    socket.addEventListener("open", () => {
+      isOpen = true;
+    });
+    socket.addEventListener("message", ({ data }) => {
+      if (!hasEnded && typeof data === "string") events.message(data);
+    });
+    socket.addEventListener("close", ({ code, reason }) => {
+      const why = `the gateway closed the connection: ${reason || code}`;
+      end(isOpen ? new GatewayError("CLOSED", why) : silent(url));
+    });
+    return {
+      send(text) {
+        if (socket.readyState === socket.OPEN) socket.send(text);
+      },
+      close: () => socket.close(1000),
+      cut() {
+        end(new GatewayError("CLOSED", "the connection was cut"));
+        socket.close();
+      },
+    };
+  },
+};

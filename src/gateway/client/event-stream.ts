@@ -1,0 +1,194 @@
+// Owns one reader's events: which of them it wants, what waits for it, and what it is told when it is too
+// slow.
+// ES1: what waits is bounded, in number and in characters; what had to be dropped is told in its place.
+// ES2: a text that a later one of the same run replaces is dropped first, and is not missed.
+// ES3: whoever waits for the next event is answered: by it, by the end, or by why it ended.
+
+import type { AgentEvent, ChatEvent, EventFrame, EventName, SessionsEvent } from "../protocol.ts";
+import { EVENTS } from "../protocol.ts";
+import type { GatewayError } from "./error.ts";
+import type { GatewayEvent, Missed } from "./types.ts";
+
+export const BUFFER_DEFAULT_EVENTS = 1_000;
+/** Characters of frames that may wait, whatever their number. */
+const BUFFER_MAX_CHARS = 16 * 1024 * 1024;
+const MISSED_KEYS_MAX = 64;
+
+interface Waiting {
+  readonly event: GatewayEvent;
+  readonly chars: number;
+}
+
+interface Turn {
+  resolve(result: IteratorResult<GatewayEvent, undefined>): void;
+  reject(error: GatewayError): void;
+}
+
+export interface EventFilter {
+  /** Canonical. */
+  readonly sessionKey: string | undefined;
+  readonly runId: string | undefined;
+  readonly names: readonly EventName[] | undefined;
+}
+
+type AboutSession = Partial<
+  Pick<ChatEvent | AgentEvent, "sessionKey" | "runId"> & Pick<SessionsEvent, "key">
+>;
+
+function sessionOf({ payload }: GatewayEvent): string | undefined {
+  const about = payload as AboutSession;
+  return about.sessionKey ?? about.key;
+}
+
+function isKnown(name: string): name is EventName {
+  return (EVENTS as readonly string[]).includes(name);
+}
+
+/** The run whose text this is; a later text of it holds everything. */
+function textOf(event: GatewayEvent): string | undefined {
+  return event.event === "chat" ? event.payload.runId : undefined;
+}
+
+/** Without texts that a later one replaces (ES2). */
+function withoutReplaced(queue: readonly Waiting[]): Waiting[] {
+  const later = new Set<string>();
+  return queue
+    .toReversed()
+    .filter(({ event }) => {
+      const runId = textOf(event);
+      if (runId === undefined) return true;
+      const isReplaced = later.has(runId) && event.event === "chat" && event.payload.state === "delta";
+      later.add(runId);
+      return !isReplaced;
+    })
+    .reverse();
+}
+
+export class EventStream implements AsyncIterableIterator<GatewayEvent> {
+  readonly #filter: EventFilter;
+  readonly #bufferMax: number;
+  readonly #onEnd: () => void;
+  readonly #turns: Turn[] = [];
+  #queue: Waiting[] = [];
+  #chars = 0;
+  #missed: { events: Map<EventName, number>; keys: Set<string> } | undefined;
+  #end: { readonly error: GatewayError | undefined } | undefined;
+
+  constructor(filter: EventFilter, bufferMax: number, onEnd: () => void) {
+    this.#filter = filter;
+    this.#bufferMax = Math.max(1, bufferMax);
+    this.#onEnd = onEnd;
+  }
+
+  /** Takes an event of the connection, if it is wanted. */
+  offer(frame: EventFrame, chars: number): void {
+    if (!isKnown(frame.event)) return;
+    const event = { event: frame.event, payload: frame.payload } as GatewayEvent;
+    if (this.#wants(frame.event, event)) this.#put({ event, chars });
+  }
+
+  /** Told when the connection is back: what happened meanwhile came to nobody. */
+  reconnected(): void {
+    const payload: Missed = { reason: "reconnect", events: {}, sessionKeys: [] };
+    this.#put({ event: { event: "missed", payload }, chars: 0 });
+  }
+
+  /** No more events; those that wait are still read, unless the reader is gone. */
+  end(error?: GatewayError): void {
+    if (this.#end !== undefined) return;
+    this.#end = { error };
+    this.#onEnd();
+    for (const turn of this.#turns.splice(0)) this.#finish(turn);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<GatewayEvent, undefined>> {
+    return new Promise((resolve, reject) => {
+      const value = this.#take();
+      if (value !== undefined) resolve({ done: false, value });
+      else if (this.#end !== undefined) this.#finish({ resolve, reject });
+      else this.#turns.push({ resolve, reject });
+    });
+  }
+
+  async return(): Promise<IteratorResult<GatewayEvent, undefined>> {
+    this.#queue = [];
+    this.#missed = undefined;
+    this.end();
+    return { done: true, value: undefined };
+  }
+
+  #wants(name: EventName, event: GatewayEvent): boolean {
+    if (this.#end !== undefined) return false;
+    const { sessionKey, runId, names } = this.#filter;
+    if (names?.includes(name) === false) return false;
+    if (runId !== undefined && (event.payload as AboutSession).runId !== runId) return false;
+    return sessionKey === undefined || sessionOf(event) === sessionKey;
+  }
+
+  #put(waiting: Waiting): void {
+    if (this.#end !== undefined) return;
+    const turn = this.#turns.shift();
+    if (turn !== undefined) {
+      turn.resolve({ done: false, value: waiting.event });
+      return;
+    }
+    this.#queue.push(waiting);
+    this.#chars += waiting.chars;
+    if (this.#isOver(1)) this.#makeRoom();
+  }
+
+  /** Whether so many events, with the characters that wait, take more than `part` of the room. */
+  #isOver(part: number, count = this.#queue.length): boolean {
+    return count > this.#bufferMax * part || this.#chars > BUFFER_MAX_CHARS * part;
+  }
+
+  /** Drops many at a time, so that a reader who never comes back costs next to nothing. */
+  #makeRoom(): void {
+    this.#queue = withoutReplaced(this.#queue);
+    this.#chars = this.#queue.reduce((sum, { chars }) => sum + chars, 0);
+    if (!this.#isOver(0.75)) return;
+    const kept = this.#queue;
+    let from = 0;
+    // The newest is kept, whatever its size.
+    while (from < kept.length - 1 && this.#isOver(0.5, kept.length - from)) this.#drop(kept[from++]);
+    this.#queue = kept.slice(from);
+  }
+
+  #drop(waiting: Waiting | undefined): void {
+    if (waiting === undefined) return;
+    const { event, chars } = waiting;
+    this.#chars -= chars;
+    this.#missed ??= { events: new Map(), keys: new Set() };
+    const { events, keys } = this.#missed;
+    if (event.event !== "missed") events.set(event.event, (events.get(event.event) ?? 0) + 1);
+    const key = sessionOf(event);
+    if (key !== undefined && keys.size < MISSED_KEYS_MAX) keys.add(key);
+  }
+
+  #take(): GatewayEvent | undefined {
+    if (this.#missed !== undefined) {
+      const { events, keys } = this.#missed;
+      this.#missed = undefined;
+      const payload: Missed = {
+        reason: "slow-reader",
+        events: Object.fromEntries(events),
+        sessionKeys: [...keys],
+      };
+      return { event: "missed", payload };
+    }
+    const waiting = this.#queue.shift();
+    if (waiting === undefined) return undefined;
+    this.#chars -= waiting.chars;
+    return waiting.event;
+  }
+
+  #finish({ resolve, reject }: Turn): void {
+    const error = this.#end?.error;
+    if (error === undefined) resolve({ done: true, value: undefined });
+    else reject(error);
+  }
+}

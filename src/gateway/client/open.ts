@@ -1,0 +1,67 @@
+// Owns the first connection of a client, whatever the platform's sockets are.
+
+import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
+import type { World } from "../../world.ts";
+import type { Dialer } from "./dial.ts";
+import { aborted, GatewayError } from "./error.ts";
+import { ReconnectingClient } from "./reconnecting.ts";
+import { openSocket, type SocketParts } from "./socket.ts";
+import type { ConnectOptions, GatewayClient } from "./types.ts";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Nobody reads a library's log; but a program's own error in a listener has to be seen somewhere. */
+const plainWorld: World = {
+  clock: plainClock,
+  ids: plainIds,
+  random: plainRandom,
+  log: {
+    debug: () => {},
+    info: () => {},
+    warn: () => {},
+    error: ({ err }: { err?: unknown }, text) => console.error(text, err),
+  },
+};
+
+/** `ws://…` for the `http://…` that people have at hand. */
+function socketUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const protocol = url?.protocol.replace(/^http/, "ws");
+  if (url === undefined || (protocol !== "ws:" && protocol !== "wss:")) {
+    const shown = JSON.stringify(text.slice(0, 200));
+    throw new GatewayError(
+      "INVALID_REQUEST",
+      `not an address: url must be like ws://127.0.0.1:7275, got ${shown}`,
+    );
+  }
+  // A link to the page has the token behind "#"; a socket's address may not have such a part.
+  url.hash = "";
+  return url.href.replace(/^http/, "ws");
+}
+
+export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<GatewayClient> {
+  const { url, token, role, scopes, client, reconnect = true, signal, world = plainWorld } = options;
+  const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+  const parts: SocketParts = {
+    dialer,
+    url: socketUrl(url),
+    token,
+    role,
+    scopes,
+    client,
+    connectTimeoutMs,
+    world,
+  };
+  const opened = new ReconnectingClient(parts, await openSocket(parts, signal), reconnect);
+  if (signal === undefined) return opened;
+  if (signal.aborted) {
+    opened.close();
+    throw aborted(signal, "connecting was aborted");
+  }
+  const close = (): void => opened.close();
+  signal.addEventListener("abort", close, { once: true });
+  opened.onState((state) => {
+    if (state === "closed") signal.removeEventListener("abort", close);
+  });
+  return opened;
+}

@@ -1,0 +1,358 @@
+// Owns the client of the gateway's protocol: requests, events, and a connection that is opened again.
+// CL1: a request ends with its answer or with a `GatewayError`; none is left hanging, and none is sent twice
+//      unless that can't do anything twice.
+// CL2: a broken connection is opened again with growing pauses; reads, waits and requests with an idempotency
+//      key go on, and a wait goes on for what is left of its time.
+// CL3: a listener that throws harms no other.
+// CL4: what waits for an answer or a reader is bounded.
+
+import type { Timer, World } from "../../world.ts";
+import { isMethod, METHODS, type MethodName } from "../params.ts";
+import type { PayloadOf } from "../payloads.ts";
+import {
+  type EventFrame,
+  type EventName,
+  type HelloOk,
+  PENDING_REQUESTS_MAX,
+  type ResponseFrame,
+  WAIT_DEFAULT_MS,
+} from "../protocol.ts";
+import { aborted, errorOf, GatewayError } from "./error.ts";
+import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
+import { sessionKeyFor } from "./session-key-for.ts";
+import { type ClientSocket, openSocket, type SocketParts } from "./socket.ts";
+import type {
+  AgentCall,
+  AgentEnd,
+  ClientState,
+  EventOptions,
+  GatewayClient,
+  GatewayEvent,
+  RequestOptions,
+  RequestParams,
+} from "./types.ts";
+
+const BACKOFF_FIRST_MS = 250;
+const BACKOFF_MAX_MS = 10_000;
+
+interface Pending {
+  readonly method: string;
+  readonly params: object | undefined;
+  /** For `agent.wait`: when the waiting is over, however often the connection breaks. */
+  readonly waitsUntil: number | undefined;
+  /** True: this answer is the last one. */
+  answer(frame: ResponseFrame): boolean;
+  reject(error: GatewayError): void;
+}
+
+/** Whether asking again does no harm: it reads, or its key makes the gateway give the same answer. */
+function mayRepeat({ method, params }: Pending): boolean {
+  if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
+  return isMethod(method) && METHODS[method].idempotency === "none";
+}
+
+function closedError(): GatewayError {
+  return new GatewayError("CLOSED", "the client was closed");
+}
+
+function gaveUp(signal: AbortSignal, method: string): GatewayError {
+  return aborted(signal, `waiting for "${method}" was aborted; what it asks for may be done all the same`);
+}
+
+function isStopping(frame: ResponseFrame): boolean {
+  return !frame.ok && frame.error?.details?.code === "shutting_down";
+}
+
+/** A promise whose failure nobody has to look at. */
+function quiet<T>() {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: GatewayError) => void = () => {};
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  promise.catch(() => {});
+  return { promise, resolve, reject };
+}
+
+export class ReconnectingClient implements GatewayClient {
+  readonly #parts: SocketParts;
+  readonly #reconnect: boolean;
+  readonly #pending = new Map<string, Pending>();
+  readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
+  readonly #stateListeners = new Set<(state: ClientState, error?: GatewayError) => void>();
+  readonly #streams = new Set<EventStream>();
+  #socket: ClientSocket;
+  #state: ClientState = "connected";
+  #failures = 0;
+  #retry: Timer | undefined;
+  #requests = 0;
+
+  constructor(parts: SocketParts, socket: ClientSocket, reconnect: boolean) {
+    this.#parts = parts;
+    this.#socket = socket;
+    this.#reconnect = reconnect;
+    this.#attach(socket);
+  }
+
+  get hello(): HelloOk {
+    return this.#socket.hello;
+  }
+
+  get state(): ClientState {
+    return this.#state;
+  }
+
+  get #world(): World {
+    return this.#parts.world;
+  }
+
+  request<M extends MethodName>(
+    method: M,
+    params?: RequestParams<M>,
+    options?: RequestOptions,
+  ): Promise<PayloadOf<M>> {
+    return this.call<PayloadOf<M>>(method, this.#keyed(method, params), options);
+  }
+
+  call<T = unknown>(method: string, params?: object, options: RequestOptions = {}): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const answer = (frame: ResponseFrame): boolean => {
+        if (frame.ok) resolve(frame.payload as T);
+        else reject(errorOf(frame.error));
+        return true;
+      };
+      this.#ask({ method, params, answer, reject }, options.signal);
+    });
+  }
+
+  agent(params: RequestParams<"agent">, options: RequestOptions = {}): AgentCall {
+    const keyed = { ...params, idempotencyKey: params.idempotencyKey ?? this.#world.ids.uuid() };
+    // Whoever waits for only one of the two must not be punished for the other.
+    const accepted = quiet<PayloadOf<"agent">>();
+    const done = quiet<AgentEnd>();
+    const reject = (error: GatewayError): void => {
+      accepted.reject(error);
+      done.reject(error);
+    };
+    const answer = (frame: ResponseFrame): boolean => {
+      if (!frame.ok) {
+        reject(errorOf(frame.error));
+        return true;
+      }
+      const payload = frame.payload as PayloadOf<"agent"> | AgentEnd;
+      if (payload.status === "accepted") {
+        accepted.resolve(payload);
+        return false;
+      }
+      done.resolve(payload);
+      return true;
+    };
+    this.#ask({ method: "agent", params: keyed, answer, reject }, options.signal);
+    return { runId: keyed.idempotencyKey, accepted: accepted.promise, done: done.promise };
+  }
+
+  on: GatewayClient["on"] = (event, listener) =>
+    this.onEvent((frame) => {
+      if (frame.event === event) listener(frame.payload as Parameters<typeof listener>[0]);
+    });
+
+  onEvent(listener: (frame: EventFrame, chars: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  onState(listener: (state: ClientState, error?: GatewayError) => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => this.#stateListeners.delete(listener);
+  }
+
+  events<E extends EventName = EventName>(
+    options: EventOptions<E> = {},
+  ): AsyncIterableIterator<GatewayEvent<E>> {
+    const { sessionKey, runId, names, signal, bufferMax = BUFFER_DEFAULT_EVENTS } = options;
+    const filter = {
+      sessionKey: sessionKey === undefined ? undefined : sessionKeyFor(sessionKey, this.hello),
+      runId,
+      names,
+    };
+    const over = (): void => stream.end();
+    const stream: EventStream = new EventStream(filter, bufferMax, () => {
+      this.#streams.delete(stream);
+      off();
+      signal?.removeEventListener("abort", over);
+    });
+    const off = this.onEvent((frame, chars) => stream.offer(frame, chars));
+    this.#streams.add(stream);
+    signal?.addEventListener("abort", over);
+    if (signal?.aborted === true || this.#isClosed()) over();
+    // What it lets through has one of the names that were asked for.
+    return stream as AsyncIterableIterator<GatewayEvent<E>>;
+  }
+
+  close(): void {
+    this.#shut(closedError(), true);
+  }
+
+  /** Where a method must not be done twice, with a key that sees to it. */
+  #keyed(method: MethodName, params: object = {}): object {
+    const { idempotency } = METHODS[method];
+    const needed = idempotency === "run" || idempotency === "required";
+    if (!needed || Reflect.get(params, "idempotencyKey") !== undefined) return params;
+    return { ...params, idempotencyKey: this.#world.ids.uuid() };
+  }
+
+  /** Why nothing is asked for now. */
+  #refusal(method: string, signal: AbortSignal | undefined): GatewayError | undefined {
+    if (this.#state === "closed") return closedError();
+    if (signal?.aborted === true) return gaveUp(signal, method);
+    if (this.#pending.size < PENDING_REQUESTS_MAX) return undefined;
+    const hint = "Wait for some of their answers.";
+    const text = `more than ${PENDING_REQUESTS_MAX} requests are under way. ${hint}`;
+    return new GatewayError("RATE_LIMITED", text, { hint, retryable: true });
+  }
+
+  #ask(asked: Omit<Pending, "waitsUntil">, signal: AbortSignal | undefined): void {
+    const refused = this.#refusal(asked.method, signal);
+    if (refused !== undefined) {
+      asked.reject(refused);
+      return;
+    }
+    const id = `${++this.#requests}`;
+    const onAbort = (): void => {
+      this.#pending.delete(id);
+      if (signal !== undefined) asked.reject(gaveUp(signal, asked.method));
+    };
+    const offSignal = (): void => signal?.removeEventListener("abort", onAbort);
+    signal?.addEventListener("abort", onAbort);
+    const pending: Pending = {
+      ...asked,
+      waitsUntil: this.#waitsUntil(asked),
+      answer(frame) {
+        const last = asked.answer(frame);
+        if (last) offSignal();
+        return last;
+      },
+      reject(error) {
+        offSignal();
+        asked.reject(error);
+      },
+    };
+    this.#pending.set(id, pending);
+    if (this.#state === "connected") this.#send(id, pending);
+  }
+
+  #waitsUntil({ method, params }: Pick<Pending, "method" | "params">): number | undefined {
+    if (method !== "agent.wait") return undefined;
+    const timeoutMs: unknown = params === undefined ? undefined : Reflect.get(params, "timeoutMs");
+    const given = typeof timeoutMs === "number" ? timeoutMs : WAIT_DEFAULT_MS;
+    return this.#world.clock.now() + given;
+  }
+
+  #send(id: string, { method, params }: Pending): void {
+    this.#socket.send({ type: "req", id, method, ...(params === undefined ? {} : { params }) });
+  }
+
+  /** Once more, over a new connection. */
+  #sendAgain(id: string, pending: Pending): void {
+    const { params, waitsUntil } = pending;
+    const leftMs = waitsUntil === undefined ? undefined : Math.max(0, waitsUntil - this.#world.clock.now());
+    const rest = leftMs === undefined ? params : { ...params, timeoutMs: Math.ceil(leftMs) };
+    this.#send(id, { ...pending, params: rest });
+  }
+
+  #attach(socket: ClientSocket): void {
+    socket.listen(
+      (frame, chars) => this.#onFrame(frame, chars),
+      (error) => {
+        if (this.#socket === socket) this.#onEnd(error);
+      },
+    );
+  }
+
+  #onFrame(frame: ResponseFrame | EventFrame, chars: number): void {
+    if (frame.type === "event") {
+      this.#tell(this.#listeners, (listener) => listener(frame, chars));
+      return;
+    }
+    const pending = this.#pending.get(frame.id);
+    if (pending === undefined) return;
+    // The gateway that comes after this one answers it.
+    if (this.#reconnect && isStopping(frame) && mayRepeat(pending)) return;
+    if (pending.answer(frame)) this.#pending.delete(frame.id);
+  }
+
+  #tell<L>(listeners: ReadonlySet<L>, tell: (listener: L) => void): void {
+    for (const listener of [...listeners]) {
+      try {
+        tell(listener);
+      } catch (error) {
+        this.#world.log.error({ err: error }, "a listener of the gateway client failed");
+      }
+    }
+  }
+
+  #move(state: ClientState, error?: GatewayError): void {
+    this.#state = state;
+    this.#tell(this.#stateListeners, (listener) => listener(state, error));
+  }
+
+  #onEnd(error: GatewayError): void {
+    if (this.#state === "closed") return;
+    if (!this.#reconnect) {
+      this.#shut(error);
+      return;
+    }
+    for (const [id, pending] of this.#pending) {
+      if (mayRepeat(pending)) continue;
+      this.#pending.delete(id);
+      const what = `the connection broke before "${pending.method}" was answered`;
+      pending.reject(new GatewayError("CLOSED", `${what}; it may or may not have been done`));
+    }
+    this.#move("reconnecting", error);
+    this.#later();
+  }
+
+  #later(leastMs = 0): void {
+    const { clock, random } = this.#world;
+    const pauseMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures) * (0.5 + random() / 2);
+    this.#failures++;
+    // Between two sockets nothing else keeps a program alive that waits for an answer.
+    this.#retry = clock.at(clock.now() + Math.max(leastMs, pauseMs), () => void this.#again(), "alive");
+  }
+
+  async #again(): Promise<void> {
+    try {
+      const socket = await openSocket(this.#parts);
+      if (this.#isClosed()) return socket.close();
+      this.#socket = socket;
+      this.#failures = 0;
+      // Before anybody is told: what a listener asks for is sent when it asks.
+      for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
+      this.#move("connected");
+      for (const stream of this.#streams) stream.reconnected();
+      this.#attach(socket);
+    } catch (error) {
+      if (this.#isClosed()) return;
+      const known = error instanceof GatewayError ? error : new GatewayError("CLOSED", String(error));
+      // A gateway that is there and says no won't say yes to the same words.
+      if (!known.retryable && known.code !== "RATE_LIMITED") return this.#shut(known);
+      this.#later(known.retryAfterMs);
+    }
+  }
+
+  /** State as it is now: it may have changed while something was awaited. */
+  #isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  #shut(error: GatewayError, wanted = false): void {
+    if (this.#state === "closed") return;
+    this.#retry?.cancel();
+    this.#move("closed", error);
+    this.#socket.close();
+    for (const pending of this.#pending.values()) pending.reject(error);
+    this.#pending.clear();
+    for (const stream of [...this.#streams]) stream.end(wanted ? undefined : error);
+  }
+}

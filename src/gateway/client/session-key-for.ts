@@ -1,0 +1,15 @@
+// Owns the key that events carry for a session that a program names.
+
+import { canonicalKey } from "../../core/session-key.ts";
+import type { HelloOk } from "../protocol.ts";
+import { GatewayError } from "./error.ts";
+
+/** `main` and every other spelling of a key as the gateway of this greeting writes it. */
+export function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
+  const { defaultAgentId, mainKey, scope } = snapshot.sessionDefaults;
+  const rules = { defaultAgentId, mainKey, scope: scope === "global" ? scope : "per-sender" } as const;
+  const key = canonicalKey(text, { agentId: defaultAgentId }, rules);
+  if (key.ok) return key.value;
+  const { code, error, hint, details } = key;
+  throw new GatewayError("INVALID_REQUEST", error, { details: { ...details, code, hint } });
+}

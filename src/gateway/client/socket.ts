@@ -1,0 +1,207 @@
+// Owns one connection of a client: challenge, connect, then frames in and out. It lives once and is not
+// opened again.
+// CS1: a connection in which nothing comes for three ticks is dead, whatever the system thinks.
+
+import type { Timer, World } from "../../world.ts";
+import {
+  type ClientInfo,
+  type EventFrame,
+  type HelloOk,
+  PROTOCOL_VERSIONS,
+  type ResponseFrame,
+} from "../protocol.ts";
+import type { Dialer, Line } from "./dial.ts";
+import { aborted, errorOf, GatewayError } from "./error.ts";
+
+export interface SocketParts {
+  readonly dialer: Dialer;
+  readonly url: string;
+  readonly token: string | undefined;
+  readonly role: "operator" | "node" | undefined;
+  readonly scopes: readonly string[] | undefined;
+  readonly client: Partial<ClientInfo> | undefined;
+  /** How long opening and `connect` may take together. */
+  readonly connectTimeoutMs: number;
+  readonly world: World;
+}
+
+/** `chars`: of the frame as it came. */
+export type FrameListener = (frame: ResponseFrame | EventFrame, chars: number) => void;
+
+export interface ClientSocket {
+  readonly hello: HelloOk;
+  send(frame: object): void;
+  /** Called with every frame after the greeting, then once with why it ended. */
+  listen(onFrame: FrameListener, onEnd: (error: GatewayError) => void): void;
+  close(): void;
+}
+
+const CONNECT_ID = "connect";
+const SILENT_TICKS_MAX = 3;
+/** A gateway that doesn't answer the closing is not waited for. */
+const CLOSE_GRACE_MS = 1_000;
+
+function readFrame(text: string): ResponseFrame | EventFrame | undefined {
+  try {
+    const frame: unknown = JSON.parse(text);
+    const isObject = typeof frame === "object" && frame !== null;
+    return isObject ? (frame as ResponseFrame | EventFrame) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function connectRequest({ token, role, scopes, client, dialer }: SocketParts): object {
+  return {
+    type: "req",
+    id: CONNECT_ID,
+    method: "connect",
+    params: {
+      minProtocol: PROTOCOL_VERSIONS[0],
+      maxProtocol: PROTOCOL_VERSIONS.at(-1),
+      client: { id: "parley-client", version: "1", platform: dialer.platform, mode: "backend", ...client },
+      ...(role === undefined ? {} : { role }),
+      ...(scopes === undefined ? {} : { scopes }),
+      ...(token === undefined ? {} : { auth: { token } }),
+    },
+  };
+}
+
+interface Settle {
+  resolve(socket: ClientSocket): void;
+  reject(error: GatewayError): void;
+}
+
+/** Reads frames until the greeting; what comes after it belongs to the socket that it becomes. */
+class Greeting {
+  readonly #parts: SocketParts;
+  readonly #settle: Settle;
+  readonly #line: Line;
+  readonly #timer: Timer;
+  readonly #offSignal: () => void;
+  #socket: Connected | undefined;
+
+  constructor(parts: SocketParts, signal: AbortSignal | undefined, settle: Settle) {
+    const { dialer, url, world, connectTimeoutMs } = parts;
+    this.#parts = parts;
+    this.#settle = settle;
+    this.#line = dialer.dial(url, {
+      message: (text) => this.#message(text),
+      end: (error) => (this.#socket === undefined ? this.#fail(error) : this.#socket.end(error)),
+    });
+    this.#timer = world.clock.at(world.clock.now() + connectTimeoutMs, () =>
+      this.#fail(new GatewayError("UNREACHABLE", `${url} did not answer in time`)),
+    );
+    const abort = (): void => {
+      if (signal !== undefined) this.#fail(aborted(signal, "connecting was aborted"));
+    };
+    signal?.addEventListener("abort", abort);
+    this.#offSignal = () => signal?.removeEventListener("abort", abort);
+  }
+
+  #message(text: string): void {
+    const frame = readFrame(text);
+    if (frame === undefined) return;
+    if (this.#socket !== undefined) this.#socket.frame(frame, text.length);
+    else if (frame.type === "event" && frame.event === "connect.challenge")
+      this.#line.send(JSON.stringify(connectRequest(this.#parts)));
+    else if (frame.type === "res" && frame.id === CONNECT_ID) this.#answered(frame);
+  }
+
+  #answered(answer: ResponseFrame): void {
+    if (!answer.ok) {
+      this.#fail(errorOf(answer.error));
+      return;
+    }
+    this.#done();
+    this.#socket = new Connected(this.#line, answer.payload as HelloOk, this.#parts.world);
+    this.#settle.resolve(this.#socket);
+  }
+
+  #fail(error: GatewayError): void {
+    this.#done();
+    this.#settle.reject(error);
+    this.#line.cut();
+  }
+
+  #done(): void {
+    this.#timer.cancel();
+    this.#offSignal();
+  }
+}
+
+class Connected implements ClientSocket {
+  readonly hello: HelloOk;
+  readonly #line: Line;
+  readonly #world: World;
+  readonly #silentMaxMs: number;
+  #onFrame: FrameListener | undefined;
+  #onEnd: (error: GatewayError) => void = () => {};
+  /** Frames that came before somebody listens are kept for them. */
+  #early: Parameters<FrameListener>[] = [];
+  #heardAt: number;
+  #ended: GatewayError | undefined;
+  #watch: Timer;
+  #cutOff: Timer | undefined;
+
+  constructor(line: Line, hello: HelloOk, world: World) {
+    this.hello = hello;
+    this.#line = line;
+    this.#world = world;
+    this.#silentMaxMs = hello.policy.tickIntervalMs * SILENT_TICKS_MAX;
+    this.#heardAt = world.clock.now();
+    this.#watch = this.#watched();
+  }
+
+  send(frame: object): void {
+    this.#line.send(JSON.stringify(frame));
+  }
+
+  listen(onFrame: FrameListener, onEnd: (error: GatewayError) => void): void {
+    this.#onFrame = onFrame;
+    this.#onEnd = onEnd;
+    for (const [frame, chars] of this.#early.splice(0)) onFrame(frame, chars);
+    if (this.#ended !== undefined) onEnd(this.#ended);
+  }
+
+  frame(frame: ResponseFrame | EventFrame, chars: number): void {
+    this.#heardAt = this.#world.clock.now();
+    if (this.#onFrame === undefined) this.#early.push([frame, chars]);
+    else this.#onFrame(frame, chars);
+  }
+
+  end(error: GatewayError): void {
+    this.#cutOff?.cancel();
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#watch.cancel();
+    this.#onEnd(error);
+  }
+
+  close(): void {
+    const { clock } = this.#world;
+    this.#watch.cancel();
+    if (this.#ended !== undefined) return;
+    this.#cutOff = clock.at(clock.now() + CLOSE_GRACE_MS, () => this.#line.cut());
+    this.#line.close();
+  }
+
+  #watched(): Timer {
+    return this.#world.clock.at(this.#heardAt + this.#silentMaxMs, () => {
+      if (this.#world.clock.now() - this.#heardAt < this.#silentMaxMs) {
+        this.#watch = this.#watched();
+        return;
+      }
+      this.end(new GatewayError("CLOSED", "the gateway has gone silent"));
+      this.#line.cut();
+    });
+  }
+}
+
+/** Opens a socket and says hello. Rejects with a `GatewayError`. */
+export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<ClientSocket> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(aborted(signal, "connecting was aborted"));
+    new Greeting(parts, signal, { resolve, reject });
+  });
+}

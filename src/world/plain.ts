@@ -1,0 +1,58 @@
+// Owns time, ids and randomness as every JavaScript platform has them: Node, browsers, workers. The client
+// library runs on nothing else; `world.ts` adds what only a process has.
+// PW1: nothing of Node is imported here, or the client could not be built for a browser.
+
+/** A timer that can be taken back. Cancelling twice, or after it fired, does nothing. */
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Wall clock, milliseconds since 1970. */
+  now(): number;
+  /** Monotonic milliseconds, for durations only. */
+  monotonic(): number;
+  /** Calls `fire` once, no earlier than `atMs` (wall clock). Keeps the process alive only if told to. */
+  at(atMs: number, fire: () => void, keep?: "alive"): Timer;
+}
+
+export interface Ids {
+  /** A random UUID in its 36-character form. */
+  uuid(): string;
+}
+
+/** Timers above this are re-armed in steps: the platform's own limit is 2^31-1 ms. */
+const TIMER_STEP_MAX_MS = 2_000_000_000;
+
+function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
+  let handle: ReturnType<typeof setTimeout>;
+  const arm = (): void => {
+    const leftMs = Math.max(0, atMs - Date.now());
+    const stepMs = Math.min(leftMs, TIMER_STEP_MAX_MS);
+    handle = setTimeout(() => (stepMs < leftMs ? arm() : fire()), stepMs);
+    // In a browser a timer is a number, and there is no process to keep alive.
+    if (keep === undefined && typeof handle === "object") handle.unref();
+  };
+  arm();
+  return { cancel: () => clearTimeout(handle) };
+}
+
+/** `crypto.randomUUID` is missing on pages that were not loaded over HTTPS or from this machine. */
+function uuid(): string {
+  if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+export const plainClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  at: timerAt,
+};
+
+export const plainIds: Ids = { uuid };
+
+export const plainRandom = (): number => Math.random();

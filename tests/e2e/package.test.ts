@@ -1,0 +1,302 @@
+// The package as somebody installs it: built, packed, put into an empty folder, and used. Its size, its command, its
+// client in Node, in what a browser is, and under the compiler; and the programs of docs/CLIENT.md as they stand there.
+
+import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { createContext, Script } from "node:vm";
+import { build } from "tsdown";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { whyNot } from "../sandbox/kit.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const MODULES = join(ROOT, "node_modules");
+const PACKED_MAX_BYTES = 2 * 1024 * 1024;
+/** What npm says when it reaches no registry. */
+const NO_REGISTRY = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|ENOTCACHED|network/i;
+const TOKEN = "a-token-for-tests";
+
+const run = promisify(execFile);
+/** Nothing of the machine's own Parley, and no key of a model. */
+const environment = (home: string) => ({
+  PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+  HOME: home,
+});
+
+let home: string;
+let app: string;
+let gateway: ChildProcess;
+let url: string;
+
+async function pack(folder: string): Promise<string> {
+  const args = ["pack", "--json", "--pack-destination", folder];
+  const { stdout } = await run("npm", args, { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 });
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf("[\n"))) as [{ filename: string }];
+  return join(folder, filename);
+}
+
+/** Without a registry the packages that are here stand in for those of the registry. In CI there is one. */
+async function install(tarball: string): Promise<void> {
+  const flags = ["--prefer-offline", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
+  try {
+    await run("npm", ["install", ...flags, "--fetch-retries=1", tarball], { cwd: app });
+  } catch (error) {
+    if (process.env.CI !== undefined || !NO_REGISTRY.test(String((error as { stderr?: string }).stderr)))
+      throw error;
+    process.stderr.write("no registry: the packages of the checkout are linked into the empty folder\n");
+    mkdirSync(join(app, "node_modules"), { recursive: true });
+    for (const name of readdirSync(MODULES))
+      if (!name.startsWith(".")) symlinkSync(join(MODULES, name), join(app, "node_modules", name));
+    mkdirSync(join(app, "node_modules/parley-gateway"));
+    await run("tar", [
+      "-xzf",
+      tarball,
+      "--strip-components=1",
+      "-C",
+      join(app, "node_modules/parley-gateway"),
+    ]);
+  }
+}
+
+const launcher = (): string => join(app, "node_modules/parley-gateway/bin/parley.js");
+
+async function parley(...args: string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [launcher(), ...args], { cwd: app, env: environment(home) });
+  return stdout;
+}
+
+/** What TypeScript says of these files, as strictly as it can. */
+async function compilerSays(names: readonly string[]): Promise<string> {
+  const strict = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--skipLibCheck", "false"];
+  const types = ["--types", "node", "--typeRoots", join(MODULES, "@types")];
+  const flags = [...strict, ...types, "--module", "nodenext", "--target", "es2024"];
+  const tsc = join(MODULES, "typescript/bin/tsc");
+  const ended = run(process.execPath, [tsc, ...flags, ...names], { cwd: app });
+  return ended.then(
+    ({ stdout }) => stdout,
+    (error: { stdout: string }) => error.stdout,
+  );
+}
+
+const WRONG = `
+import { type ChatEvent, connect, GatewayError } from "parley-gateway/client";
+const client = await connect({ url: "ws://127.0.0.1:1" });
+const page = await client.request("sessions.list", { limit: 3 });
+const keys: string[] = page.sessions.map(({ key, state }) => key + state);
+const history = await client.request("chat.history", { sessionKey: "main" });
+const ids: string[] = history.messages.map(({ id }) => id);
+const hint: string | undefined = new GatewayError("CLOSED", "x").hint;
+for await (const { event, payload } of client.events({ names: ["chat", "sessions"] })) {
+  if (event === "chat") { const chat: ChatEvent = payload; console.log(chat.runId); }
+  // @ts-expect-error Not asked for.
+  if (event === "tick") continue;
+}
+export { ids, keys, hint };
+// @ts-expect-error There is no such method.
+await client.request("sessions.lists");
+// @ts-expect-error There is no such param.
+await client.request("sessions.list", { limits: 3 });
+// @ts-expect-error A session is needed.
+await client.request("chat.history");
+// @ts-expect-error A number is needed.
+await client.request("agent.wait", { runId: "x", timeoutMs: "3" });
+`;
+
+/** Starts a program and resolves when it has said `words`; what it has said so far is read from `said`. */
+async function start(file: string, args: readonly string[], words: RegExp) {
+  const env = { ...environment(home), PARLEY_URL: url, PARLEY_TOKEN: TOKEN };
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: app,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let said = "";
+  let look = (): void => {};
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+      look();
+    });
+  }
+  const heard = (wanted: RegExp): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      look = () => {
+        const found = wanted.exec(said);
+        if (found !== null) resolve(found);
+      };
+      child.once("close", (code) => reject(new Error(`it ended with ${code}: ${said}`)));
+      look();
+    });
+  return { child, found: await heard(words), heard, said: () => said };
+}
+
+async function stop(child: ChildProcess, signal: "SIGINT" | "SIGTERM"): Promise<unknown> {
+  const exited = once(child, "exit");
+  child.kill(signal);
+  return (await exited)[0];
+}
+
+/** Writes the programs of docs/CLIENT.md into the folder, under the names that their first lines give. */
+function writePrograms(): string[] {
+  const text = readFileSync(join(ROOT, "docs/CLIENT.md"), "utf8");
+  return [...text.matchAll(/^```ts\n(\/\/ (\w+\.ts): [\s\S]*?)^```/gm)].map(([, program = "", name = ""]) => {
+    writeFileSync(join(app, name), program);
+    return name;
+  });
+}
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "parley-package-"));
+  app = join(home, "empty folder");
+  mkdirSync(app);
+  writeFileSync(join(app, "package.json"), '{ "private": true, "type": "module" }');
+  await install(await pack(home));
+  mkdirSync(join(home, ".parley"));
+  const sandbox =
+    (await whyNot("bubblewrap")) === undefined ? { mode: "all", backend: "bubblewrap" } : { mode: "off" };
+  const config = { gateway: { port: 0, auth: { token: TOKEN } }, agents: { defaults: { sandbox } } };
+  writeFileSync(join(home, ".parley/parley.json5"), JSON.stringify(config));
+  const started = await start(launcher(), [], /http:\/\/127\.0\.0\.1:\d+/);
+  gateway = started.child;
+  url = started.found[0];
+}, 120_000);
+
+afterAll(async () => {
+  if (gateway?.exitCode === null) await stop(gateway, "SIGTERM");
+  await rm(home, { recursive: true, force: true });
+}, 120_000);
+
+function sizeOf(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
+  return files.reduce((sum, file) => sum + (statSync(file).isFile() ? statSync(file).size : 0), 0);
+}
+
+test("the package is small, and holds nothing that only its makers need", () => {
+  const folder = join(app, "node_modules/parley-gateway");
+  expect(sizeOf(folder)).toBeLessThan(PACKED_MAX_BYTES);
+  expect(
+    readdirSync(folder)
+      .filter((name) => name !== "node_modules")
+      .sort(),
+  ).toEqual(["LICENSE", "README.md", "bin", "dist", "docs", "package.json"].sort());
+  expect(existsSync(join(app, "node_modules/vitest")) && process.env.CI !== undefined).toBe(false);
+});
+
+test("its command does what the README's first minutes show: a gateway, messages, lists, the demo", async () => {
+  const at = ["--url", url, "--token", TOKEN];
+  expect(await parley(...at, "send", "--session", "main", "--wait", "20", "say hello")).toContain("hello");
+  expect(await parley(...at, "sessions")).toContain("agent:main:main");
+  expect(await parley(...at, "sessions", "history", "main")).toContain("say hello");
+  expect(JSON.parse(await parley(...at, "--json", "agents"))).toMatchObject({ agents: [{ id: "main" }] });
+  expect(await parley("config", "check")).toContain("parley.json5");
+  expect(await parley("demo")).toContain("All 7 steps showed what they promise");
+}, 60_000);
+
+test("files that the program finds beside itself are there: its version, the sandbox's worker", async () => {
+  const at = ["--url", url, "--token", TOKEN];
+  const send = (text: string) => parley(...at, "send", "--session", "main", "--wait", "20", text);
+  expect(await send("write file notes.txt: kept")).toContain('"status": "ok"');
+  expect(await send("read file notes.txt")).toContain("kept");
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  expect(JSON.parse(await parley(...at, "--json", "call", "health"))).toMatchObject({ version, ok: true });
+});
+
+test("the types know methods, params, answers and events; what is wrong does not compile, the programs do", async () => {
+  writeFileSync(join(app, "wrong.ts"), WRONG);
+  const names = writePrograms();
+  expect(names).toEqual(["send.ts", "follow.ts", "bot.ts"]);
+  expect(await compilerSays([...names, "wrong.ts"])).toBe("");
+});
+
+test("the programs of docs/CLIENT.md do what they say", async () => {
+  writePrograms();
+  const follow = await start("follow.ts", [], /following main/);
+  const bot = await start("bot.ts", [], /the bot listens/);
+  const send = await start("send.ts", ["say bot: what is 20 + 22?"], /bot: what is 20 \+ 22\?/);
+  await follow.heard(/it is 42\n/);
+  expect(follow.said()).toBe("following main\nbot: what is 20 + 22?\nit is 42\n");
+  if (send.child.exitCode === null) await once(send.child, "exit");
+  expect(await stop(follow.child, "SIGINT")).toBe(0);
+  await stop(bot.child, "SIGTERM");
+});
+
+test("in a browser the client is one script without Node, and it works there", async () => {
+  const entry = 'import { connect } from "parley-gateway/client";\nglobalThis.done(connect);\n';
+  writeFileSync(join(app, "page.js"), entry);
+  const outDir = join(app, "page");
+  const deps = { alwaysBundle: [/./] };
+  const wanted = { cwd: app, entry: "page.js", outDir, platform: "browser", format: "iife" } as const;
+  await build({ ...wanted, config: false, dts: false, deps, logLevel: "error", report: false });
+  const [file = ""] = readdirSync(outDir);
+  const script = readFileSync(join(outDir, file), "utf8");
+  for (const text of [
+    script,
+    readFileSync(join(app, "node_modules/parley-gateway/dist/client/web.js"), "utf8"),
+  ])
+    expect(text.match(/\brequire\(|\bimport\s*[("']|^import |node:|\bprocess\.|\bBuffer\b/gm)).toBeNull();
+  // What a page has, and no more.
+  const { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto } =
+    globalThis;
+  const page = { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto };
+  const loaded = Promise.withResolvers<typeof import("../../src/gateway/client.ts").connect>();
+  new Script(script).runInContext(createContext({ ...page, done: loaded.resolve }));
+  const connect = await loaded.promise;
+  const client = await connect({ url, token: TOKEN });
+  const events = client.events({ sessionKey: "main", names: ["chat"] });
+  const { runId, done } = client.agent({ sessionKey: "main", message: "say from a page" });
+  expect(await done).toMatchObject({ status: "ok", result: { text: "from a page" } });
+  expect((await events.next()).value).toMatchObject({ event: "chat", payload: { runId } });
+  client.close();
+});
+
+function olderNode(): string | undefined {
+  const nodes = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "node"));
+  const versionOf = (node: string) => spawnSync(node, ["--version"], { encoding: "utf8" }).stdout;
+  return nodes.filter(existsSync).find((node) => versionOf(node).startsWith("v20."));
+}
+
+const older = olderNode();
+
+// Only a machine that has a Node 20 besides the one that runs the tests can show what happens on it.
+test.skipIf(older === undefined)(
+  "on Node 20 the client works, and the command says what it needs",
+  async () => {
+    writeFileSync(
+      join(app, "old.mjs"),
+      `import { connect } from "parley-gateway/client";
+     const client = await connect({ url: "${url}", token: "${TOKEN}" });
+     console.log((await client.agent({ message: "say I am old" }).done).result.text);
+     client.close();`,
+    );
+    const env = environment(home);
+    const { stdout } = await run(older ?? "", ["old.mjs"], { cwd: app, env });
+    expect(stdout).toBe("I am old\n");
+    // Without the packages of a checkout there is no newer Node beside it.
+    const alone = join(home, "alone/parley-gateway");
+    cpSync(join(app, "node_modules/parley-gateway"), alone, { recursive: true });
+    const refused = run(older ?? "", [join(alone, "bin/parley.js"), "demo"], { env });
+    await expect(refused).rejects.toMatchObject({
+      code: 1,
+      stderr: /^Parley needs Node 24 or newer; this is Node 20/,
+    });
+  },
+);
+
+test("a gateway of the package stops when it is told to", async () => {
+  expect(await stop(gateway, "SIGTERM")).toBe(0);
+});

@@ -1,0 +1,161 @@
+// The client's requests: signals, keys, bounds, and what they are when the gateway comes and goes. Over both kinds
+// of WebSocket where that makes a difference.
+
+import { expect, test } from "vitest";
+import { connect as connectWeb } from "../../src/gateway/client/web.ts";
+import { connect as connectNode, GatewayError } from "../../src/gateway/client.ts";
+import { PENDING_REQUESTS_MAX } from "../../src/gateway/protocol.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { scriptedGateway } from "../kit/scripted-gateway.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { openHouse, TOKEN } from "./kit.ts";
+
+const KINDS = [
+  ["ws", connectNode],
+  ["the platform's socket", connectWeb],
+] as const;
+
+test.each(KINDS)("over %s: greeting, requests, runs, events, a restart, an end", async (_, connect) => {
+  const dir = temporaryFolder();
+  const first = await openHouse({ dir });
+  const client = await connect({ url: `${first.http}/#token=x`, token: TOKEN });
+  cleanup(() => client.close());
+  expect(client.hello.protocol).toBe(4);
+  expect((await client.request("health")).ok).toBe(true);
+  const events = client.events({ sessionKey: "main", names: ["chat"] });
+  const { runId, accepted, done } = client.agent({ message: "hi" });
+  expect(await accepted).toMatchObject({ runId, sessionKey: "agent:main:main" });
+  expect(await done).toMatchObject({ runId, status: "ok", result: { text: "echo hi" } });
+  expect((await events.next()).value).toMatchObject({ payload: { runId, state: "final" } });
+  await first.stop();
+  const second = await openHouse({ dir, gateway: { port: first.port } });
+  expect(await client.agent({ message: "again" }).done).toMatchObject({ status: "ok" });
+  const wait = client.request("agent.wait", { runId: "none" });
+  await expect(wait).rejects.toMatchObject({ code: "NOT_FOUND", reason: "run_not_found" });
+  client.close();
+  await expect(client.request("health")).rejects.toMatchObject({ code: "CLOSED" });
+  await second.stop();
+});
+
+test.each(KINDS)("over %s: nobody there, a wrong token, no address", async (_, connect) => {
+  const house = await openHouse();
+  const refused = connect({ url: house.url, token: "guess" });
+  await expect(refused).rejects.toMatchObject({ code: "UNAUTHORIZED", name: "GatewayError" });
+  await expect(connect({ url: "127.0.0.1:7275" })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+  await expect(connect({ url: "file:///x" })).rejects.toBeInstanceOf(GatewayError);
+  await house.stop();
+  await expect(connect({ url: house.url, token: TOKEN })).rejects.toMatchObject({
+    code: "UNREACHABLE",
+    hint: expect.stringContaining("Is it running"),
+  });
+});
+
+test("a signal ends the waiting of a request and of a run, not the run", async () => {
+  const go = Promise.withResolvers<string>();
+  const house = await openHouse({ play: () => go.promise });
+  const client = await house.client();
+  const stop = new AbortController();
+  const call = client.agent({ message: "x" }, { signal: stop.signal });
+  await call.accepted;
+  const wait = client.request("agent.wait", { runId: call.runId }, { signal: stop.signal });
+  const reason = new Error("enough");
+  stop.abort(reason);
+  for (const one of [call.done, wait])
+    await expect(one).rejects.toMatchObject({ code: "ABORTED", cause: reason });
+  await expect(client.request("health", {}, { signal: stop.signal })).rejects.toMatchObject({
+    code: "ABORTED",
+  });
+  go.resolve("it went on");
+  expect(await client.request("agent.wait", { runId: call.runId })).toMatchObject({ status: "ok" });
+});
+
+test("a signal ends connecting, and the client that came of it", async () => {
+  const house = await openHouse();
+  const aborted = AbortSignal.abort();
+  await expect(connectNode({ url: house.url, token: TOKEN, signal: aborted })).rejects.toMatchObject({
+    code: "ABORTED",
+  });
+  const early = new AbortController();
+  const opening = connectNode({ url: house.url, token: TOKEN, signal: early.signal });
+  early.abort();
+  await expect(opening).rejects.toMatchObject({ code: "ABORTED" });
+  const late = new AbortController();
+  const client = await house.client({ signal: late.signal });
+  late.abort();
+  expect(client.state).toBe("closed");
+});
+
+test("where a key is needed and none is given the client makes one; one that is given is kept", async () => {
+  const gateway = await scriptedGateway();
+  const client = await connectNode({ url: gateway.url, reconnect: false });
+  cleanup(() => client.close());
+  for (const idempotencyKey of ["mine", undefined]) {
+    void client.request("chat.send", { sessionKey: "main", message: "x", idempotencyKey }).catch(() => {});
+    const { params } = await gateway.request();
+    expect(params.idempotencyKey).toEqual(idempotencyKey ?? expect.stringMatching(/^[0-9a-f-]{36}$/));
+  }
+  void client.request("sessions.list").catch(() => {});
+  expect((await gateway.request()).params).toEqual({});
+  void client.call("chat.send", { sessionKey: "main" }).catch(() => {});
+  expect((await gateway.request()).params).toEqual({ sessionKey: "main" });
+});
+
+test("CL2: a wait that goes on over a new connection has what is left of its time", async () => {
+  const gateway = await scriptedGateway();
+  const world = fakeWorld();
+  const client = await connectNode({ url: gateway.url, world });
+  cleanup(() => client.close());
+  const waits = [
+    client.request("agent.wait", { runId: "a", timeoutMs: 60_000 }),
+    client.request("agent.wait", { runId: "b" }),
+  ];
+  expect((await gateway.request()).params).toEqual({ runId: "a", timeoutMs: 60_000 });
+  expect((await gateway.request()).params).toEqual({ runId: "b" });
+  await world.advance(20_000);
+  gateway.hangUp();
+  await world.timerWithin(1_000);
+  await world.advance(1_000);
+  const again = [await gateway.request(), await gateway.request()];
+  expect(again.map(({ params }) => params)).toEqual([
+    { runId: "a", timeoutMs: 39_000 },
+    { runId: "b", timeoutMs: 9_000 },
+  ]);
+  for (const request of again) request.answer({ status: "ok" });
+  expect(await Promise.all(waits)).toEqual([{ status: "ok" }, { status: "ok" }]);
+});
+
+test("CL2: what a gateway that stops refuses is asked of the next one, if it may be asked twice", async () => {
+  const gateway = await scriptedGateway();
+  const world = fakeWorld();
+  const client = await connectNode({ url: gateway.url, world });
+  cleanup(() => client.close());
+  const stopping = { code: "UNAVAILABLE", message: "stopping", details: { code: "shutting_down" } };
+  const keyed = client.agent({ message: "x", idempotencyKey: "k" });
+  (await gateway.request()).refuse(stopping);
+  const bare = client.call("chat.inject", { sessionKey: "main", message: "x" });
+  (await gateway.request()).refuse(stopping);
+  await expect(bare).rejects.toMatchObject({ code: "UNAVAILABLE", reason: "shutting_down" });
+  gateway.hangUp();
+  await world.timerWithin(1_000);
+  await world.advance(1_000);
+  const again = await gateway.request();
+  expect(again.params).toMatchObject({ message: "x", idempotencyKey: "k" });
+  again.answer({ runId: "k", status: "accepted", acceptedAt: 1, sessionKey: "s" });
+  again.answer({ runId: "k", status: "ok", summary: "completed" });
+  expect(await keyed.done).toMatchObject({ status: "ok" });
+});
+
+test("CL4: more requests than may be under way are refused, with what to do", async () => {
+  const gateway = await scriptedGateway();
+  const client = await connectNode({ url: gateway.url, reconnect: false });
+  cleanup(() => client.close());
+  const calls = Array.from({ length: PENDING_REQUESTS_MAX }, () => client.request("health"));
+  for (const call of calls) call.catch(() => {});
+  const refused = client.request("health");
+  await expect(refused).rejects.toMatchObject({ code: "RATE_LIMITED", retryable: true, hint: /Wait/ });
+  const first = await gateway.request();
+  first.answer({ ok: true });
+  await calls[0];
+  void client.request("health").catch(() => {});
+  expect(client.state).toBe("connected");
+});

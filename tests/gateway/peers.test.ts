@@ -1,0 +1,97 @@
+// Requests as other people's clients of the protocol make them, word for word but for ids: clawdbot 2026.1.24-3 (which
+// asks for version 3 and names a device) and openclaw 2026.9.6 (version 4). `npm run peers` tries the clients themselves.
+
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { expect, test } from "vitest";
+import { openHouse, openRaw, TOKEN } from "./kit.ts";
+
+/** A device as clawdbot makes one: what it proves over a challenge. */
+function makeDevice() {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32);
+  const id = createHash("sha256").update(raw).digest("hex");
+  return (nonce: string, scopes: readonly string[], token: string) => {
+    const signedAt = Date.now();
+    const text = ["v2", id, "cli", "cli", "operator", scopes.join(","), signedAt, token, nonce].join("|");
+    const signature = sign(null, Buffer.from(text), privateKey).toString("base64url");
+    return { id, publicKey: raw.toString("base64url"), signature, signedAt, nonce };
+  };
+}
+
+test("clawdbot connects with a device, is given a token for it, and comes again with that alone", async () => {
+  const house = await openHouse();
+  const prove = makeDevice();
+  const scopes = ["operator.admin", "operator.approvals", "operator.pairing"];
+  const client = { id: "cli", version: "dev", platform: "linux", mode: "cli", instanceId: "i" };
+  const common = { minProtocol: 3, maxProtocol: 3, client, caps: [], role: "operator", scopes };
+  let token = TOKEN;
+  for (const round of ["first", "again"]) {
+    const raw = await openRaw(house.url);
+    const challenge = await raw.next(({ event }) => event === "connect.challenge");
+    const device = prove(challenge.payload.nonce, scopes, token);
+    raw.send({ type: "req", id: round, method: "connect", params: { ...common, auth: { token }, device } });
+    const { payload, error } = await raw.res(round);
+    expect({ protocol: payload?.protocol, error }).toEqual({ protocol: 3, error: undefined });
+    expect(payload.auth.deviceToken).not.toBe(TOKEN);
+    token = payload.auth.deviceToken;
+    raw.send({ type: "req", id: "health", method: "health" });
+    expect(await raw.res("health")).toMatchObject({ ok: true });
+  }
+});
+
+test("openclaw connects with version 4 and the rights that it asks for, and no device", async () => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  const client = {
+    id: "cli",
+    version: "2026.9.6",
+    platform: "linux",
+    deviceFamily: "Linux",
+    mode: "cli",
+    instanceId: "i",
+  };
+  const params = {
+    minProtocol: 4,
+    maxProtocol: 4,
+    client,
+    caps: [],
+    auth: { token: TOKEN },
+    role: "operator",
+    scopes: ["operator.read"],
+  };
+  raw.send({ type: "req", id: "1", method: "connect", params });
+  const { ok, payload } = await raw.res("1");
+  expect(ok).toBe(true);
+  expect(payload).toMatchObject({ protocol: 4, auth: { role: "operator", scopes: ["operator.read"] } });
+  expect(payload.auth.deviceToken).toBeUndefined();
+  raw.send({ type: "req", id: "2", method: "health" });
+  const health = await raw.res("2");
+  // What its `gateway health` prints of a channel is whether it is configured.
+  expect(health.payload.channels).toEqual({ webchat: { ok: true, configured: true } });
+});
+
+test("a client's own default channel harms no run; to deliver through a channel that is not there is refused", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  const asked = {
+    message: "hello",
+    agentId: "main",
+    sessionKey: "agent:main:main",
+    deliver: false,
+    channel: "whatsapp",
+    timeout: 600,
+    idempotencyKey: "clawdbot-agent",
+  };
+  expect(await client.agent(asked).done).toMatchObject({
+    status: "ok",
+    result: { payloads: [{ text: "echo hello" }] },
+  });
+  const { lastRoute } =
+    (await client.call<{ sessions: { lastRoute?: object }[] }>("sessions.list")).sessions[0] ?? {};
+  expect(lastRoute).toBeUndefined();
+  await expect(
+    client.agent({ ...asked, deliver: true, idempotencyKey: "two" }).accepted,
+  ).rejects.toMatchObject({
+    reason: "channel_unknown",
+  });
+});

@@ -9,6 +9,7 @@ import type { Definition } from "./definitions.ts";
 import { type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, TOO_LARGE, takeBack } from "./frames.ts";
 import { isTree } from "./schema.ts";
+import { networkCode } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
 /** An old server that does not know the newest handshake and is silent is asked the old way after this. */
@@ -41,7 +42,6 @@ const textOf = (error: unknown): string => (error instanceof Error ? error.messa
 interface Thrown {
   readonly code?: unknown;
   readonly data?: unknown;
-  readonly cause?: { readonly code?: unknown };
 }
 
 /** Connection failures after which nothing can have arrived. */
@@ -50,7 +50,7 @@ const UNCONNECTED = /^(Not connected|the program is not running|the program does
 
 /** What a failed call means for its effect. */
 export function endOfFailure(error: unknown): CallEnd {
-  const { code, data, cause } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
+  const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
   const text = textOf(error);
   const status = isTree(data) && typeof data.status === "number" ? data.status : undefined;
   if (data === TOO_LARGE || /^the answer has more than/.test(text))
@@ -66,8 +66,9 @@ export function endOfFailure(error: unknown): CallEnd {
   if (status !== undefined) return { kind: "lost", error: `it answered ${status}` };
   if (code === "INVALID_RESULT" || code === "UNSUPPORTED_RESULT_TYPE")
     return { kind: "refused", error: `its answer is no tool result: ${text}`, mayHaveRun: true };
-  if (NOT_REACHED.includes(String(cause?.code)))
-    return { kind: "unsent", error: `it can't be reached (${String(cause?.code)})`, link: "pause" };
+  const network = networkCode(error) ?? "";
+  if (NOT_REACHED.includes(network))
+    return { kind: "unsent", error: `it can't be reached (${network})`, link: "pause" };
   return { kind: "lost", error: text };
 }
 
@@ -102,6 +103,7 @@ export class Connection {
         listChanged: {
           tools: {
             autoRefresh: false,
+            debounceMs: 0,
             onChanged: () => {
               connection.listIsOld = true;
             },

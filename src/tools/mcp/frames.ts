@@ -104,11 +104,11 @@ export class LineReader {
     this.#pieces = [];
     this.#bytes = 0;
     this.#head = undefined;
-    if (head === undefined) return this.#read(line);
-    const id = idOf(head, tail);
-    if (id === undefined) return this.#events.onNoise("too long");
+    const id = head === undefined ? undefined : idOf(head, tail);
     const text = `the answer has more than ${MESSAGE_MAX_BYTES} bytes`;
-    this.#events.onMessage(errorAnswer(id, text, TOO_LARGE));
+    if (head === undefined) this.#read(line);
+    else if (id === undefined) this.#events.onNoise("too long");
+    else this.#events.onMessage(errorAnswer(id, text, TOO_LARGE));
   }
 
   #read(line: string): void {
@@ -119,12 +119,20 @@ export class LineReader {
   }
 }
 
-/** A line as a message; undefined: it is none. */
+/** A line as a message; undefined: it is none. An answer that says nothing readable is one all the same. */
 function parsed(line: string): JSONRPCMessage | undefined {
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(line);
-    return isTree(value) && value.jsonrpc === "2.0" ? (value as unknown as JSONRPCMessage) : undefined;
+    value = JSON.parse(line);
   } catch {
     return undefined;
   }
+  if (!isTree(value) || value.jsonrpc !== "2.0") return undefined;
+  const { id, method, result, error } = value;
+  const isAnswer = method === undefined && (typeof id === "number" || typeof id === "string");
+  const isReadable =
+    isTree(result) ||
+    (isTree(error) && Number.isSafeInteger(error.code) && typeof error.message === "string");
+  if (isAnswer && !isReadable) return errorAnswer(id, "its answer is neither a result nor an error", {});
+  return value as unknown as JSONRPCMessage;
 }

@@ -1,13 +1,14 @@
 // Owns how the answer of an outside tool becomes a tool result of ours.
 // R1: text, pictures and structured content are handed on; whatever else there is, is named.
 // R2: bounded: the text is cut and the cut is told; pictures are few, small and really pictures.
+// R3: a secret that the configuration gave the server does not come back through its answers (I14).
 
 import { fail, toolFailure } from "../../core/errors.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import { IMAGE_MAX_BYTES, imageTypeOf } from "../file-operations.ts";
 import type { ToolResult } from "../tool.ts";
 import { isTree } from "./schema.ts";
-import { plainLine } from "./words.ts";
+import { type Mask, plainLine } from "./words.ts";
 
 /** Blocks of one answer that are looked at. */
 const BLOCKS_MAX = 1_000;
@@ -56,9 +57,11 @@ function addBlock(into: Gathered, block: unknown): void {
       into.texts.push(String(text ?? ""));
       return;
     case "image":
-      return addImage(into, data, `image (${short(mimeType)})`);
+      addImage(into, data, `image (${short(mimeType)})`);
+      return;
     case "resource":
-      return addResource(into, resource);
+      addResource(into, resource);
+      return;
     case "resource_link": {
       const what = [name, description].filter((word) => typeof word === "string" && word !== "").map(short);
       into.texts.push(`[link to resource ${short(uri)}] ${what.join(": ")}`.trim());
@@ -91,17 +94,23 @@ function isSame(text: string, structured: unknown): boolean {
 }
 
 /** What the model gets. `answer`: the result of `tools/call`, whatever the server made of it. */
-export function resultOf(answer: Readonly<Record<string, unknown>>, bytesMax: number): ToolResult {
-  const { content, structuredContent, isError } = answer;
+export function resultOf(
+  answer: Readonly<Record<string, unknown>>,
+  bytesMax: number,
+  mask: Mask,
+): ToolResult {
+  const { content, isError } = answer;
+  const structuredContent = masked(answer.structuredContent, mask);
   const blocks = Array.isArray(content) ? content : [];
   const into: Gathered = { texts: [], images: [], notShown: [] };
   for (const block of blocks.slice(0, BLOCKS_MAX)) addBlock(into, block);
   if (blocks.length > BLOCKS_MAX) into.notShown.push(`${blocks.length - BLOCKS_MAX} more parts`);
-  const whole = into.texts.join("\n");
+  const whole = mask(into.texts.join("\n"));
   const structured = structuredContent === undefined ? "" : JSON.stringify(structuredContent);
   // Whole or not at all: half an object is none.
   const fits = structured !== "" && Buffer.byteLength(structured) <= bytesMax;
-  const text = fits && isSame(whole, structuredContent) ? "" : cutText(whole || structured, bytesMax);
+  const isTold = fits && (whole === "" || isSame(whole, structuredContent));
+  const text = isTold ? "" : cutText(whole || structured, bytesMax);
   const wholeBytes = Buffer.byteLength(whole || structured);
   const cut = text !== "" && Buffer.byteLength(text) < wholeBytes;
   const more = {
@@ -112,6 +121,13 @@ export function resultOf(answer: Readonly<Record<string, unknown>>, bytesMax: nu
   };
   if (isError !== true) return { status: "ok", ...(text === "" && fits ? {} : { text }), ...more };
   return toolFailure(fail("mcp_failed", text || "the tool failed and did not say why", { details: more }));
+}
+
+function masked(value: unknown, mask: Mask): unknown {
+  if (value === undefined) return undefined;
+  const json = JSON.stringify(value);
+  const shown = mask(json);
+  return shown === json ? value : JSON.parse(shown);
 }
 
 function namedFew(named: readonly string[]): string[] {

@@ -10,6 +10,7 @@ import type { McpServerSettings } from "../../core/settings.ts";
 import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
+import { StartFailure, startProblem, untilAborted } from "./start-failure.ts";
 import { StdioLink } from "./stdio.ts";
 import { type Link, type OutsideWorld, pause } from "./transport.ts";
 import { type Mask, maskOf, plainLine } from "./words.ts";
@@ -57,7 +58,7 @@ export interface Patience {
 }
 
 export class Server {
-  readonly name: string;
+  readonly settings: McpServerSettings;
   readonly #parts: ServerParts;
   readonly #mask: Mask;
   #state: State = { kind: "idle" };
@@ -69,9 +70,13 @@ export class Server {
   #known: Definitions = { tools: [], leftOut: [] };
 
   constructor(parts: ServerParts) {
-    this.name = parts.settings.name;
+    this.settings = parts.settings;
     this.#parts = parts;
     this.#mask = maskOf(parts.settings);
+  }
+
+  get name(): string {
+    return this.settings.name;
   }
 
   /** The tools of its last list. */
@@ -151,12 +156,14 @@ export class Server {
     }
     const ready = this.#begun();
     if (ready.kind === "settled") return ready.value;
+    const stillStarting = fail("mcp_unavailable", "it is still starting");
+    if (untilMs <= clock.now()) return stillStarting;
     const over = new AbortController();
     const enough = AbortSignal.any([signal, over.signal]);
     const waited = pause(this.#parts.world, untilMs - clock.now(), enough).then(() => undefined);
     const live = await Promise.race([ready.value, waited]);
     over.abort();
-    return live ?? fail("mcp_unavailable", "it is still starting");
+    return live ?? stillStarting;
   }
 
   /** What it has come to, or the start that is under way; begins one if there is none. */
@@ -200,13 +207,12 @@ export class Server {
       return ok(live);
     } catch (error) {
       if (this.#state.kind === "closed") return fail("shutting_down", "the gateway is stopping");
-      const late = over.signal.aborted;
-      const seconds = settings.startTimeoutSeconds;
-      const said = error instanceof StartFailure ? error.words : "";
-      const why = late ? `it was not ready after ${seconds} s` : this.#fit(startProblem(error, settings));
+      const { why, said } = over.signal.aborted
+        ? { why: `it was not ready after ${settings.startTimeoutSeconds} s`, said: "" }
+        : startProblem(error, settings);
       const more = said === "" ? {} : { said: this.#fit(said) };
-      world.log.warn({ server: this.name, why, ...more }, "an MCP server did not start");
-      return this.#fell(`it did not start: ${why}`, more);
+      world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server did not start");
+      return this.#fell(`it did not start: ${this.#fit(why)}`, more);
     } finally {
       timer.cancel();
     }
@@ -227,7 +233,7 @@ export class Server {
 
   async #connect(late: AbortSignal, isOld: boolean): Promise<Live> {
     const { settings, world, version } = this.#parts;
-    const link = await this.#link();
+    const link = await this.#makeLink();
     this.#links.add(link);
     let live: Live | undefined;
     let words = "";
@@ -259,7 +265,7 @@ export class Server {
     }
   }
 
-  async #link(): Promise<Link> {
+  async #makeLink(): Promise<Link> {
     const { settings, world, environment } = this.#parts;
     const { reach } = settings;
     if (reach.kind === "http") return httpLink({ ...reach, world });
@@ -348,47 +354,4 @@ export class Server {
     this.#state = { kind: "down", untilMs: world.clock.now() + pauseMs, why: failure };
     return failure;
   }
-}
-
-/** A start that failed, with what the server said meanwhile. */
-class StartFailure extends Error {
-  readonly words: string;
-  constructor(cause: unknown, words: string) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
-    this.words = words;
-  }
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(new Error("it took too long"));
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
-}
-
-/** Why a start failed, for whoever can mend it. */
-function startProblem(error: unknown, { reach }: McpServerSettings): string {
-  const cause = error instanceof StartFailure ? error.cause : error;
-  const {
-    code,
-    data,
-    cause: deeper,
-  } = cause as {
-    code?: unknown;
-    data?: { status?: unknown };
-    cause?: { code?: unknown };
-  };
-  if (reach.kind === "stdio" && code === "ENOENT")
-    return `there is no program ${reach.command}, or no folder ${reach.cwd}`;
-  if (reach.kind === "stdio" && code === "EACCES") return `the program ${reach.command} may not be run`;
-  if (reach.kind === "stdio" && (code === "CONNECTION_CLOSED" || code === "ERA_NEGOTIATION_FAILED"))
-    return "the program ended, or closed its output, before it had answered";
-  if (data?.status === 401 || data?.status === 403)
-    return `it answered ${String(data.status)}: look at its headers in the configuration`;
-  if (typeof data?.status === "number")
-    return `it answered ${data.status}: is there an MCP server at its url?`;
-  if (typeof deeper?.code === "string") return `it can't be reached (${deeper.code})`;
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -6,7 +6,7 @@
 //      whatever the server says of its tools later (K2 and K3 of the agent's tool calls).
 
 import { fail, toolFailure } from "../../core/errors.ts";
-import type { Settings } from "../../core/settings.ts";
+import type { McpServerSettings, Settings } from "../../core/settings.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/tool-policy.ts";
 import type { MissingTools, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
@@ -14,6 +14,7 @@ import type { Definition } from "./definitions.ts";
 import { resultOf } from "./result.ts";
 import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
+import { secretsMaskOf } from "./words.ts";
 
 /** Model APIs take 128 tools; ours are among them. */
 const TOOLS_OF_A_RUN_MAX = 100;
@@ -57,11 +58,11 @@ export interface OutsideServers extends OutsideTools {
   close(): Promise<void>;
 }
 
-function resultOfEnd(server: string, seconds: number, end: CallEnd, bytesMax: number): ToolResult {
-  const named = `the MCP server "${server}"`;
+function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): ToolResult {
+  const named = `the MCP server "${one.name}"`;
   switch (end.kind) {
     case "answer":
-      return resultOf(end.answer, bytesMax);
+      return resultOf(end.answer, bytesMax, secretsMaskOf(one));
     case "refused": {
       const hint = end.mayHaveRun ? "It may have taken effect; check before you repeat it." : undefined;
       return toolFailure(fail("mcp_failed", `${named} answered with an error: ${end.error}`, hintOf(hint)));
@@ -84,7 +85,7 @@ function resultOfEnd(server: string, seconds: number, end: CallEnd, bytesMax: nu
       );
     case "timeout":
       return toolFailure(
-        fail("mcp_timeout", `${named} did not answer within ${seconds} s, and was told to stop`, {
+        fail("mcp_timeout", `${named} did not answer within ${one.timeoutSeconds} s, and was told to stop`, {
           hint: "It may have taken effect all the same; check before you repeat it.",
         }),
       );
@@ -97,7 +98,6 @@ const hintOf = (hint: string | undefined) => (hint === undefined ? {} : { hint }
 
 function toolOf(server: Server, definition: Definition, parts: OutsideParts): Tool {
   const { mcp } = parts.settings.tools;
-  const seconds = mcp.servers.find(({ name }) => name === server.name)?.timeoutSeconds ?? 0;
   const { name, description, parameters, repeatable } = definition;
   return {
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
@@ -105,7 +105,7 @@ function toolOf(server: Server, definition: Definition, parts: OutsideParts): To
     async execute({ signal }: ToolContext, args) {
       const untilMs = parts.world.clock.now() + mcp.waitSeconds * 1_000;
       const end = await server.call(definition, args, { untilMs, signal });
-      return resultOfEnd(server.name, seconds, end, mcp.maxResultBytes);
+      return resultOfEnd(server.settings, end, mcp.maxResultBytes);
     },
   };
 }
@@ -160,9 +160,8 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
 
 const isOf = (server: Server, tool: string): boolean => tool.startsWith(outsidePrefix(server.name));
 
-async function inspectOne(server: Server, { settings, world }: OutsideParts): Promise<ServerReport> {
-  const one = settings.tools.mcp.servers.find(({ name }) => name === server.name);
-  const untilMs = world.clock.now() + ((one?.startTimeoutSeconds ?? 0) + 1) * 1_000;
+async function inspectOne(server: Server, { world }: OutsideParts): Promise<ServerReport> {
+  const untilMs = world.clock.now() + (server.settings.startTimeoutSeconds + 1) * 1_000;
   const list = await server.tools({ untilMs, signal: new AbortController().signal });
   if (!list.ok) {
     const said = typeof list.details?.said === "string" ? `; it said: ${list.details.said}` : "";

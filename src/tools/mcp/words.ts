@@ -2,7 +2,7 @@
 // W1: bounded, and without characters that hide or reorder text.
 // W2: what the configuration gave the server as a secret is not repeated by us in a log or an error (I14).
 
-import { redactSecrets } from "../../core/redact.ts";
+import { isSecretName, redactSecrets } from "../../core/redact.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 
 /** Control characters but tab and line feed, and characters that can't be seen or turn the text around. */
@@ -30,17 +30,30 @@ export type Mask = (text: string) => string;
 const SECRET_MIN_CHARS = 6;
 const MASK = "[redacted]";
 
-/** Hides everything that may be a secret of this server, and whatever looks like one. */
+function hiding(values: readonly string[]): Mask {
+  // `Bearer <token>` is a value, and so is the token alone. What would break JSON is not looked for.
+  const parts = values.flatMap((value) => [value, ...value.split(/[\s=]+/)]);
+  const hidden = [...new Set(parts)].filter(
+    (value) => value.length >= SECRET_MIN_CHARS && !/["\\]/.test(value),
+  );
+  const longestFirst = hidden.sort((a, b) => b.length - a.length);
+  return (text) => longestFirst.reduce((told, value) => told.replaceAll(value, MASK), text);
+}
+
+/** For logs and errors: hides everything that may be a secret of this server, and whatever looks like one. */
 export function maskOf({ reach }: McpServerSettings): Mask {
-  const values =
+  const mask = hiding(
     reach.kind === "stdio"
       ? [...Object.values(reach.env), ...reach.args]
-      : [...Object.values(reach.headers), ...queryOf(reach.url)];
-  // `Bearer <token>` is a value, and so is the token alone.
-  const parts = values.flatMap((value) => [value, ...value.split(/[\s=]+/)]);
-  const hidden = [...new Set(parts)].filter((value) => value.length >= SECRET_MIN_CHARS);
-  const longestFirst = hidden.sort((a, b) => b.length - a.length);
-  return (text) => redactSecrets(longestFirst.reduce((told, value) => told.replaceAll(value, MASK), text));
+      : [...Object.values(reach.headers), ...queryOf(reach.url)],
+  );
+  return (text) => redactSecrets(mask(text));
+}
+
+/** For results, which may well speak of the folder that stands in the environment: hides secrets alone. */
+export function secretsMaskOf({ reach }: McpServerSettings): Mask {
+  if (reach.kind === "http") return hiding(Object.values(reach.headers));
+  return hiding(Object.entries(reach.env).flatMap(([name, value]) => (isSecretName(name) ? [value] : [])));
 }
 
 function queryOf(url: string): string[] {

@@ -14,7 +14,7 @@ import type {
 import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
-import { inspectDatabase, storeTools } from "../../src/main.ts";
+import { inspectDatabase, inspectMcp, storeTools } from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -156,6 +156,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
+    inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {
     stdin,

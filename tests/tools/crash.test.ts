@@ -188,24 +188,33 @@ test("exec is not run again: the model is told that nobody knows, and the comman
 
 const OUTSIDE: [string, Record<string, unknown>, "there" | "gone", Record<string, unknown>, number][] = [
   ["says that it only reads: it is run again", { readOnlyHint: true }, "there", { status: "ok" }, 2],
-  ["says that a call may be repeated: it is run again", { idempotentHint: true }, "there", { status: "ok" }, 2],
+  [
+    "says that a call may be repeated: it is run again",
+    { idempotentHint: true },
+    "there",
+    { status: "ok" },
+    2,
+  ],
   ["says nothing: it is not run again", {}, "there", { code: "outcome_unknown" }, 1],
   ["is not there any more: nobody knows", { readOnlyHint: true }, "gone", { code: "outcome_unknown" }, 1],
 ];
 
-test.each(OUTSIDE)("a tool of an outside server that %s", async (_what, annotations, then, expected, calls) => {
-  const witness = await openWitness();
-  const tools = [{ name: "hello", inputSchema: { type: "object" }, annotations }];
-  const mcp = mcpWith([badServer("bad", { witness: witness.port, tools })]);
-  const none = mcpWith([]);
-  const later = { tools: { mcp: then === "there" ? mcp : none } };
-  const { result } = await crashIn(temporaryFolder(), { name: "mcp__bad__hello", arguments: {} }, later, {
-    tools: { mcp },
-  });
-  expect(result).toMatchObject(expected);
-  const called = witness.lives.flatMap(({ events }) => events).filter((event) => event === "call hello");
-  expect(called.length).toBe(calls);
-});
+test.each(OUTSIDE)(
+  "a tool of an outside server that %s",
+  async (_what, annotations, then, expected, calls) => {
+    const witness = await openWitness();
+    const tools = [{ name: "hello", inputSchema: { type: "object" }, annotations }];
+    const mcp = mcpWith([badServer("bad", { witness: witness.port, tools })]);
+    const none = mcpWith([]);
+    const later = { tools: { mcp: then === "there" ? mcp : none } };
+    const { result } = await crashIn(temporaryFolder(), { name: "mcp__bad__hello", arguments: {} }, later, {
+      tools: { mcp },
+    });
+    expect(result).toMatchObject(expected);
+    const called = witness.lives.flatMap(({ events }) => events).filter((event) => event === "call hello");
+    expect(called.length).toBe(calls);
+  },
+);
 
 /** The id that SPEC 4 promises, made of what is in the transcript. */
 async function callIdIn(store: Store): Promise<string> {

@@ -31,17 +31,20 @@ test("a server that dies in the middle of a call: nobody knows the outcome, and 
 test.each([
   ["readOnlyHint", { readOnlyHint: true }],
   ["idempotentHint", { idempotentHint: true }],
-])("a call that may be repeated (%s) is repeated when its server died in the middle of it", async (_hint, annotations) => {
-  const witness = await openWitness();
-  const bad = badServer("bad", { witness: witness.port, tools: [tool("die-once", { annotations })] });
-  const outside = openOutside(mcpWith([bad]), quietWorld());
-  const result = outside.call("mcp__bad__die-once");
-  await witness.saw("call die-once");
-  (await witness.life(0)).socket.write("die\n");
-  await witness.saw("call die-once", 2);
-  (await witness.life(1)).socket.write("live\n");
-  expect(await result).toEqual({ status: "ok", text: "answered at last" });
-});
+])(
+  "a call that may be repeated (%s) is repeated when its server died in the middle of it",
+  async (_hint, annotations) => {
+    const witness = await openWitness();
+    const bad = badServer("bad", { witness: witness.port, tools: [tool("die-once", { annotations })] });
+    const outside = openOutside(mcpWith([bad]), quietWorld());
+    const result = outside.call("mcp__bad__die-once");
+    await witness.saw("call die-once");
+    (await witness.life(0)).socket.write("die\n");
+    await witness.saw("call die-once", 2);
+    (await witness.life(1)).socket.write("live\n");
+    expect(await result).toEqual({ status: "ok", text: "answered at last" });
+  },
+);
 
 test("one that dies at every call is repeated once, not for ever", async () => {
   const witness = await openWitness();
@@ -84,7 +87,12 @@ test("noise on standard output and a flood on standard error are passed over", a
   const witness = await openWitness();
   const world = fakeWorld();
   const noise = ["Welcome!", "{not json", '{"jsonrpc":"1.0"}', '"text"', "null", ""];
-  const bad = badServer("bad", { witness: witness.port, tools: [tool("hello")], noise, flood: 8 * 1024 * 1024 });
+  const bad = badServer("bad", {
+    witness: witness.port,
+    tools: [tool("hello")],
+    noise,
+    flood: 8 * 1024 * 1024,
+  });
   const outside = openOutside(mcpWith([bad]), world);
   expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
   const told = world.logged.filter(({ text }) => text.includes("no message"));
@@ -101,18 +109,25 @@ test("a list that changes is the next run's list; what is gone is refused by the
   expect(outside.knownNames()).toEqual(["mcp__bad__newcomer"]);
 });
 
-test.each([true, false])("an answer without measure is thrown away, and its server lives (id first: %s)", async (idFirst) => {
-  const witness = await openWitness();
-  const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
-  const outside = openOutside(mcpWith([bad], { maxResultBytes: 1_000 }), quietWorld());
-  const giant = await outside.call("mcp__bad__giant", { bytes: 30_000_000, idFirst });
-  expect(giant).toMatchObject({ status: "error", code: "mcp_failed" });
-  expect(giant.error).toContain("thrown away");
-  const large = await outside.call("mcp__bad__giant", { bytes: 200_000, idFirst });
-  expect(large).toEqual({ status: "ok", text: "x".repeat(1_000), truncated: "the first 1000 of 200000 bytes" });
-  expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
-  expect(witness.lives.length).toBe(1);
-});
+test.each([true, false])(
+  "an answer without measure is thrown away, and its server lives (id first: %s)",
+  async (idFirst) => {
+    const witness = await openWitness();
+    const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
+    const outside = openOutside(mcpWith([bad], { maxResultBytes: 1_000 }), quietWorld());
+    const giant = await outside.call("mcp__bad__giant", { bytes: 30_000_000, idFirst });
+    expect(giant).toMatchObject({ status: "error", code: "mcp_failed" });
+    expect(giant.error).toContain("thrown away");
+    const large = await outside.call("mcp__bad__giant", { bytes: 200_000, idFirst });
+    expect(large).toEqual({
+      status: "ok",
+      text: "x".repeat(1_000),
+      truncated: "the first 1000 of 200000 bytes",
+    });
+    expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
+    expect(witness.lives.length).toBe(1);
+  },
+);
 
 test("a broken entry of a list takes itself out, with a line in the log; its neighbours stay", async () => {
   const witness = await openWitness();
@@ -135,7 +150,9 @@ test("a broken entry of a list takes itself out, with a line in the log; its nei
   const tools = [tool("first"), ...broken, tool("twice"), tool("twice", readOnly), tool("last")];
   const outside = openOutside(mcpWith([badServer("bad", { witness: witness.port, tools })]), world);
   const { tools: found, missing } = await outside.set();
-  expect(found.map(({ spec }) => spec.name)).toEqual(["first", "twice", "last"].map((name) => `mcp__bad__${name}`));
+  expect(found.map(({ spec }) => spec.name)).toEqual(
+    ["first", "twice", "last"].map((name) => `mcp__bad__${name}`),
+  );
   expect(missing).toEqual([]);
   const lines = world.logged.filter(({ text }) => text === "a tool of an MCP server is left out");
   expect(lines.length).toBe(broken.length + 1);
@@ -200,7 +217,15 @@ test("what a result can't hold is named; what is no picture is not taken for one
     code: "mcp_failed",
     error: "no luck",
   });
-  expect(await give({ content: [], structuredContent: { a: [1] } })).toEqual({ status: "ok", structured: { a: [1] } });
+  expect(await give({ content: [], structuredContent: { a: [1] } })).toEqual({
+    status: "ok",
+    structured: { a: [1] },
+  });
+  let deep: unknown = 1;
+  for (let depth = 0; depth < 3_000; depth++) deep = [deep];
+  expect(await give({ content: [], structuredContent: { deep } })).toMatchObject({
+    status: expect.any(String),
+  });
   expect(await give({})).toEqual({ status: "ok", text: "" });
   expect(await give({ content: "text" })).toMatchObject({ status: "ok" });
   expect(await give(7)).toMatchObject({ status: "error", code: "mcp_failed" });
@@ -237,7 +262,9 @@ test("a server that never answers is given up and killed; after a pause it is tr
     const life = await witness.life(place);
     await world.advance(5_000);
     await life.dead;
-    expect((await outside.set()).missing).toMatchObject([{ why: "it did not start: it was not ready after 5 s" }]);
+    expect((await outside.set()).missing).toMatchObject([
+      { why: "it did not start: it was not ready after 5 s" },
+    ]);
     await world.advance(4_000);
   }
 });
@@ -246,21 +273,26 @@ test("pauses between starts that fail grow to five minutes, and nobody starts a 
   const world = fakeWorld();
   const nobody = nodeServer("nobody", []);
   const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
-  const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 1_000 }), world);
+  const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 0 }), world);
   const starts = () => world.logged.filter(({ text }) => text === "an MCP server did not start").length;
+  /** Asks until the next start has failed; the seconds that it took. */
+  const nextStart = async (stepMs: number): Promise<number> => {
+    const before = starts();
+    const fromMs = world.clock.now();
+    for (;;) {
+      const { missing } = await outside.set();
+      if (missing[0]?.why === "it is still starting") break;
+      await world.advance(stepMs);
+    }
+    while (starts() === before) await world.advance(0);
+    return (world.clock.now() - fromMs) / 1_000;
+  };
+  await nextStart(1);
   const pauses: number[] = [];
-  await outside.set();
-  for (let start = 1; start <= 12; start++) {
-    const next = outside.set();
-    const pause = await world.timerWithin(400_000);
-    pauses.push(pause / 1_000);
-    expect(starts()).toBe(start);
-    await world.advance(pause);
-    await next;
-  }
+  for (let start = 0; start < 12; start++) pauses.push(await nextStart(Math.min(2 ** start, 300) * 10));
   const grown = pauses.map((pause, at) => pause / Math.min(2 ** at, 300));
   expect(Math.min(...grown)).toBeGreaterThanOrEqual(0.75);
-  expect(Math.max(...grown)).toBeLessThanOrEqual(1.25);
+  expect(Math.max(...grown)).toBeLessThanOrEqual(1.26);
   await world.advance(3_600_000);
   expect(starts()).toBe(13);
 });
@@ -273,7 +305,10 @@ test("why a server did not start is told without its secrets", async () => {
   const bad = badServer("bad", { witness: witness.port, lastWords });
   const reach = { ...bad.reach, env } as typeof bad.reach;
   const nobody = nodeServer("nobody", []);
-  const missing = { ...nobody, reach: { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach };
+  const missing = {
+    ...nobody,
+    reach: { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach,
+  };
   const outside = openOutside(mcpWith([{ ...bad, reach }, missing]), world);
   const reports = await outside.inspect();
   expect(reports[0]).toMatchObject({ usable: false });
@@ -291,7 +326,9 @@ test("a program gets its own environment and a few places, nothing else of ours;
   const bad = badServer("bad", { witness: witness.port, tools: [tool("environment")] });
   const env = { FOLDER: "/some/folder", API_KEY: "sesame-open-7788" };
   const reach = { ...bad.reach, env } as typeof bad.reach;
-  const { text } = await openOutside(mcpWith([{ ...bad, reach }]), quietWorld()).call("mcp__bad__environment");
+  const { text } = await openOutside(mcpWith([{ ...bad, reach }]), quietWorld()).call(
+    "mcp__bad__environment",
+  );
   const got = JSON.parse(String(text)) as Record<string, string>;
   expect(got).toMatchObject({ FOLDER: "/some/folder", API_KEY: "[redacted]" });
   expect(Object.keys(got)).not.toContain("PARLEY_TEST_SECRET");

@@ -35,7 +35,7 @@ const TOOL = { inputSchema: { type: "object" } };
 /** Answers the handshake and a list of two tools; `take` answers the rest, or says that it did not. */
 async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
   const asked: Asked[] = [];
-  let watchers: (() => void)[] = [];
+  const watchers: (() => void)[] = [];
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += String(chunk);
@@ -50,7 +50,12 @@ async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
       return json(one, { result: { protocolVersion: "2025-06-18", capabilities, serverInfo } });
     if (one.method === "tools/list")
       return json(one, {
-        result: { tools: [{ name: "go", ...TOOL }, { name: "see", ...TOOL, annotations: { readOnlyHint: true } }] },
+        result: {
+          tools: [
+            { name: "go", ...TOOL },
+            { name: "see", ...TOOL, annotations: { readOnlyHint: true } },
+          ],
+        },
       });
     response.writeHead(one.id === undefined ? (request.method === "POST" ? 202 : 405) : 400).end();
   });
@@ -118,7 +123,9 @@ test.each([
 ])("an answer without measure (%s) is not read to its end", async (type, framed) => {
   const web = await callEnds(({ id, response }) => {
     const result = { content: [{ type: "text", text: "x".repeat(26 * 1024 * 1024) }] };
-    response.writeHead(200, { "content-type": type }).end(framed(JSON.stringify({ jsonrpc: "2.0", id, result })));
+    response
+      .writeHead(200, { "content-type": type })
+      .end(framed(JSON.stringify({ jsonrpc: "2.0", id, result })));
   });
   const outside = openOutside(mcpWith([httpServer("web", web.url)]), quietWorld());
   const { status, code } = await outside.call("mcp__web__go");
@@ -149,7 +156,11 @@ test("a session that the server forgot is opened anew, and the call is made in t
   const web = await openWeb((asked) => {
     if (asked.method === "initialize") {
       sessions += 1;
-      const result = { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "w", version: "1" } };
+      const result = {
+        protocolVersion: "2025-06-18",
+        capabilities: { tools: {} },
+        serverInfo: { name: "w", version: "1" },
+      };
       json(asked, { result }, { "mcp-session-id": `s${sessions}` });
       return true;
     }
@@ -174,7 +185,9 @@ test("who is not let in is told where to look; a token is in no word of it", asy
   const headers = { Authorization: "Bearer sesame-open-7788" };
   const outside = openOutside(mcpWith([httpServer("web", web.url, { headers })]), world);
   const { missing } = await outside.set();
-  expect(missing).toMatchObject([{ why: "it did not start: it answered 401: look at its headers in the configuration" }]);
+  expect(missing).toMatchObject([
+    { why: "it did not start: it answered 401: look at its headers in the configuration" },
+  ]);
   expect(web.asked[0]?.request.headers.authorization).toBe(headers.Authorization);
   expect(JSON.stringify([missing, world.logged])).not.toContain("sesame");
 });

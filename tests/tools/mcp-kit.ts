@@ -30,10 +30,19 @@ export function nodeServer(
   more: More & { readonly env?: Readonly<Record<string, string>> } = {},
 ): McpServerSettings {
   const { env = {}, ...others } = more;
-  return { ...rest, ...others, name, reach: { kind: "stdio", command: process.execPath, args, env, cwd: tmpdir() } };
+  return {
+    ...rest,
+    ...others,
+    name,
+    reach: { kind: "stdio", command: process.execPath, args, env, cwd: tmpdir() },
+  };
 }
 
-export function httpServer(name: string, url: string, more: More & { headers?: Record<string, string> } = {}) {
+export function httpServer(
+  name: string,
+  url: string,
+  more: More & { headers?: Record<string, string> } = {},
+) {
   const { headers = {}, ...others } = more;
   return { ...rest, ...others, name, reach: { kind: "http" as const, url, headers } };
 }
@@ -64,7 +73,7 @@ export interface Witness {
 
 export async function openWitness(): Promise<Witness> {
   const lives: Life[] = [];
-  let watchers: (() => void)[] = [];
+  const watchers: (() => void)[] = [];
   const look = (): void => {
     for (const watcher of watchers.splice(0)) watcher();
   };
@@ -103,7 +112,9 @@ export async function openWitness(): Promise<Witness> {
       return found;
     },
     saw: (event, times = 1) =>
-      until(() => lives.flatMap(({ events }) => events).filter((one) => one.startsWith(event)).length >= times),
+      until(
+        () => lives.flatMap(({ events }) => events).filter((one) => one.startsWith(event)).length >= times,
+      ),
   };
 }
 
@@ -141,7 +152,12 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
       last ??= await set();
       const tool = last.tools.find(({ spec }) => spec.name === name);
       if (tool === undefined) throw new Error(`no tool ${name}: ${JSON.stringify(last.missing)}`);
-      return tool.execute({ signal } as ToolContext, args, { callId: "c", attempt: 1, name, arguments: args });
+      return tool.execute({ signal } as ToolContext, args, {
+        callId: "c",
+        attempt: 1,
+        name,
+        arguments: args,
+      });
     },
   };
 }

@@ -31,8 +31,6 @@ export interface Deeds {
   readonly stubborn?: boolean;
   /** Leaves a program of its own behind. */
   readonly helper?: boolean;
-  /** Says so in front of its last dying call: the next life answers. */
-  readonly diesOnce?: boolean;
 }
 
 interface Message {
@@ -101,26 +99,31 @@ class BadServer {
     switch (name) {
       case "die":
       case "read-and-die":
-        return process.exit(1);
+        process.exit(1);
+        break;
       case "die-once":
         // The witness knows how often it was called.
         this.#witness.once("data", (word) => {
           if (word.toString().trim() === "die") process.exit(1);
           this.#text(id, "answered at last");
         });
-        return;
+        break;
       case "change":
         this.#changed = true;
         this.say({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
-        return this.#text(id, "changed");
+        this.#text(id, "changed");
+        break;
       case "giant":
-        return this.#giant(id, Number(args.bytes), args.idFirst === true);
+        this.#giant(id, Number(args.bytes), args.idFirst === true);
+        break;
       case "content":
-        return this.answer(id, args.result);
+        this.answer(id, args.result);
+        break;
       case "environment":
-        return this.#text(id, JSON.stringify(process.env));
+        this.#text(id, JSON.stringify(process.env));
+        break;
       default:
-        return this.#text(id, `${name} ${JSON.stringify(args)} by ${process.pid}`);
+        this.#text(id, `${name} ${JSON.stringify(args)} by ${process.pid}`);
     }
   }
 

@@ -10,7 +10,15 @@ import { type House, openHouse } from "../gateway/kit.ts";
 import { endOf } from "../kit/engine.ts";
 import { type ScriptedCall, type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
 import { agentSettings } from "./app.ts";
-import { badServer, httpServer, mcpWith, nodeServer, openWitness, REFERENCE, startReference } from "./mcp-kit.ts";
+import {
+  badServer,
+  httpServer,
+  mcpWith,
+  nodeServer,
+  openWitness,
+  REFERENCE,
+  startReference,
+} from "./mcp-kit.ts";
 
 const MAIN = "agent:main:main";
 
@@ -46,43 +54,49 @@ const textOfResult = (result: ToolResultMessage | undefined): Record<string, unk
   return JSON.parse(block?.type === "text" ? block.text : "{}") as Record<string, unknown>;
 };
 
-const toolsShown = (model: ScriptedModel): string[] => (model.requests[0]?.tools ?? []).map(({ name }) => name);
+const toolsShown = (model: ScriptedModel): string[] =>
+  (model.requests[0]?.tools ?? []).map(({ name }) => name);
 
 async function asReference(way: "stdio" | "http") {
   if (way === "stdio") return nodeServer("every", [REFERENCE, "stdio"]);
   return httpServer("every", await startReference(await freePort()));
 }
 
-test.each(["stdio", "http"] as const)("the reference server over %s: text, structure, pictures, errors, sums", async (way) => {
-  const model = calling(
-    { name: "mcp__every__echo", arguments: { message: "hello" } },
-    { name: "mcp__every__get-structured-content", arguments: { location: "Chicago" } },
-    { name: "mcp__every__get-tiny-image" },
-    { name: "mcp__every__get-sum", arguments: { a: "one" } },
-    { name: "mcp__every__get-sum", arguments: { a: 2, b: 3 } },
-    { name: "mcp__every__no-such-tool" },
-  );
-  const house = await houseWith(mcpWith([await asReference(way)]), model);
-  const results = await runOnce(house);
-  const [echo, structured, image, wrong, sum, none] = results.map(textOfResult);
-  expect(echo).toEqual({ status: "ok", text: "Echo: hello" });
-  expect(structured).toMatchObject({ status: "ok", structured: { temperature: expect.any(Number) } });
-  expect(image).toMatchObject({ status: "ok" });
-  expect(results[2]?.content[1]).toMatchObject({ type: "image", mimeType: "image/png" });
-  expect(wrong).toMatchObject({ status: "error", code: "mcp_failed" });
-  expect(results[3]?.isError).toBe(true);
-  expect(sum?.text).toContain("5");
-  expect(none).toMatchObject({ status: "error", code: "unknown_tool" });
-  expect(toolsShown(model)).toContain("mcp__every__echo");
-  expect(toolsShown(model)).toContain("sessions_send");
-  expect(model.requests[0]?.system).toContain("Tools that begin with mcp__");
-});
+test.each(["stdio", "http"] as const)(
+  "the reference server over %s: text, structure, pictures, errors, sums",
+  async (way) => {
+    const model = calling(
+      { name: "mcp__every__echo", arguments: { message: "hello" } },
+      { name: "mcp__every__get-structured-content", arguments: { location: "Chicago" } },
+      { name: "mcp__every__get-tiny-image" },
+      { name: "mcp__every__get-sum", arguments: { a: "one" } },
+      { name: "mcp__every__get-sum", arguments: { a: 2, b: 3 } },
+      { name: "mcp__every__no-such-tool" },
+    );
+    const house = await houseWith(mcpWith([await asReference(way)]), model);
+    const results = await runOnce(house);
+    const [echo, structured, image, wrong, sum, none] = results.map(textOfResult);
+    expect(echo).toEqual({ status: "ok", text: "Echo: hello" });
+    expect(structured).toMatchObject({ status: "ok", structured: { temperature: expect.any(Number) } });
+    expect(image).toMatchObject({ status: "ok" });
+    expect(results[2]?.content[1]).toMatchObject({ type: "image", mimeType: "image/png" });
+    expect(wrong).toMatchObject({ status: "error", code: "mcp_failed" });
+    expect(results[3]?.isError).toBe(true);
+    expect(sum?.text).toContain("5");
+    expect(none).toMatchObject({ status: "error", code: "unknown_tool" });
+    expect(toolsShown(model)).toContain("mcp__every__echo");
+    expect(toolsShown(model)).toContain("sessions_send");
+    expect(model.requests[0]?.system).toContain("Tools that begin with mcp__");
+  },
+);
 
 test("the tools catalogue and tools.invoke have them too, with the rights of the session", async () => {
   const house = await houseWith(mcpWith([await asReference("stdio")]), calling());
   const client = await house.client();
   const { tools } = await client.call<{ tools: { name: string; parameters: object }[] }>("tools.catalog", {});
-  expect(tools.find(({ name }) => name === "mcp__every__echo")?.parameters).toMatchObject({ required: ["message"] });
+  expect(tools.find(({ name }) => name === "mcp__every__echo")?.parameters).toMatchObject({
+    required: ["message"],
+  });
   const invoke = (name: string, args: object, sessionKey = MAIN) =>
     client.call<Record<string, unknown>>("tools.invoke", { name, args, sessionKey });
   expect(await invoke("mcp__every__echo", { message: "hi" })).toEqual({ status: "ok", text: "Echo: hi" });
@@ -127,7 +141,10 @@ test("without a server its runs go on, and the model is told which tools are mis
 
 test("a planned stop ends the programs", async () => {
   const witness = await openWitness();
-  const house = await houseWith(mcpWith([badServer("bad", { witness: witness.port, tools: hello })]), calling());
+  const house = await houseWith(
+    mcpWith([badServer("bad", { witness: witness.port, tools: hello })]),
+    calling(),
+  );
   await runOnce(house);
   await house.stop();
   const life = await witness.life(0);

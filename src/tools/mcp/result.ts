@@ -85,9 +85,9 @@ function cutText(text: string, bytesMax: number): string {
 }
 
 /** Structured content is often there as text, too, for readers that know only that. */
-function isSame(text: string, structured: unknown): boolean {
+function isSame(text: string, json: string): boolean {
   try {
-    return JSON.stringify(JSON.parse(text)) === JSON.stringify(structured);
+    return JSON.stringify(JSON.parse(text)) === json;
   } catch {
     return false;
   }
@@ -100,21 +100,22 @@ export function resultOf(
   mask: Mask,
 ): ToolResult {
   const { content, isError } = answer;
-  const structuredContent = masked(answer.structuredContent, mask);
+  const structured = jsonOf(answer.structuredContent, mask);
   const blocks = Array.isArray(content) ? content : [];
   const into: Gathered = { texts: [], images: [], notShown: [] };
   for (const block of blocks.slice(0, BLOCKS_MAX)) addBlock(into, block);
   if (blocks.length > BLOCKS_MAX) into.notShown.push(`${blocks.length - BLOCKS_MAX} more parts`);
   const whole = mask(into.texts.join("\n"));
-  const structured = structuredContent === undefined ? "" : JSON.stringify(structuredContent);
+  if (structured === undefined) into.notShown.push("structured content that is nested too deeply");
+  const json = structured ?? "";
   // Whole or not at all: half an object is none.
-  const fits = structured !== "" && Buffer.byteLength(structured) <= bytesMax;
-  const isTold = fits && (whole === "" || isSame(whole, structuredContent));
-  const text = isTold ? "" : cutText(whole || structured, bytesMax);
-  const wholeBytes = Buffer.byteLength(whole || structured);
+  const fits = json !== "" && Buffer.byteLength(json) <= bytesMax;
+  const isTold = fits && (whole === "" || isSame(whole, json));
+  const text = isTold ? "" : cutText(whole || json, bytesMax);
+  const wholeBytes = Buffer.byteLength(whole || json);
   const cut = text !== "" && Buffer.byteLength(text) < wholeBytes;
   const more = {
-    ...(fits ? { structured: structuredContent } : {}),
+    ...(fits ? { structured: JSON.parse(json) as unknown } : {}),
     ...(cut ? { truncated: `the first ${Buffer.byteLength(text)} of ${wholeBytes} bytes` } : {}),
     ...(into.notShown.length === 0 ? {} : { notShown: namedFew(into.notShown) }),
     ...(into.images.length === 0 ? {} : { images: into.images }),
@@ -123,11 +124,14 @@ export function resultOf(
   return toolFailure(fail("mcp_failed", text || "the tool failed and did not say why", { details: more }));
 }
 
-function masked(value: unknown, mask: Mask): unknown {
-  if (value === undefined) return undefined;
-  const json = JSON.stringify(value);
-  const shown = mask(json);
-  return shown === json ? value : JSON.parse(shown);
+/** A value as masked JSON, "" for none; undefined: it is too deep to be written. */
+function jsonOf(value: unknown, mask: Mask): string | undefined {
+  if (value === undefined) return "";
+  try {
+    return mask(JSON.stringify(value));
+  } catch {
+    return undefined;
+  }
 }
 
 function namedFew(named: readonly string[]): string[] {

@@ -17,6 +17,8 @@ import { type Mask, maskOf, plainLine } from "./words.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
+/** A pause that is worth waiting for; a longer one belongs to a server that is really down. */
+const PAUSE_WAITED_MAX_MS = 1_500;
 /** Who lived this long died of something new. */
 const HEALTHY_MS = 60_000;
 /** A server at an address may have no way to say that its list changed. */
@@ -150,7 +152,7 @@ export class Server {
     const { clock } = this.#parts.world;
     const state = this.#state;
     if (state.kind === "down" && state.untilMs > clock.now()) {
-      if (state.untilMs > untilMs) return state.why;
+      if (state.untilMs > Math.min(untilMs, clock.now() + PAUSE_WAITED_MAX_MS)) return state.why;
       await pause(this.#parts.world, state.untilMs - clock.now(), signal);
       if (signal.aborted) return fail("run_aborted", "the run was aborted");
     }

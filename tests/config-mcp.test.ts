@@ -9,7 +9,7 @@ const mcp = (servers: unknown) => JSON.stringify({ tools: { mcp: { servers } } }
 
 test("servers are complete: places are absolute, what is not enabled is not there, variables are put in", () => {
   const servers = {
-    files: { command: "~/bin/files", args: ["--root", "~/x"], env: { KEY: "${KEY}" }, cwd: "work" },
+    files: { command: "~/bin/files", args: ["--root", "~/x"], env: { KEY: "${KEY}" }, cwd: "place" },
     web: {
       url: "https://example.com/mcp",
       headers: { Authorization: "Bearer ${KEY}" },
@@ -35,7 +35,7 @@ test("servers are complete: places are absolute, what is not enabled is not ther
           command: `${home().home}/bin/files`,
           args: ["--root", "~/x"],
           env: { KEY: "sesame" },
-          cwd: `${folder}/work`,
+          cwd: `${folder}/place`,
         },
       },
       {

@@ -3,8 +3,8 @@
 // TP2: every filter with a non-empty allow list must list the tool.
 // TP3: what a session may not use, nobody that it spawned may use (I13): the filters of the requester, and of
 //      its requester, hold for it too, as they are at this moment.
-// TP4: the tools of an outside server (MCP) are those whose names begin with its prefix. The agents that it is
-//      kept for, and its place outside of every sandbox, are filters like all others.
+// TP4: the tools of an outside server (MCP) are those whose names begin with its prefix. The agents that it
+//      is kept for, and its place outside of every sandbox, are filters like all others.
 
 import { matchesPattern } from "./pattern.ts";
 import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";

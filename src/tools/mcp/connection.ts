@@ -1,7 +1,8 @@
 // Owns one connection to an outside server: the handshake, the list, the calls, and what a failure means.
-// CN1: of a call that did not come to its end it is known whether it can have taken effect: `unsent` can not,
-//      `lost` may have.
-// CN2: nothing that the server asks of us is answered but a ping: no models, no files, no questions to people.
+// CN1: of a call that did not come to its end it is known whether it can have taken effect: `unsent` can
+//      not, `lost` may have.
+// CN2: nothing that the server asks of us is answered but a ping: no models, no files, no questions to
+//      people.
 
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import type { McpServerSettings } from "../../core/settings.ts";
@@ -49,7 +50,7 @@ const NOT_REACHED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "
 const UNCONNECTED = /^(Not connected|the program is not running|the program does not read)/;
 
 /** What a failed call means for its effect. */
-export function endOfFailure(error: unknown): CallEnd {
+function endOfFailure(error: unknown): CallEnd {
   const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
   const text = textOf(error);
   const status = isTree(data) && typeof data.status === "number" ? data.status : undefined;

@@ -87,7 +87,7 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
     leftOut.push({ tool: plainLine(ownName, NAME_SHOWN_MAX_CHARS), why: "another tool has its name" });
   }
   for (const { ownName } of unique.slice(TOOLS_MAX)) {
-    const why = `more than ${TOOLS_MAX} tools; name those that are wanted in tools.mcp.servers.${server}.tools`;
+    const why = `more than ${TOOLS_MAX} tools: name the wanted ones in tools.mcp.servers.${server}.tools`;
     leftOut.push({ tool: plainLine(ownName, NAME_SHOWN_MAX_CHARS), why });
   }
   return { tools: unique.slice(0, TOOLS_MAX), leftOut };

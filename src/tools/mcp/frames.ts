@@ -1,6 +1,6 @@
 // Owns the frames that an outside server writes: lines on a pipe, messages in general.
-// F1: a line that is too long is thrown away while it comes; whoever waits for it is told, if it says for whom
-//     it was.
+// F1: a line that is too long is thrown away while it comes; whoever waits for it is told, if it says for
+//     whom it was.
 // F2: what is no message (a banner, a stray print) is passed over.
 // F3: the contents of lists and results are read by us: the library, which would refuse a whole list for one
 //     entry, gets them put aside.

@@ -65,7 +65,7 @@ export interface HttpPlan {
   readonly world: OutsideWorld;
 }
 
-export class HttpLink implements Link {
+class HttpLink implements Link {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
@@ -147,7 +147,7 @@ export class HttpLink implements Link {
 }
 
 /** A link that is not yet started. Loads the library. */
-export async function httpLink(plan: HttpPlan): Promise<HttpLink> {
+export async function httpLink(plan: HttpPlan): Promise<Link> {
   const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
   const inner = new Http(new URL(plan.url), {
     requestInit: { headers: { ...plan.headers } },

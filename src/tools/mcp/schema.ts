@@ -154,6 +154,8 @@ export function plainSchema(schema: unknown): Result<JsonSchema> {
     // What models may not be told at the top (a choice) is left to the server.
     const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
     const made = plain({ root: schema, parts: 0 }, { ...rest, type: "object", description: "" }, 0);
+    // It may have referred to something else, or to itself.
+    if (made.type !== "object") return broken('is not of type "object"');
     const bytes = Buffer.byteLength(JSON.stringify(made));
     if (bytes <= SCHEMA_MAX_BYTES) return ok(made);
     return broken(`has ${bytes} bytes, and ${SCHEMA_MAX_BYTES} is the most`);

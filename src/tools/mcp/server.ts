@@ -1,7 +1,7 @@
 // Owns one outside server over its whole life: started when it is first wanted, started again when it died.
 // SV1: there is at most one process (or session) of a server; runs share it.
-// SV2: it is started only for somebody who wants it, and after a failure not before a pause that grows: at most
-//      one start every five minutes of a server that never comes up.
+// SV2: it is started only for somebody who wants it, and after a failure not before a pause that grows: at
+//      most one start every five minutes of a server that never comes up.
 // SV3: nobody waits for it longer than he said; the start goes on without him.
 // SV4: after `close` nothing is started, and nothing of it runs.
 

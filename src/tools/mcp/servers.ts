@@ -1,4 +1,4 @@
-// Owns the outside MCP servers of a gateway: which of them a session may use, and their tools as tools of ours.
+// Owns the outside MCP servers of a gateway: which of them a session may use, and their tools as ours.
 // MS1: whether a session has a tool is the tool policy's answer, like for every other tool; a server that it
 //      can have no tool of is not started for it, and not waited for.
 // MS2: a run waits for all its servers together no longer than `tools.mcp.waitSeconds`.

@@ -1,5 +1,6 @@
 // Owns the failure of a server's start: what is kept of it, and how it is told to whoever can mend it.
-// SF1: the reason is in words of ours, for models may read it; what the server said is kept apart, for people.
+// SF1: the reason is in words of ours, for models may read it; what the server said is kept apart, for
+//      people.
 
 import type { McpServerSettings } from "../../core/settings.ts";
 

@@ -1,6 +1,6 @@
 // Owns a server that is a program of ours: its start, its pipes and its end.
-// ST1: it is the leader of a process group of its own: a Ctrl-C at our terminal is not its, and what it leaves
-//      behind when it ends is killed.
+// ST1: it is the leader of a process group of its own: a Ctrl-C at our terminal is not for it, and what it
+//      leaves behind when it ends is killed.
 // ST2: it gets the environment that it is given, nothing of the gateway's.
 // ST3: a stop is asked for by the end of its input, then by SIGTERM, then made with SIGKILL. If the gateway
 //      itself is killed, the end of the input is what is left of that.

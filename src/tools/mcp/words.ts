@@ -7,8 +7,7 @@ import type { McpServerSettings } from "../../core/settings.ts";
 
 /** Control characters but tab and line feed, and characters that can't be seen or turn the text around. */
 const HIDDEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+  /(?![\t\n])\p{Cc}|[\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
 /** Words without what hides, cut at a length. */
 export function plainWords(text: string, charsMax: number): string {

@@ -211,6 +211,7 @@ test.each(OUTSIDE)(
       tools: { mcp },
     });
     expect(result).toMatchObject(expected);
+    await witness.saw("call hello", calls);
     const called = witness.lives.flatMap(({ events }) => events).filter((event) => event === "call hello");
     expect(called.length).toBe(calls);
   },

@@ -19,12 +19,14 @@ test("a server that dies in the middle of a call: nobody knows the outcome, and 
   const result = await outside.call("mcp__bad__die");
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
   expect(result.hint).toContain("check before you repeat it");
+  await witness.life(0);
   expect(witness.lives.length).toBe(1);
   // The next call waits for the pause, and finds it alive again.
   const next = outside.call("mcp__bad__hello");
   await world.timerWithin(2_000);
   await world.advance(2_000);
   expect(await next).toMatchObject({ status: "ok" });
+  await witness.life(1);
   expect(witness.lives.length).toBe(2);
 });
 
@@ -51,6 +53,7 @@ test("one that dies at every call is repeated once, not for ever", async () => {
   const bad = badServer("bad", { witness: witness.port, tools: [tool("read-and-die", readOnly)] });
   const result = await openOutside(mcpWith([bad]), quietWorld()).call("mcp__bad__read-and-die");
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
+  await witness.life(1);
   expect(witness.lives.length).toBe(2);
 });
 
@@ -68,6 +71,7 @@ test("a call that is not answered in time is an error that says so; the server i
   expect((await result).error).toContain("within 7 s");
   await witness.saw("cancelled");
   expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
+  await witness.life(0);
   expect(witness.lives.length).toBe(1);
 });
 
@@ -125,6 +129,7 @@ test.each([true, false])(
       truncated: "the first 1000 of 200000 bytes",
     });
     expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
+    await witness.life(0);
     expect(witness.lives.length).toBe(1);
   },
 );
@@ -340,6 +345,7 @@ test("a server of old that ends at the new handshake is asked the old way", asyn
   const old = badServer("old", { witness: witness.port, tools: [tool("hello")], old: true });
   const outside = openOutside(mcpWith([old]), quietWorld());
   expect(await outside.call("mcp__old__hello")).toMatchObject({ status: "ok" });
+  await witness.life(1);
   expect(witness.lives.length).toBe(2);
 });
 
@@ -359,5 +365,6 @@ test("a stop asks, then forces: a stubborn server and what it left behind are go
   for (const { dead } of witness.lives) await dead;
   // And nothing comes up again.
   expect((await outside.set()).missing).toMatchObject([{ why: "the gateway is stopping" }]);
+  await witness.life(1);
   expect(witness.lives.length).toBe(2);
 });

@@ -118,6 +118,7 @@ test("a server is started by the first run that may use it, and by no other; run
   expect(witness.lives.length).toBe(0);
   expect(toolsShown(model).filter((name) => name.startsWith("mcp__"))).toEqual([]);
   await Promise.all([runOnce(house, "agent:research:main"), runOnce(house, "agent:research:main")]);
+  await witness.life(0);
   expect(witness.lives.length).toBe(1);
   expect(model.requests.at(-1)?.tools.map(({ name }) => name)).toContain("mcp__theirs__hello");
 });

@@ -30,6 +30,18 @@ export function networkCode(error: unknown): string | undefined {
   return undefined;
 }
 
+/** The message of a failure and those of its causes: the first often says no more than that it failed. */
+function messagesOf(error: unknown): string {
+  const texts: string[] = [];
+  let at = error;
+  for (let depth = 0; depth < CAUSES_MAX && at !== undefined; depth++) {
+    const text = at instanceof Error ? at.message : String(at);
+    if (!texts.some((told) => told.includes(text))) texts.push(text);
+    at = factsOf(at).cause;
+  }
+  return texts.join(": ");
+}
+
 /** A start that failed, with what the server said meanwhile. */
 export class StartFailure extends Error {
   readonly words: string;
@@ -72,6 +84,6 @@ export function startProblem(
       return told(`it answered ${status}: look at its headers in the configuration`);
     if (typeof status === "number") return told(`it answered ${status}: is there an MCP server at its url?`);
   }
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const message = messagesOf(cause);
   return { why: "the handshake failed", said: heard === "" ? message : `${message}; ${heard}` };
 }

@@ -37,6 +37,7 @@ import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
+import type { OutsideServers } from "./tools/mcp/servers.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -121,12 +122,19 @@ function sandboxing(options: AppOptions): {
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
+/** Outside servers, of which none is started before somebody needs it. Absent: none is configured. */
+async function openOutside(options: AppOptions): Promise<OutsideServers | undefined> {
+  if (options.settings.tools.mcp.servers.length === 0) return undefined;
+  const { openOutsideServers } = await import("./tools/mcp/servers.ts");
+  return openOutsideServers(options);
+}
+
 /** The engine with everything that it executes and delivers with. */
 function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  sandboxFor: SandboxFor,
+  { sandboxFor, outside }: { sandboxFor: SandboxFor; outside: OutsideServers | undefined },
 ): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -144,6 +152,7 @@ function buildEngine(
     world,
     port: openModelPort(world),
     sandboxFor,
+    outside,
     engine: () => engine,
   });
   const engine: Engine = new Engine({
@@ -218,7 +227,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const mirror = mirrorOf(options, store);
   undo.push(() => mirror.close());
   const { sandboxFor, refusesPeer } = sandboxing(options);
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, sandboxFor);
+  const outside = await openOutside(options);
+  if (outside !== undefined) undo.push(() => outside.close());
+  const parts = { sandboxFor, outside };
+  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, parts);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
@@ -246,6 +258,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
       })),
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
+    outside,
     refusesPeer,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),

@@ -10,6 +10,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
+import { checkMcp, describeMcp, mcpOf } from "./config/mcp.ts";
 import { notUsedWarnings } from "./config/not-yet.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
@@ -223,7 +224,14 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   const providers = providersOf(file.models.providers, around.env, providersWrong ? [] : problems);
   const { session, tools, store } = file;
   const postgres = postgresOf(store, around.env, problems);
+  const expanded = (path: string): string => expand(path, around.home, around.folder);
+  const agents = agentsOf(file, firstModel(providers), expanded);
   checkAgents(file, problems);
+  checkMcp(
+    tools.mcp,
+    agents.map(({ id }) => id),
+    problems,
+  );
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
   const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
@@ -240,12 +248,12 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       tickIntervalMs,
     },
     store: {
-      dir: expand(store.dir, around.home, around.folder),
+      dir: expanded(store.dir),
       durability: store.durability,
       ...postgres,
     },
     providers,
-    agents: agentsOf(file, firstModel(providers), (path) => expand(path, around.home, around.folder)),
+    agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
     subagents: subagentsOf(file),
     session: {
@@ -275,6 +283,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       sessionsSpawn: tools.sessions_spawn,
       history: tools.history,
       exec: { ...tools.exec, ...(searchPath ? { searchPath } : {}) },
+      mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
@@ -379,5 +388,6 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
       apiKey: apiKey === undefined ? "(none)" : SET,
       headers: Object.fromEntries(Object.keys(headers).map((name) => [name, SET])),
     })),
+    tools: { ...settings.tools, mcp: describeMcp(settings.tools.mcp) },
   };
 }

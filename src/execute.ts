@@ -7,7 +7,7 @@ import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.
 import { buildSystemPrompt } from "./agent/prompt.ts";
 import { withoutContents } from "./core/attachment-rules.ts";
 import { ok, type Result } from "./core/errors.ts";
-import { type Entry, isCompaction } from "./core/message.ts";
+import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/message.ts";
 import type { Run } from "./core/run.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
 import type { Session } from "./core/session.ts";
@@ -20,6 +20,7 @@ import {
   THINKING_LEVELS,
   type ThinkingLevel,
 } from "./core/settings.ts";
+import { outsidePrefix } from "./core/tool-policy.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { LaneHandle } from "./engine/execution.ts";
 import type { EndFacts } from "./engine/finish.ts";
@@ -34,7 +35,7 @@ import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
-import type { Tool, ToolContext } from "./tools/tool.ts";
+import type { OutsideSet, OutsideTools, Tool, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
 /** Asked at every run and every call, with the settings of that moment (I13). */
@@ -59,6 +60,8 @@ export interface ExecuteParts {
   readonly port: ModelPort;
   /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   readonly sandboxFor: SandboxFor;
+  /** Tools of outside servers. Absent: there are none. */
+  readonly outside?: OutsideTools | undefined;
   /** Late: tools use the engine, and the engine executes with this. */
   engine(): Engine;
 }
@@ -87,6 +90,14 @@ function storedEntry(entry: Entry): Entry {
   return { ...entry, content };
 }
 
+/** The names of all tools that were called in a transcript. */
+function calledIn(entries: readonly Entry[]): string[] {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  return messages.flatMap((message) =>
+    message.role === "assistant" ? toolCallsOf(message).map(({ name }) => name) : [],
+  );
+}
+
 /** What is said to the model beside its instructions: of this run, or of what the session is. */
 async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promise<string | undefined> {
   return run.input.context ?? childContext(parts.settings, parts.store.db, session);
@@ -96,13 +107,16 @@ function promptOf(
   settings: Settings,
   session: Session,
   agent: AgentSettings,
-  more: { tools: readonly Tool[]; context: string | undefined },
+  more: { tools: readonly Tool[]; context: string | undefined; outside: OutsideSet | undefined },
 ): string {
   return buildSystemPrompt({
     agentId: agent.id,
     sessionKey: displayKey(session.key, agent.id, keyRulesOf(settings)),
     workspace: agent.workspace,
     toolNames: more.tools.map((tool) => tool.spec.name),
+    missingTools: (more.outside?.missing ?? []).map(
+      ({ server, why }) => `- ${outsidePrefix(server)}*: the MCP server "${server}" is not available: ${why}`,
+    ),
     ...(agent.name === undefined ? {} : { agentName: agent.name }),
     ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
     ...(more.context === undefined ? {} : { context: more.context }),
@@ -153,7 +167,9 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   const sandbox = await parts.sandboxFor(chain);
   // No backend: refused before the model is asked anything, never run bare (SPEC 5).
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
+  const outside = await parts.outside?.forSession(chain, signal);
   const ctx: ToolContext = {
+    ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
     settings,
     db: store.db,
@@ -162,23 +178,23 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     session,
     agent,
     chain,
-    toolNames: toolNames(),
+    toolNames: toolNames(parts.outside),
     run,
     signal,
     wait: handle.wait,
   };
   const { runId, sessionKey } = run;
-  const tools = toolsFor({ settings, chain });
+  const tools = toolsFor({ settings, chain, outside });
   const context = await contextOf(parts, run, session);
   const end = await runTurn({
     runId,
     sessionId: session.sessionId,
-    system: promptOf(settings, session, agent, { tools, context }),
+    system: promptOf(settings, session, agent, { tools, context, outside }),
     model: model.value,
     thinking: thinkingOf(run, session, agent),
     entries,
     tools: tools.map((tool) => tool.spec),
-    everyTool: toolSpecs(),
+    everyTool: toolSpecs(outside, calledIn(entries)),
     append: (entry) => handle.append(storedEntry(entry)),
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),

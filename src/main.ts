@@ -11,6 +11,7 @@ import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
+  McpReport,
   RunningGateway,
   SandboxReport,
   StoreReport,
@@ -20,7 +21,7 @@ import { runCli } from "./cli/run.ts";
 import { processEnvironment } from "./config.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import { redactSecrets } from "./core/redact.ts";
-import type { SandboxSettings } from "./core/settings.ts";
+import type { SandboxSettings, Settings } from "./core/settings.ts";
 import { realWorld, type World } from "./world.ts";
 
 function versionOf(): string {
@@ -120,10 +121,26 @@ async function inspectSandbox(
   }
 }
 
+/** Starts each outside MCP server, to see what tools it has, and stops it. */
+export async function inspectMcp(
+  settings: Settings,
+  parts: { world: World; env: CliParts["env"] },
+): Promise<McpReport[]> {
+  const { openOutsideServers } = await import("./tools/mcp/servers.ts");
+  const { world, env: environment } = parts;
+  const outside = openOutsideServers({ settings, world, version: versionOf(), environment });
+  try {
+    return await outside.inspect();
+  } finally {
+    await outside.close();
+  }
+}
+
 /** Runs the command line. Resolves with the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
   const world = realWorld({ level: env.PARLEY_LOG ?? "info", sync: true, mask: redactSecrets });
+  const silentLog = realWorld({ level: "silent", sync: true }).log;
   const parts: CliParts = {
     world,
     env,
@@ -145,6 +162,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     importState: async (wanted) =>
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
+    // The doctor tells what the log would.
+    inspectMcp: (settings) => inspectMcp(settings, { world: { ...world, log: silentLog }, env }),
   };
   return runCli(argv, parts);
 }

@@ -82,6 +82,7 @@ test("without a file everything has a default and the offline model answers", ()
           retainOnSessionKeep: false,
         },
       },
+      mcp: { servers: [], waitSeconds: 10, maxResultBytes: 65_536 },
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },

@@ -168,6 +168,14 @@ export interface ImportFacts {
   }[];
 }
 
+/** How an outside MCP server stands, found out by starting it. */
+export interface McpReport {
+  readonly server: string;
+  readonly usable: boolean;
+  /** For people: how many tools it has, or why there are none. */
+  readonly text: string;
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -191,4 +199,6 @@ export interface CliParts {
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
   /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
+  /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
+  inspectMcp?(settings: Settings): Promise<McpReport[]>;
 }

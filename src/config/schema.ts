@@ -7,6 +7,7 @@ import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
 import { outgoingHooks } from "./hooks-schema.ts";
+import { mcp } from "./mcp.ts";
 import {
   agentSandbox,
   agentSubagents,
@@ -223,6 +224,7 @@ const tools = z
     ),
     sandbox: moreTools.describe("Of sandboxed sessions, besides the rules that hold for all."),
     sessions_spawn: spawnTool,
+    mcp,
   })
   .prefault({});
 

@@ -15,6 +15,11 @@ const SECRET_NAME =
 /** Fields of JSON that are credentials as a whole; in a text the same words begin sentences. */
 const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
 
+/** Whether the value of a variable or a field of this name is a credential. */
+export function isSecretName(name: string): boolean {
+  return SECRET_FIELD.test(name);
+}
+
 interface Mask {
   readonly find: RegExp;
   readonly put: string;
@@ -130,7 +135,7 @@ const DEPTH_MAX = 64;
 /** JSON with its strings masked; the value of a field named like a secret is masked whatever it is. */
 function redactJson(value: unknown, field: string, depth: number): unknown {
   if (typeof value === "string") {
-    return SECRET_FIELD.test(field) && value !== "" ? MASK : redactSecrets(value);
+    return isSecretName(field) && value !== "" ? MASK : redactSecrets(value);
   }
   if (typeof value !== "object" || value === null) return value;
   if (depth >= DEPTH_MAX) return MASK;

@@ -192,6 +192,43 @@ export interface OutgoingHook {
   readonly sessions?: readonly string[];
 }
 
+/** A program of somebody else whose tools agents use, over the Model Context Protocol. */
+export interface McpServerSettings {
+  /** Small letters, digits, `-` and single `_`: no name is the beginning of another one's tool names. */
+  readonly name: string;
+  readonly reach:
+    | {
+        readonly kind: "stdio";
+        readonly command: string;
+        readonly args: readonly string[];
+        /** Besides the little that every outside program gets. May hold secrets. */
+        readonly env: Readonly<Record<string, string>>;
+        /** Absolute path. */
+        readonly cwd: string;
+      }
+    /** Address and headers may hold secrets. */
+    | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
+  /** Agent id patterns with `*`. Empty: every agent. */
+  readonly agents: readonly string[];
+  /** Patterns of the server's own tool names. Empty: all of them. */
+  readonly tools: readonly string[];
+  /** Whether sandboxed sessions may use it, although it runs outside of their sandbox. */
+  readonly allowSandboxed: boolean;
+  /** Of one call. */
+  readonly timeoutSeconds: number;
+  /** Until a start is given up. */
+  readonly startTimeoutSeconds: number;
+}
+
+export interface McpSettings {
+  /** Those that are enabled. */
+  readonly servers: readonly McpServerSettings[];
+  /** The longest that a run waits for servers that are not ready. */
+  readonly waitSeconds: number;
+  /** Of the text of one result. */
+  readonly maxResultBytes: number;
+}
+
 export interface Settings {
   readonly gateway: {
     readonly host: string;
@@ -246,6 +283,7 @@ export interface Settings {
       /** Where commands are found (`PATH`); unset: the system's usual places. */
       readonly searchPath?: string;
     };
+    readonly mcp: McpSettings;
   };
   readonly owners: readonly string[];
   /** Those that are enabled. */

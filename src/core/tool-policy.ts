@@ -3,6 +3,8 @@
 // TP2: every filter with a non-empty allow list must list the tool.
 // TP3: what a session may not use, nobody that it spawned may use (I13): the filters of the requester, and of
 //      its requester, hold for it too, as they are at this moment.
+// TP4: the tools of an outside server (MCP) are those whose names begin with its prefix. The agents that it
+//      is kept for, and its place outside of every sandbox, are filters like all others.
 
 import { matchesPattern } from "./pattern.ts";
 import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
@@ -77,6 +79,53 @@ const denying = (deny: readonly string[], because: string): PlacedFilter => ({
   because,
 });
 
+/** What the name of every tool of an outside server begins with. No tool of the gateway begins so. */
+export function outsidePrefix(server: string): string {
+  return `mcp__${server}__`;
+}
+
+/** The servers that an agent may not use, as filters. */
+function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
+  const lists = (agents: readonly string[]): boolean =>
+    agents.length === 0 || agents.some((pattern) => matchesPattern(pattern, agentId));
+  return settings.tools.mcp.servers
+    .filter(({ agents }) => !lists(agents))
+    .map(({ name }) =>
+      denying([`${outsidePrefix(name)}*`], `tools.mcp.servers.${name}.agents does not list "${agentId}"`),
+    );
+}
+
+/** The servers that a sandboxed session may not use, as filters: they run outside of its sandbox. */
+function containmentFilters(settings: Settings): PlacedFilter[] {
+  return settings.tools.mcp.servers
+    .filter(({ allowSandboxed }) => !allowSandboxed)
+    .map(({ name }) => {
+      const because =
+        "this session is sandboxed, the server runs outside of its sandbox, and " +
+        `tools.mcp.servers.${name}.allowSandboxed is not true`;
+      return denying([`${outsidePrefix(name)}*`], because);
+    });
+}
+
+/**
+ * Whether a tool whose name begins with `prefix` could pass. It is asked before anybody knows the tools: a
+ * server that no tool of could be used need not be started.
+ */
+export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter[]): boolean {
+  const start = prefix.toLowerCase();
+  const deniesAll = (pattern: string): boolean => {
+    const stem = pattern.toLowerCase().slice(0, -1);
+    return pattern.endsWith("*") && !stem.includes("*") && start.startsWith(stem);
+  };
+  const reaches = (pattern: string): boolean => {
+    const [head = "", ...rest] = pattern.toLowerCase().split("*");
+    return head.startsWith(start) || (rest.length > 0 && start.startsWith(head));
+  };
+  return filters.every(
+    ({ filter }) => !filter.deny.some(deniesAll) && (filter.allow.length === 0 || filter.allow.some(reaches)),
+  );
+}
+
 /** The filters that a session has for being a sub-agent. */
 function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const { spawnDepth } = chain[0];
@@ -107,7 +156,12 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   const because = "the session that spawned this one is gone, and with it the right to session tools";
   return [
     denying(SESSION_TOOLS, because),
-    ...(agent === undefined ? [] : [{ where: `agents.list[${agent.id}].tools`, filter: agent.tools }]),
+    ...(agent === undefined
+      ? []
+      : [
+          { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
+          ...serverFilters(agent.id, settings),
+        ]),
   ];
 }
 
@@ -119,8 +173,9 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
     { where: "tools", filter: settings.tools.filter },
     { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
     ...(isSubagent ? subagentFilters(chain, settings) : []),
+    ...serverFilters(agent.id, settings),
     ...(isSandboxed(chain, settings)
-      ? [{ where: "tools.sandbox.tools", filter: settings.tools.sandbox }]
+      ? [{ where: "tools.sandbox.tools", filter: settings.tools.sandbox }, ...containmentFilters(settings)]
       : []),
   ];
 }

@@ -10,7 +10,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { AccessContext } from "../flows/access.ts";
 import type { Outbound } from "../flows/outbox.ts";
-import type { ToolContext } from "../tools/tool.ts";
+import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
@@ -40,6 +40,8 @@ export interface GatewayDeps {
   checkModel(name: string): Result<unknown>;
   /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
+  /** Tools of outside servers. Absent: there are none. */
+  readonly outside?: OutsideTools | undefined;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
   /** Removes the readable copy of a deleted transcript. */

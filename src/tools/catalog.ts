@@ -2,17 +2,19 @@
 // CA1: a tool that the policy denies is not offered; a call of it names the setting that denies it.
 // CA2: what was accepted before a restart is not judged again, by whatever policy: its call is answered.
 // CA3: bad input never throws: whatever a model or a client sends is answered with one JSON object.
+// CA4: the tools of outside servers are given with the session that has them; nothing is started here.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { ImageBlock } from "../core/message.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Settings } from "../core/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
-import { decideTool, filtersFor, type ToolVerdict } from "../core/tool-policy.ts";
+import { decideTool, filtersFor, outsidePrefix, type ToolVerdict } from "../core/tool-policy.ts";
 import { agentsList } from "./agents-list.ts";
 import { checkArguments, nearestName } from "./arguments.ts";
 import { execTool } from "./exec.ts";
 import { fileTools } from "./files.ts";
+import { isOutsideName } from "./mcp/names.ts";
 import { sessionStatus } from "./session-status.ts";
 import { sessionsHistory } from "./sessions-history.ts";
 import { sessionsList } from "./sessions-list.ts";
@@ -20,7 +22,7 @@ import { sessionsSearch } from "./sessions-search.ts";
 import { sessionsSend } from "./sessions-send.ts";
 import { sessionsSpawn } from "./sessions-spawn.ts";
 import { subagents } from "./subagents.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const TOOLS: readonly Tool[] = [
   sessionsList,
@@ -37,24 +39,41 @@ const TOOLS: readonly Tool[] = [
 
 const NAME_SHOWN_MAX_CHARS = 80;
 
-type Policy = { readonly settings: Settings; readonly chain: SpawnChain };
+type Policy = {
+  readonly settings: Settings;
+  readonly chain: SpawnChain;
+  readonly outside?: OutsideSet | undefined;
+};
+
+/** Ours, and those of outside servers that come with the session. */
+function toolsIn(outside: OutsideSet | undefined): readonly Tool[] {
+  return outside === undefined ? TOOLS : [...TOOLS, ...outside.tools];
+}
 
 function verdictOf({ settings, chain }: Policy, name: string): ToolVerdict {
   return decideTool(name, filtersFor(chain, settings));
 }
 
-/** Every tool that there is, whoever may use it. */
-export function toolNames(): string[] {
-  return TOOLS.map((tool) => tool.spec.name);
+/** Every tool that there is, whoever may use it; of outside servers as far as they are known. */
+export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] {
+  return [...TOOLS.map((tool) => tool.spec.name), ...(outside?.knownNames() ?? [])];
 }
 
-export function toolSpecs(): ToolSpec[] {
-  return TOOLS.map((tool) => tool.spec);
+/**
+ * Every tool that there is. `called`: names that stand in the transcript; one of an outside tool that is not
+ * there now is described by what has to be assumed of it: it can't be run again.
+ */
+export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): ToolSpec[] {
+  const specs = toolsIn(outside).map((tool) => tool.spec);
+  const known = new Set(specs.map(({ name }) => name));
+  const lost = [...new Set(called)].filter((name) => isOutsideName(name) && !known.has(name));
+  const assumed = { description: "", parameters: { type: "object" }, parallel: false, idempotent: false };
+  return [...specs, ...lost.map((name) => ({ name, ...assumed }))];
 }
 
 /** The tools that a session of this agent has. */
 export function toolsFor(policy: Policy): Tool[] {
-  return TOOLS.filter((tool) => verdictOf(policy, tool.spec.name).allowed);
+  return toolsIn(policy.outside).filter((tool) => verdictOf(policy, tool.spec.name).allowed);
 }
 
 interface ToolDescription {
@@ -68,7 +87,7 @@ interface ToolDescription {
 
 /** Every tool, with what the policy says of it. */
 export function describeTools(policy: Policy): ToolDescription[] {
-  return TOOLS.map(({ spec: { name, description, parameters } }) => {
+  return toolsIn(policy.outside).map(({ spec: { name, description, parameters } }) => {
     const verdict = verdictOf(policy, name);
     const reason = verdict.allowed ? {} : { reason: verdict.error };
     return { name, description, parameters, allowed: verdict.allowed, ...reason };
@@ -76,12 +95,19 @@ export function describeTools(policy: Policy): ToolDescription[] {
 }
 
 function findTool(policy: Policy, name: string): Result<Tool> {
-  const tool = TOOLS.find((candidate) => candidate.spec.name === name);
+  const tool = toolsIn(policy.outside).find((candidate) => candidate.spec.name === name);
   const verdict = verdictOf(policy, name);
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
-  if (tool !== undefined && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
+  // Of a server that may not be used nobody asked what tools it has.
+  const isThere = tool !== undefined || isOutsideName(name);
+  if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
+  const missing = policy.outside?.missing.find(({ server }) => name.startsWith(outsidePrefix(server)));
+  if (missing !== undefined) {
+    const { server, why } = missing;
+    return fail("mcp_unavailable", `the tools of the MCP server "${server}" are missing: ${why}`, { hint });
+  }
   const nearest = nearestName(name, names);
   const meant = nearest === undefined ? "" : `; did you mean ${nearest}?`;
   const shown = JSON.stringify(name.slice(0, NAME_SHOWN_MAX_CHARS));
@@ -90,8 +116,9 @@ function findTool(policy: Policy, name: string): Result<Tool> {
 
 /** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
-  const known = TOOLS.find((candidate) => candidate.spec.name === call.name);
-  const args = checkArguments(known?.spec.parameters ?? {}, call.arguments);
+  const known = toolsIn(ctx.outside).find((candidate) => candidate.spec.name === call.name);
+  const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
+  const args = checkArguments(schema, call.arguments);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
   if (before !== undefined) return before;
   const tool = findTool(ctx, call.name);

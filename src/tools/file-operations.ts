@@ -13,7 +13,7 @@ export const READ_TEXT_MAX_BYTES = 64 * 1024;
 /** Beyond this, lines are no longer counted: `totalLines` is left out. */
 const READ_COUNT_MAX_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK_BYTES = 64 * 1024;
-const IMAGE_MAX_BYTES = 3 * 1024 * 1024;
+export const IMAGE_MAX_BYTES = 3 * 1024 * 1024;
 const WRITE_MAX_BYTES = 10 * 1024 * 1024;
 const EDIT_MAX_BYTES = 10 * 1024 * 1024;
 
@@ -114,7 +114,7 @@ const decode = (bytes: Buffer, keepMark: boolean): string | undefined => {
 };
 
 /** The picture formats that every model provider takes, by their first bytes. */
-function imageTypeOf(head: Buffer): string | undefined {
+export function imageTypeOf(head: Buffer): string | undefined {
   const text = head.toString("latin1");
   if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
   if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";

@@ -12,6 +12,29 @@ import type { RunWait } from "../engine/waits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 
+/** A server of which tools are missing, and why, in words that hold nothing of the server's. */
+export interface MissingTools {
+  readonly server: string;
+  readonly why: string;
+}
+
+/** The tools of outside servers that a session has at this moment, as far as they could be had. */
+export interface OutsideSet {
+  readonly tools: readonly Tool[];
+  readonly missing: readonly MissingTools[];
+}
+
+/** Where the tools of outside servers come from. */
+export interface OutsideTools {
+  /**
+   * Starts the servers that the session may use and that are not running, and waits for them, but not for
+   * long. `only`: a tool's name; no other server is touched.
+   */
+  forSession(chain: SpawnChain, signal: AbortSignal, only?: string): Promise<OutsideSet>;
+  /** Names that are known so far; nothing is started. */
+  knownNames(): readonly string[];
+}
+
 /** Everything that a tool call may use. */
 export interface ToolContext {
   readonly settings: Settings;
@@ -26,6 +49,8 @@ export interface ToolContext {
   readonly chain: SpawnChain;
   /** Every tool that there is, whoever may use it. */
   readonly toolNames: readonly string[];
+  /** The tools of outside servers that the session has besides ours. Absent: none. */
+  readonly outside?: OutsideSet;
   /** The run that calls; absent when an operator invokes a tool. */
   readonly run?: Run;
   readonly signal: AbortSignal;
@@ -39,6 +64,8 @@ export type ToolResult = Record<string, unknown>;
 
 export interface Tool {
   readonly spec: ToolSpec;
+  /** Whoever runs it checks the arguments; here only that they are one object. */
+  readonly checksArguments?: true;
   /**
    * What this very call came to if it was accepted before a restart; undefined: it was not. It is asked
    * before

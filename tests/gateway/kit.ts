@@ -20,6 +20,7 @@ import { createSuccessors } from "../../src/flows/successors.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
 import type { World } from "../../src/world.ts";
 import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
@@ -75,15 +76,21 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  engine: () => Engine,
+  more: { engine: () => Engine; outside: OutsideServers | undefined },
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
-  return createExecutor({ settings, store, world, port, sandboxFor: async () => ok(undefined), engine });
+  return createExecutor({ settings, store, world, port, sandboxFor: async () => ok(undefined), ...more });
 }
 
 /** Engine, flows, outbox and webchat over a store. */
-async function openWorkers(options: HouseOptions, settings: Settings, store: Store, world: World) {
+async function openWorkers(
+  options: HouseOptions,
+  settings: Settings,
+  store: Store,
+  world: World,
+  outside: OutsideServers | undefined,
+) {
   const channels = new Map<string, Channel>();
   const engine: Engine = new Engine({
     store,
@@ -98,7 +105,7 @@ async function openWorkers(options: HouseOptions, settings: Settings, store: Sto
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
-    executor: executorOf(options, settings, store, world, () => engine),
+    executor: executorOf(options, settings, store, world, { engine: () => engine, outside }),
     deadlineHandlers: new Map([[TEMPORARY_DEADLINE, archiveTemporary]]),
   });
   const outbox: OutboxWorker = new OutboxWorker({
@@ -126,7 +133,11 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     gateway: { ...base.gateway, ...options.gateway },
   };
   const store = options.disk ?? (await openStore(dir, world));
-  const { engine, outbox } = await openWorkers(options, settings, store, world);
+  const outside =
+    settings.tools.mcp.servers.length === 0
+      ? undefined
+      : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
+  const { engine, outbox } = await openWorkers(options, settings, store, world, outside);
   const gateway = await startGateway({
     settings,
     world,
@@ -140,6 +151,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     checkModel: (name) =>
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
+    outside,
     dropTranscript: async () => {},
   });
   let stopped = false;
@@ -148,6 +160,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     stopped = true;
     await gateway.close();
     await engine.stop(0);
+    await outside?.close();
     await outbox.stop();
     await store.close();
   };

@@ -110,6 +110,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       },
       history: { maxTextChars: 4_000, maxBytes: 80_000 },
       exec: { timeoutSeconds: 10, maxOutputBytes: 10_000 },
+      mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },
     owners: [],

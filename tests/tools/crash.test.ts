@@ -15,9 +15,11 @@ import { listRuns } from "../../src/store/runs.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { toolsFor } from "../../src/tools/catalog.ts";
+import { openOutsideServers } from "../../src/tools/mcp/servers.ts";
 import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { agentSettings, type Choices, MAIN_CHAIN, settingsWith } from "./app.ts";
+import { badServer, mcpWith, openWitness } from "./mcp-kit.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -89,6 +91,8 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
   const agents = ["main", "research"].map((id) => agentSettings(id, { workspace }));
   const settings = settingsWith({ agents, ...how.choices });
   const disk = await openStore(join(dir, "store"), world);
+  const outside = openOutsideServers({ settings, world, version: "0", environment: process.env });
+  cleanup(() => outside.close());
   const { store, died } = how.dies ? dyingStore(disk) : { store: disk, died: Promise.resolve() };
   const engine: Engine = new Engine({
     store,
@@ -105,6 +109,7 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
       world,
       port: model(),
       sandboxFor: async () => ok(undefined),
+      outside,
       engine: () => engine,
     }),
   });
@@ -115,8 +120,8 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
 }
 
 /** Dies in the middle of the call, lives again, and says what the call is answered with. */
-async function crashIn(dir: string, call: Call, later?: Choices) {
-  const first = await live(dir, { dies: true });
+async function crashIn(dir: string, call: Call, later?: Choices, before?: Choices) {
+  const first = await live(dir, { dies: true, ...(before === undefined ? {} : { choices: before }) });
   const accepted = await first.engine.accept({
     sessionKey: MAIN,
     runId: RUN,
@@ -180,6 +185,37 @@ test("exec is not run again: the model is told that nobody knows, and the comman
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
   expect(readFileSync(join(dir, "workspace", "log.txt"), "utf8")).toBe("ran\n");
 });
+
+const OUTSIDE: [string, Record<string, unknown>, "there" | "gone", Record<string, unknown>, number][] = [
+  ["says that it only reads: it is run again", { readOnlyHint: true }, "there", { status: "ok" }, 2],
+  [
+    "says that a call may be repeated: it is run again",
+    { idempotentHint: true },
+    "there",
+    { status: "ok" },
+    2,
+  ],
+  ["says nothing: it is not run again", {}, "there", { code: "outcome_unknown" }, 1],
+  ["is not there any more: nobody knows", { readOnlyHint: true }, "gone", { code: "outcome_unknown" }, 1],
+];
+
+test.each(OUTSIDE)(
+  "a tool of an outside server that %s",
+  async (_what, annotations, then, expected, calls) => {
+    const witness = await openWitness();
+    const tools = [{ name: "hello", inputSchema: { type: "object" }, annotations }];
+    const mcp = mcpWith([badServer("bad", { witness: witness.port, tools })]);
+    const none = mcpWith([]);
+    const later = { tools: { mcp: then === "there" ? mcp : none } };
+    const { result } = await crashIn(temporaryFolder(), { name: "mcp__bad__hello", arguments: {} }, later, {
+      tools: { mcp },
+    });
+    expect(result).toMatchObject(expected);
+    await witness.saw("call hello", calls);
+    const called = witness.lives.flatMap(({ events }) => events).filter((event) => event === "call hello");
+    expect(called.length).toBe(calls);
+  },
+);
 
 /** The id that SPEC 4 promises, made of what is in the transcript. */
 async function callIdIn(store: Store): Promise<string> {

@@ -37,7 +37,9 @@ async function invoke(
     return fail("agent_not_found", `agent "${session.agentId}" is no longer configured (agents.list)`);
   const sandbox = await ctx.deps.sandboxFor(chain);
   if (!sandbox.ok) return sandbox;
+  const outside = await ctx.deps.outside?.forSession(chain, ctx.signal, call.name);
   const tool = {
+    ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
     settings,
     db: ctx.access.db,
@@ -46,7 +48,7 @@ async function invoke(
     session,
     agent,
     chain,
-    toolNames: toolNames(),
+    toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
   };
   const { callId } = ctx;
@@ -63,7 +65,9 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
     async handle(ctx, { sessionKey }) {
       const found = await actor(ctx, sessionKey, "list");
       if (!found.ok) return found;
-      const all = describeTools(found.value);
+      const { chain } = found.value;
+      const outside = await ctx.deps.outside?.forSession(chain, ctx.signal);
+      const all = describeTools({ ...found.value, outside });
       const tools = all
         .filter((tool) => tool.allowed)
         .map(({ name, description, parameters }) => ({ name, description, parameters }));

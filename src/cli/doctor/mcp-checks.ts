@@ -1,0 +1,21 @@
+// Owns what the doctor finds about outside MCP servers: each is started once, and stopped again.
+// MK1: a server that is configured and gives no tools is a problem: runs go on without it, and miss it.
+
+import type { Settings } from "../../core/settings.ts";
+import type { Cli } from "../cli.ts";
+import type { Finding } from "./finding.ts";
+
+export async function checkMcp(cli: Cli, settings: Settings): Promise<Finding[]> {
+  const { inspectMcp } = cli.parts;
+  const { servers } = settings.tools.mcp;
+  if (inspectMcp === undefined || servers.length === 0) return [];
+  const reports = await inspectMcp(settings);
+  return reports.map(({ server, usable, text }): Finding => {
+    const one = servers.find(({ name }) => name === server);
+    const whose = one === undefined || one.agents.length === 0 ? "every agent" : one.agents.join(", ");
+    const finding = { name: "mcp", text: `${server}, for ${whose}: ${text}` };
+    if (usable) return { ...finding, level: "ok" };
+    const mend = `Mend tools.mcp.servers.${server}, or set its enabled to false.`;
+    return { ...finding, level: "problem", mend };
+  });
+}

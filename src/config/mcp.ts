@@ -1,0 +1,127 @@
+// Owns what the configuration says of outside MCP servers: `tools.mcp`.
+// MC1: a server is a program or an address, never both; what belongs to the other kind is an error.
+
+import { z } from "zod";
+import { closestKeys } from "../core/session-key.ts";
+import type { McpSettings } from "../core/settings.ts";
+import { DAY_SECONDS, limit, text, texts } from "./fields.ts";
+import type { Path, Problem } from "./source.ts";
+
+/** No `__` and none at an end: `mcp__a__b__c` has one reading. */
+const SERVER_NAME = /^(?=.{1,24}$)[a-z0-9]+(?:(?:-+|_)[a-z0-9]+)*$/;
+
+const server = z.strictObject({
+  enabled: z.boolean().default(true).describe("false: as if it were not there."),
+  command: text.optional().describe("A program that speaks MCP over its standard input and output."),
+  args: z.array(z.string()).optional().describe("Its arguments, as they are: no shell reads them."),
+  env: z
+    .record(text, z.string())
+    .optional()
+    .describe("Its environment, besides PATH, HOME and a few others; it gets no other of the gateway's."),
+  cwd: text.optional().describe("Its working folder. Default: the folder of this file."),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use headers")
+    .optional()
+    .describe("The address of one that speaks MCP over Streamable HTTP, in place of command."),
+  headers: z.record(text, z.string()).optional().describe("Sent with every request."),
+  agents: texts.default([]).describe("Agents that may use it, `*` as a wildcard. Empty: every agent."),
+  tools: texts
+    .default([])
+    .describe("Its tools that may be used, by its own names, `*` as a wildcard. Empty: all."),
+  allowSandboxed: z
+    .boolean()
+    .default(false)
+    .describe("Whether sandboxed sessions may use it, although it runs outside of every sandbox."),
+  timeoutSeconds: limit(1, DAY_SECONDS)
+    .default(60)
+    .describe("A call without an answer for this long is an error, and the server is told to stop it."),
+  startTimeoutSeconds: limit(1, 3_600).default(60).describe("A start that takes longer has failed."),
+});
+
+export const mcp = z
+  .strictObject({
+    servers: z
+      .record(
+        z
+          .string()
+          .regex(SERVER_NAME, "must be 1 to 24 small letters and digits, with - or single _ between them"),
+        server,
+      )
+      .default({})
+      .describe("Outside MCP servers by name. Their tools are called mcp__<server>__<tool>."),
+    waitSeconds: limit(0, 600)
+      .default(10)
+      .describe("The longest that a run waits for servers that are not ready; then it goes on without them."),
+    maxResultBytes: limit(1_000, 16 * 1024 ** 2)
+      .default(64 * 1024)
+      .describe("The text of one result is cut here."),
+  })
+  .prefault({});
+
+type McpInFile = z.output<typeof mcp>;
+type ServerInFile = McpInFile["servers"][string];
+
+const OF_A_PROGRAM = ["args", "env", "cwd"] as const;
+const OF_AN_ADDRESS = ["headers"] as const;
+
+/** What is wrong with the keys of one server together. */
+function checkKeys(at: Path, one: ServerInFile, problems: Problem[]): void {
+  const { command, url } = one;
+  if (command === undefined && url === undefined)
+    problems.push({ path: at, text: "must have a command (a program) or a url (an address)" });
+  if (command !== undefined && url !== undefined)
+    problems.push({ path: [...at, "url"], text: "can't stand beside command: a server is one or the other" });
+  const foreign = command === undefined ? OF_A_PROGRAM : OF_AN_ADDRESS;
+  const wanted = command === undefined ? "command" : "url";
+  if (command === undefined && url === undefined) return;
+  for (const key of foreign) {
+    if (one[key] !== undefined)
+      problems.push({ path: [...at, key], text: `belongs to a server with a ${wanted}` });
+  }
+}
+
+/** Reports servers that are neither program nor address, or both, and names of agents that don't exist. */
+export function checkMcp(file: McpInFile, agentIds: readonly string[], problems: Problem[]): void {
+  for (const [name, one] of Object.entries(file.servers)) {
+    const at: Path = ["tools", "mcp", "servers", name];
+    checkKeys(at, one, problems);
+    for (const [index, agent] of one.agents.entries()) {
+      if (agent.includes("*") || agentIds.includes(agent.toLowerCase())) continue;
+      const [nearest] = closestKeys(agent, agentIds, 1);
+      const path = [...at, "agents", index];
+      problems.push({ path, text: `there is no agent "${agent}"; the nearest is ${nearest}` });
+    }
+  }
+}
+
+/** The enabled servers, complete. `expand` makes a path absolute. */
+export function mcpOf(file: McpInFile, expand: (path: string) => string): McpSettings {
+  const { servers, waitSeconds, maxResultBytes } = file;
+  const complete = Object.entries(servers).flatMap(([name, one]): McpSettings["servers"] => {
+    const { enabled, command, args, env, cwd, url, headers, agents, ...rest } = one;
+    if (!enabled) return [];
+    const whose = { ...rest, agents: agents.map((id) => id.toLowerCase()) };
+    if (url !== undefined) return [{ name, ...whose, reach: { kind: "http", url, headers: headers ?? {} } }];
+    if (command === undefined) return [];
+    const program = command.startsWith("~/") ? expand(command) : command;
+    const place = { cwd: expand(cwd ?? "."), args: args ?? [], env: env ?? {} };
+    return [{ name, ...whose, reach: { kind: "stdio", command: program, ...place } }];
+  });
+  return { servers: complete, waitSeconds, maxResultBytes };
+}
+
+/** The servers as `config check` shows them: of what may be a secret only that it is there. */
+export function describeMcp({ servers, ...rest }: McpSettings): Record<string, unknown> {
+  const names = (values: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.keys(values).map((name) => [name, "(set)"]));
+  const shown = servers.map(({ reach, ...one }) => {
+    if (reach.kind === "stdio") {
+      const { command, args, env, cwd } = reach;
+      return { ...one, command, args: `(${args.length})`, env: names(env), cwd };
+    }
+    const { origin, pathname } = new URL(reach.url);
+    return { ...one, url: `${origin}${pathname}`, headers: names(reach.headers) };
+  });
+  return { ...rest, servers: shown };
+}

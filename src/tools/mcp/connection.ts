@@ -1,0 +1,202 @@
+// Owns one connection to an outside server: the handshake, the list, the calls, and what a failure means.
+// CN1: of a call that did not come to its end it is known whether it can have taken effect: `unsent` can
+//      not, `lost` may have.
+// CN2: nothing that the server asks of us is answered but a ping: no models, no files, no questions to
+//      people.
+
+import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import type { McpServerSettings } from "../../core/settings.ts";
+import type { Definition } from "./definitions.ts";
+import { type Definitions, readDefinitions } from "./definitions.ts";
+import { BROKEN, TOO_LARGE, takeBack } from "./frames.ts";
+import { isTree } from "./schema.ts";
+import { networkCode } from "./start-failure.ts";
+import type { Link, OutsideWorld } from "./transport.ts";
+
+/** An old server that does not know the newest handshake and is silent is asked the old way after this. */
+const PROBE_MS = 3_000;
+/** The library's own timers are not used: ours can be held by a test. */
+const NEVER_MS = 2 ** 31 - 1;
+const PAGES_MAX = 50;
+const LISTED_MAX = 2_000;
+const METHOD_NOT_FOUND = -32601;
+const INTERNAL_ERROR = -32603;
+
+/** What came of a call. */
+export type CallEnd =
+  | { readonly kind: "answer"; readonly answer: Readonly<Record<string, unknown>> }
+  /** The server (or the library, for it) says no; `mayHaveRun`: what it did before that is not known. */
+  | { readonly kind: "refused"; readonly error: string; readonly mayHaveRun: boolean }
+  /** `link`: whether the connection is still good, or a new one is needed, at once or after a pause. */
+  | { readonly kind: "unsent"; readonly error: string; readonly link: "same" | "new" | "pause" }
+  | { readonly kind: "lost"; readonly error: string }
+  | { readonly kind: "timeout" }
+  | { readonly kind: "aborted" };
+
+/** Takes any result: it is read by us. */
+const AS_IT_IS: StandardSchemaV1<unknown, unknown> = {
+  "~standard": { version: 1, vendor: "parley", validate: (value) => ({ value }) },
+};
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+interface Thrown {
+  readonly code?: unknown;
+  readonly data?: unknown;
+}
+
+/** Connection failures after which nothing can have arrived. */
+const NOT_REACHED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EACCES"];
+const UNCONNECTED = /^(Not connected|the program is not running|the program does not read)/;
+
+/** What a failed call means for its effect. */
+function endOfFailure(error: unknown): CallEnd {
+  const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
+  const text = textOf(error);
+  const status = isTree(data) && typeof data.status === "number" ? data.status : undefined;
+  if (data === TOO_LARGE || /^the answer has more than/.test(text))
+    return { kind: "refused", error: `${text}, and was thrown away`, mayHaveRun: true };
+  if (data === BROKEN || code === "CONNECTION_CLOSED") return { kind: "lost", error: text };
+  if (typeof code === "number") return { kind: "refused", error: text, mayHaveRun: code === INTERNAL_ERROR };
+  if (code === "NOT_CONNECTED" || UNCONNECTED.test(text))
+    return { kind: "unsent", error: text, link: "same" };
+  // A session that the server does not know any more: it was started again.
+  if (status === 404) return { kind: "unsent", error: "it answered 404", link: "new" };
+  if (status !== undefined && status < 500)
+    return { kind: "unsent", error: `it answered ${status}`, link: "same" };
+  if (status !== undefined) return { kind: "lost", error: `it answered ${status}` };
+  if (code === "INVALID_RESULT" || code === "UNSUPPORTED_RESULT_TYPE")
+    return { kind: "refused", error: `its answer is no tool result: ${text}`, mayHaveRun: true };
+  const network = networkCode(error) ?? "";
+  if (NOT_REACHED.includes(network))
+    return { kind: "unsent", error: `it can't be reached (${network})`, link: "pause" };
+  return { kind: "lost", error: text };
+}
+
+export class Connection {
+  readonly #client: Client;
+  readonly #link: Link;
+  readonly #settings: McpServerSettings;
+  readonly #world: OutsideWorld;
+  /** The server said that its list is another one now. */
+  listIsOld = false;
+
+  private constructor(client: Client, link: Link, settings: McpServerSettings, world: OutsideWorld) {
+    this.#client = client;
+    this.#link = link;
+    this.#settings = settings;
+    this.#world = world;
+  }
+
+  /** Shakes hands over a link that is not started yet. Rejects when that fails; the link is closed then. */
+  static async open(
+    link: Link,
+    parts: { settings: McpServerSettings; world: OutsideWorld; version: string; isOld: boolean },
+    onClosed: () => void,
+  ): Promise<Connection> {
+    const { settings, world, version, isOld } = parts;
+    const { Client: McpClient } = await import("@modelcontextprotocol/client");
+    const client = new McpClient(
+      { name: "parley", version },
+      {
+        versionNegotiation: { mode: "auto", probe: { timeoutMs: PROBE_MS } },
+        inputRequired: { autoFulfill: false },
+        listChanged: {
+          tools: {
+            autoRefresh: false,
+            debounceMs: 0,
+            onChanged: () => {
+              connection.listIsOld = true;
+            },
+          },
+        },
+      },
+    );
+    const connection = new Connection(client, link, settings, world);
+    client.onclose = onClosed;
+    client.onerror = (error) => {
+      world.log.debug({ server: settings.name, error: error.name }, "an MCP server breaks the protocol");
+    };
+    const prior: { prior?: PriorDiscovery } = isOld ? { prior: { kind: "legacy" } } : {};
+    try {
+      await client.connect(link, { timeout: NEVER_MS, ...prior });
+    } catch (error) {
+      void link.close().catch(() => {});
+      throw error;
+    }
+    return connection;
+  }
+
+  /** It speaks a protocol from before the newest handshake. */
+  get isOld(): boolean {
+    return this.#client.getProtocolEra() === "legacy";
+  }
+
+  lastWords(): string {
+    return this.#link.lastWords();
+  }
+
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  /** The whole list, page by page. Rejects when the server does not give one. */
+  async list(signal: AbortSignal): Promise<Definitions> {
+    this.listIsOld = false;
+    const all: unknown[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < PAGES_MAX && all.length < LISTED_MAX; page++) {
+      const params = cursor === undefined ? {} : { params: { cursor } };
+      const options = { signal, timeout: NEVER_MS };
+      const result = await this.#client
+        .request({ method: "tools/list", ...params }, AS_IT_IS, options)
+        .catch((error: unknown) => {
+          // A server without tools is one with an empty list.
+          if ((error as Thrown).code === METHOD_NOT_FOUND) return {};
+          throw error;
+        });
+      const tools = takeBack(result, "tools");
+      if (Array.isArray(tools)) all.push(...tools.slice(0, LISTED_MAX - all.length));
+      const next = isTree(result) ? result.nextCursor : undefined;
+      if (typeof next !== "string" || next === "" || next === cursor) break;
+      cursor = next;
+    }
+    return readDefinitions(this.#settings, all);
+  }
+
+  async call(
+    tool: Definition,
+    args: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<CallEnd> {
+    const { timeoutSeconds } = this.#settings;
+    let why: CallEnd = { kind: "aborted" };
+    if (signal.aborted) return why;
+    const watch = new AbortController();
+    const { clock } = this.#world;
+    const timer = clock.at(clock.now() + timeoutSeconds * 1_000, () => {
+      why = { kind: "timeout" };
+      watch.abort(`no answer within ${timeoutSeconds} s`);
+    });
+    const onAbort = (): void => watch.abort("nobody waits for it any more");
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const { ownName, inputSchema } = tool;
+      const answer = await this.#client.callTool(
+        { name: ownName, arguments: { ...args } },
+        {
+          signal: watch.signal,
+          timeout: NEVER_MS,
+          // Without its own output schema: the answer is handed on as it is, for the model to judge.
+          toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } },
+        },
+      );
+      return { kind: "answer", answer: { ...answer, content: takeBack(answer, "content") } };
+    } catch (error) {
+      return watch.signal.aborted ? why : endOfFailure(error);
+    } finally {
+      timer.cancel();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+}

@@ -1,0 +1,157 @@
+// Owns a server that is an address: the library's transport over Streamable HTTP, made safe to wait for.
+// HT1: an answer that can't come any more (its stream broke) is an error at once, not a time-out.
+// HT2: no message is read beyond its limit, however it is sent.
+// HT3: a request that nobody waits for any more holds no connection.
+
+import type {
+  FetchLike,
+  JSONRPCMessage,
+  RequestId,
+  StreamableHTTPClientTransport,
+  TransportSendOptions,
+} from "@modelcontextprotocol/client";
+import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
+import { isTree } from "./schema.ts";
+import { type Link, type OutsideWorld, pause } from "./transport.ts";
+
+/** How long the end of a session may take to be told. */
+const GOODBYE_MS = 2_000;
+const NEWLINE = 10;
+const RETURN = 13;
+
+/** A body with a limit on each message: an event of a stream, or the whole of it. */
+export function boundedBody(
+  body: ReadableStream<Uint8Array>,
+  eventsOnly: boolean,
+  bytesMax = MESSAGE_MAX_BYTES,
+): ReadableStream<Uint8Array> {
+  let bytes = 0;
+  let lineIsEmpty = true;
+  const count = (chunk: Uint8Array): void => {
+    if (!eventsOnly) {
+      bytes += chunk.length;
+      return;
+    }
+    for (const byte of chunk) {
+      bytes += 1;
+      // An empty line ends an event.
+      if (byte === NEWLINE && lineIsEmpty) bytes = 0;
+      if (byte !== RETURN) lineIsEmpty = byte === NEWLINE;
+      if (bytes > bytesMax) return;
+    }
+  };
+  return body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        count(chunk);
+        if (bytes <= bytesMax) controller.enqueue(chunk);
+        else controller.error(new Error(`the answer has more than ${bytesMax} bytes`));
+      },
+    }),
+  );
+}
+
+const boundedFetch: FetchLike = async (url, init) => {
+  const response = await fetch(url, init);
+  if (response.body === null) return response;
+  const isStream = (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
+  const { status, statusText, headers } = response;
+  return new Response(boundedBody(response.body, isStream), { status, statusText, headers });
+};
+
+export interface HttpPlan {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly world: OutsideWorld;
+}
+
+class HttpLink implements Link {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly hasPerRequestStream = true;
+  readonly #inner: StreamableHTTPClientTransport;
+  readonly #world: OutsideWorld;
+  /** Requests without an answer. */
+  readonly #open = new Map<RequestId, AbortController>();
+
+  constructor(inner: StreamableHTTPClientTransport, world: OutsideWorld) {
+    this.#inner = inner;
+    this.#world = world;
+    inner.onmessage = (message) => {
+      if ("id" in message && !("method" in message)) this.#open.delete(message.id as RequestId);
+      this.onmessage?.(putAside(message));
+    };
+    inner.onerror = (error) => this.onerror?.(error);
+    inner.onclose = () => this.onclose?.();
+  }
+
+  get sessionId(): string | undefined {
+    return this.#inner.sessionId;
+  }
+
+  lastWords(): string {
+    return "";
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#inner.setProtocolVersion(version);
+  }
+
+  start(): Promise<void> {
+    return this.#inner.start();
+  }
+
+  async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
+    if (!("method" in message)) return this.#inner.send(message);
+    if ("id" in message) return this.#request(message, message.id, options);
+    await this.#inner.send(message);
+    if (message.method !== "notifications/cancelled" || !isTree(message.params)) return;
+    const id = message.params.requestId as RequestId;
+    this.#open.get(id)?.abort();
+    this.#open.delete(id);
+  }
+
+  async #request(message: JSONRPCMessage, id: RequestId, options: TransportSendOptions): Promise<void> {
+    const left = new AbortController();
+    this.#open.set(id, left);
+    const { requestSignal, headers } = options;
+    const gone = requestSignal === undefined ? left.signal : AbortSignal.any([requestSignal, left.signal]);
+    const broke = (): void => {
+      if (!this.#open.delete(id)) return;
+      const text = "the connection broke before the answer was there";
+      this.onmessage?.(errorAnswer(id, text, BROKEN));
+      options.onRequestStreamEnd?.();
+    };
+    try {
+      await this.#inner.send(message, {
+        ...(headers === undefined ? {} : { headers }),
+        requestSignal: gone,
+        onRequestStreamEnd: broke,
+      });
+    } catch (error) {
+      this.#open.delete(id);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const over = new AbortController();
+    const told = this.#inner.terminateSession().catch(() => {});
+    await Promise.race([told, pause(this.#world, GOODBYE_MS, over.signal)]);
+    over.abort();
+    for (const left of this.#open.values()) left.abort();
+    this.#open.clear();
+    await this.#inner.close();
+  }
+}
+
+/** A link that is not yet started. Loads the library. */
+export async function httpLink(plan: HttpPlan): Promise<Link> {
+  const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
+  const inner = new Http(new URL(plan.url), {
+    requestInit: { headers: { ...plan.headers } },
+    fetch: boundedFetch,
+  });
+  return new HttpLink(inner, plan.world);
+}

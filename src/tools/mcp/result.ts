@@ -1,0 +1,140 @@
+// Owns how the answer of an outside tool becomes a tool result of ours.
+// R1: text, pictures and structured content are handed on; whatever else there is, is named.
+// R2: bounded: the text is cut and the cut is told; pictures are few, small and really pictures.
+// R3: a secret that the configuration gave the server does not come back through its answers (I14).
+
+import { fail, toolFailure } from "../../core/errors.ts";
+import type { ImageBlock } from "../../core/message.ts";
+import { IMAGE_MAX_BYTES, imageTypeOf } from "../file-operations.ts";
+import type { ToolResult } from "../tool.ts";
+import { isTree } from "./schema.ts";
+import { type Mask, plainLine } from "./words.ts";
+
+/** Blocks of one answer that are looked at. */
+const BLOCKS_MAX = 1_000;
+const IMAGES_MAX = 4;
+/** Things of one answer that are named because they can't be shown. */
+const NAMED_MAX = 20;
+const NAME_MAX_CHARS = 200;
+
+interface Gathered {
+  readonly texts: string[];
+  readonly images: ImageBlock[];
+  readonly notShown: string[];
+}
+
+const short = (value: unknown): string => plainLine(String(value ?? "?"), NAME_MAX_CHARS);
+
+/** Base64 text is a third longer than what it stands for. */
+const bytesOf = (data: unknown): number => (typeof data === "string" ? Math.floor((data.length * 3) / 4) : 0);
+
+function addImage(into: Gathered, data: unknown, named: string): void {
+  const bytes = bytesOf(data);
+  const leave = (why: string) => into.notShown.push(`${named} of ${bytes} bytes: ${why}`);
+  if (typeof data !== "string") return void into.notShown.push(`${named}: no data`);
+  if (bytes > IMAGE_MAX_BYTES) return void leave(`more than ${IMAGE_MAX_BYTES}`);
+  if (into.images.length >= IMAGES_MAX) return void leave(`more than ${IMAGES_MAX} pictures`);
+  const decoded = Buffer.from(data, "base64");
+  // One that is none makes providers refuse the whole conversation.
+  const mimeType = imageTypeOf(decoded.subarray(0, 12));
+  if (mimeType === undefined) return void leave("no PNG, JPEG, GIF or WebP");
+  into.images.push({ type: "image", data: decoded.toString("base64"), mimeType });
+}
+
+function addResource(into: Gathered, resource: unknown): void {
+  if (!isTree(resource)) return void into.notShown.push("a resource without contents");
+  const { uri, mimeType, text, blob } = resource;
+  const named = `resource ${short(uri)} (${short(mimeType)})`;
+  if (typeof text === "string") into.texts.push(`[${named}]\n${text}`);
+  else if (String(mimeType).startsWith("image/")) addImage(into, blob, named);
+  else into.notShown.push(`${named} of ${bytesOf(blob)} bytes`);
+}
+
+function addBlock(into: Gathered, block: unknown): void {
+  const { type, text, data, mimeType, resource, uri, name, description } = isTree(block) ? block : {};
+  switch (type) {
+    case "text":
+      into.texts.push(String(text ?? ""));
+      return;
+    case "image":
+      addImage(into, data, `image (${short(mimeType)})`);
+      return;
+    case "resource":
+      addResource(into, resource);
+      return;
+    case "resource_link": {
+      const what = [name, description].filter((word) => typeof word === "string" && word !== "").map(short);
+      into.texts.push(`[link to resource ${short(uri)}] ${what.join(": ")}`.trim());
+      return;
+    }
+    case "audio":
+      into.notShown.push(`audio (${short(mimeType)}) of ${bytesOf(data)} bytes`);
+      return;
+    default:
+      into.notShown.push(`content of the type ${short(type)}`);
+  }
+}
+
+/** The beginning of a text that has at most so many bytes. */
+function cutText(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= bytesMax) return text;
+  let end = bytesMax;
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end).toString();
+}
+
+/** Structured content is often there as text, too, for readers that know only that. */
+function isSame(text: string, json: string): boolean {
+  try {
+    return JSON.stringify(JSON.parse(text)) === json;
+  } catch {
+    return false;
+  }
+}
+
+/** What the model gets. `answer`: the result of `tools/call`, whatever the server made of it. */
+export function resultOf(
+  answer: Readonly<Record<string, unknown>>,
+  bytesMax: number,
+  mask: Mask,
+): ToolResult {
+  const { content, isError } = answer;
+  const structured = jsonOf(answer.structuredContent, mask);
+  const blocks = Array.isArray(content) ? content : [];
+  const into: Gathered = { texts: [], images: [], notShown: [] };
+  for (const block of blocks.slice(0, BLOCKS_MAX)) addBlock(into, block);
+  if (blocks.length > BLOCKS_MAX) into.notShown.push(`${blocks.length - BLOCKS_MAX} more parts`);
+  const whole = mask(into.texts.join("\n"));
+  if (structured === undefined) into.notShown.push("structured content that is nested too deeply");
+  const json = structured ?? "";
+  // Whole or not at all: half an object is none.
+  const fits = json !== "" && Buffer.byteLength(json) <= bytesMax;
+  const isTold = fits && (whole === "" || isSame(whole, json));
+  const text = isTold ? "" : cutText(whole || json, bytesMax);
+  const wholeBytes = Buffer.byteLength(whole || json);
+  const cut = text !== "" && Buffer.byteLength(text) < wholeBytes;
+  const more = {
+    ...(fits ? { structured: JSON.parse(json) as unknown } : {}),
+    ...(cut ? { truncated: `the first ${Buffer.byteLength(text)} of ${wholeBytes} bytes` } : {}),
+    ...(into.notShown.length === 0 ? {} : { notShown: namedFew(into.notShown) }),
+    ...(into.images.length === 0 ? {} : { images: into.images }),
+  };
+  if (isError !== true) return { status: "ok", ...(text === "" && fits ? {} : { text }), ...more };
+  return toolFailure(fail("mcp_failed", text || "the tool failed and did not say why", { details: more }));
+}
+
+/** A value as masked JSON, "" for none; undefined: it is too deep to be written. */
+function jsonOf(value: unknown, mask: Mask): string | undefined {
+  if (value === undefined) return "";
+  try {
+    return mask(JSON.stringify(value));
+  } catch {
+    return undefined;
+  }
+}
+
+function namedFew(named: readonly string[]): string[] {
+  const left = named.length - NAMED_MAX;
+  return left <= 0 ? [...named] : [...named.slice(0, NAMED_MAX), `and ${left} more`];
+}

@@ -1,0 +1,166 @@
+// Owns how the description of an outside tool becomes one that every model API takes.
+// SC1: one schema that a provider refuses fails the whole request, and with it every run of an agent. So what
+//      leaves here is plain: known keywords, no references, bounded in depth and size.
+// SC2: less is promised, never more: a keyword that is left out is checked by the server itself.
+// SC3: a tool that can't be described takes itself out, and says why; its neighbours stay.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import type { JsonSchema } from "../../core/tool.ts";
+import { plainWords } from "./words.ts";
+
+const DEPTH_MAX = 16;
+/** Schemas inside one schema, each reference counted as often as it is used. */
+const PARTS_MAX = 1_000;
+const SCHEMA_MAX_BYTES = 32 * 1024;
+const DESCRIPTION_MAX_CHARS = 1_000;
+const ENUM_MAX = 250;
+/** What model APIs take as the name of an argument. */
+const ARGUMENT_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
+const TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"];
+/** Bounds of values, as they are. */
+const BOUNDS = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"];
+
+type Tree = Readonly<Record<string, unknown>>;
+
+export function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What is wrong with a schema, in words that stand behind "its schema". */
+class Broken extends Error {}
+
+interface Walk {
+  readonly root: Tree;
+  parts: number;
+}
+
+/** The target of `#/…` in the same schema. */
+function referred(walk: Walk, reference: unknown): unknown {
+  if (typeof reference !== "string" || !reference.startsWith("#"))
+    throw new Broken("refers to another document");
+  let place: unknown = walk.root;
+  for (const part of reference.slice(1).split("/").slice(1)) {
+    const name = safeDecode(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    place =
+      (isTree(place) || Array.isArray(place)) && Object.hasOwn(place, name)
+        ? (place as Tree)[name]
+        : undefined;
+  }
+  if (place === undefined) throw new Broken("refers to a part of itself that is not there");
+  return place;
+}
+
+function safeDecode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function plain(walk: Walk, schema: unknown, depth: number, above: readonly string[] = []): Tree {
+  // `true` is any value; what lies too deep, or in itself, is one too.
+  if (schema === true || depth > DEPTH_MAX) return {};
+  if (!isTree(schema)) throw new Broken("has a part that is no schema");
+  walk.parts += 1;
+  if (walk.parts > PARTS_MAX) throw new Broken("has too many parts");
+  const { $ref } = schema;
+  if ($ref !== undefined) {
+    if (above.includes(String($ref))) return {};
+    const { $ref: _, ...beside } = schema;
+    const target = referred(walk, $ref);
+    const all = isTree(target) ? { ...target, ...beside } : target;
+    return plain(walk, all, depth + 1, [...above, String($ref)]);
+  }
+  return { ...wordsOf(schema), ...shapeOf(walk, schema, depth, above) };
+}
+
+function wordsOf(schema: Tree): Tree {
+  const kept: Record<string, unknown> = {};
+  const { description, title } = schema;
+  const words = typeof description === "string" ? description : title;
+  if (typeof words === "string" && words !== "") kept.description = plainWords(words, DESCRIPTION_MAX_CHARS);
+  return kept;
+}
+
+function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string[]): Tree {
+  const types = typesOf(schema);
+  const deeper = (inner: unknown): Tree => plain(walk, inner, depth + 1, above);
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices !== undefined) {
+    if (!Array.isArray(choices)) throw new Broken("has choices that are no list");
+    const [only, ...others] = choices.filter((choice) => !isTree(choice) || choice.type !== "null");
+    if (only === undefined) return {};
+    return others.length === 0 ? deeper(only) : { anyOf: [only, ...others].map(deeper) };
+  }
+  const [type, ...more] = types;
+  if (more.length > 0)
+    return { anyOf: types.map((one) => deeper({ ...schema, type: one, description: "" })) };
+  const kept: Record<string, unknown> = type === undefined ? {} : { type };
+  for (const bound of BOUNDS) {
+    const value = schema[bound];
+    if (typeof value === "number" && Number.isFinite(value)) kept[bound] = value;
+  }
+  const values = schema.const === undefined ? schema.enum : [schema.const];
+  if (Array.isArray(values)) Object.assign(kept, valuesOf(values));
+  if (type === "array") kept.items = schema.items === undefined ? {} : deeper(itemsOf(schema.items));
+  if (type === "object") Object.assign(kept, propertiesOf(walk, schema, depth, above));
+  return kept;
+}
+
+/** A list of schemas, one for each place, is any value. */
+const itemsOf = (items: unknown): unknown => (Array.isArray(items) ? true : items);
+
+function typesOf(schema: Tree): string[] {
+  const { type } = schema;
+  const named = Array.isArray(type) ? type : type === undefined ? [] : [type];
+  for (const one of named) {
+    if (!TYPES.includes(one as string)) throw new Broken("has a type that there is not");
+  }
+  if (named.length === 0 && isTree(schema.properties)) return ["object"];
+  const real = named.filter((one) => one !== "null") as string[];
+  return real.length > 0 ? real : (named as string[]);
+}
+
+/** Only plain values, and not too many: otherwise the server checks them. */
+function valuesOf(values: readonly unknown[]): Tree {
+  const isPlain = (value: unknown): boolean => ["string", "number", "boolean"].includes(typeof value);
+  const kept = values.filter((value) => value !== null);
+  return kept.length > 0 && kept.length <= ENUM_MAX && kept.every(isPlain) ? { enum: kept } : {};
+}
+
+function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly string[]): Tree {
+  const { properties = {}, required = [] } = schema;
+  if (!isTree(properties)) throw new Broken("has properties that are no object");
+  if (!Array.isArray(required) || !required.every((name) => typeof name === "string"))
+    throw new Broken("has a required that is no list of names");
+  const kept: [string, Tree][] = [];
+  for (const [name, inner] of Object.entries(properties)) {
+    if (ARGUMENT_NAME.test(name)) kept.push([name, plain(walk, inner, depth + 1, above)]);
+    else if (required.includes(name))
+      throw new Broken("requires an argument with a name that models can't say");
+  }
+  const named = new Set(kept.map(([name]) => name));
+  const wanted = [...new Set(required as string[])].filter((name) => named.has(name));
+  return { properties: Object.fromEntries(kept), ...(wanted.length === 0 ? {} : { required: wanted }) };
+}
+
+/** The schema of a tool's arguments, for models. */
+export function plainSchema(schema: unknown): Result<JsonSchema> {
+  const broken = (what: string) => fail("invalid_argument", `its schema ${what}`);
+  if (!isTree(schema)) return broken("is no object");
+  if (schema.type !== undefined && schema.type !== "object") return broken('is not of type "object"');
+  try {
+    // What models may not be told at the top (a choice) is left to the server.
+    const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
+    const made = plain({ root: schema, parts: 0 }, { ...rest, type: "object", description: "" }, 0);
+    // It may have referred to something else, or to itself.
+    if (made.type !== "object") return broken('is not of type "object"');
+    const bytes = Buffer.byteLength(JSON.stringify(made));
+    if (bytes <= SCHEMA_MAX_BYTES) return ok(made);
+    return broken(`has ${bytes} bytes, and ${SCHEMA_MAX_BYTES} is the most`);
+  } catch (error) {
+    if (error instanceof Broken) return broken(error.message);
+    throw error;
+  }
+}

@@ -1,0 +1,359 @@
+// Owns one outside server over its whole life: started when it is first wanted, started again when it died.
+// SV1: there is at most one process (or session) of a server; runs share it.
+// SV2: it is started only for somebody who wants it, and after a failure not before a pause that grows: at
+//      most one start every five minutes of a server that never comes up.
+// SV3: nobody waits for it longer than he said; the start goes on without him.
+// SV4: after `close` nothing is started, and nothing of it runs.
+
+import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
+import type { McpServerSettings } from "../../core/settings.ts";
+import { type CallEnd, Connection } from "./connection.ts";
+import type { Definition, Definitions } from "./definitions.ts";
+import { httpLink } from "./http.ts";
+import { StartFailure, startProblem, untilAborted } from "./start-failure.ts";
+import { StdioLink } from "./stdio.ts";
+import { type Link, type OutsideWorld, pause } from "./transport.ts";
+import { type Mask, maskOf, plainLine } from "./words.ts";
+
+const PAUSE_FIRST_MS = 1_000;
+const PAUSE_MAX_MS = 300_000;
+/** A pause that is worth waiting for; a longer one belongs to a server that is really down. */
+const PAUSE_WAITED_MAX_MS = 1_500;
+/** Who lived this long died of something new. */
+const HEALTHY_MS = 60_000;
+/** A server at an address may have no way to say that its list changed. */
+const LIST_FRESH_MS = 60_000;
+const LIST_TIMEOUT_MS = 30_000;
+/** Calls that wait for their answers. */
+const CALLS_MAX = 64;
+const WORDS_SHOWN_MAX_CHARS = 400;
+const NAMED_IN_LOG_MAX = 20;
+
+export interface ServerParts {
+  readonly settings: McpServerSettings;
+  readonly world: OutsideWorld;
+  /** Of this program. */
+  readonly version: string;
+  /** What every outside program gets of the environment. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+interface Live {
+  readonly connection: Connection;
+  readonly sinceMs: number;
+  definitions: Definitions;
+  listedAtMs: number;
+  listing: Promise<void> | undefined;
+}
+
+type State =
+  | { readonly kind: "idle" }
+  | { readonly kind: "starting"; readonly ready: Promise<Result<Live>> }
+  | { readonly kind: "ready"; readonly live: Live }
+  | { readonly kind: "down"; readonly untilMs: number; readonly why: Failure }
+  | { readonly kind: "closed" };
+
+/** Until when somebody waits, and what ends his waiting earlier. */
+export interface Patience {
+  readonly untilMs: number;
+  readonly signal: AbortSignal;
+}
+
+export class Server {
+  readonly settings: McpServerSettings;
+  readonly #parts: ServerParts;
+  readonly #mask: Mask;
+  #state: State = { kind: "idle" };
+  #failures = 0;
+  #isOld = false;
+  #calls = 0;
+  /** Links that are not closed yet, those of failed starts included. */
+  readonly #links = new Set<Link>();
+  #known: Definitions = { tools: [], leftOut: [] };
+
+  constructor(parts: ServerParts) {
+    this.settings = parts.settings;
+    this.#parts = parts;
+    this.#mask = maskOf(parts.settings);
+  }
+
+  get name(): string {
+    return this.settings.name;
+  }
+
+  /** The tools of its last list. */
+  get known(): Definitions {
+    return this.#known;
+  }
+
+  /** Its tools now, or why they can't be had. */
+  async tools(patience: Patience): Promise<Result<Definitions>> {
+    const live = await this.#ready(patience);
+    if (!live.ok) return live;
+    await this.#refresh(live.value, patience);
+    return ok(live.value.definitions);
+  }
+
+  /** One call. A tool that may be called twice is, if the first one was lost. */
+  async call(
+    tool: Definition,
+    args: Readonly<Record<string, unknown>>,
+    patience: Patience,
+  ): Promise<CallEnd> {
+    if (this.#calls >= CALLS_MAX)
+      return { kind: "unsent", error: `${CALLS_MAX} calls of it are waiting for answers`, link: "same" };
+    this.#calls += 1;
+    try {
+      const first = await this.#callOnce(tool, args, patience);
+      const mayRepeat =
+        (first.kind === "unsent" && first.link === "new") || (first.kind === "lost" && tool.repeatable);
+      if (!mayRepeat || patience.signal.aborted) return first;
+      const second = await this.#callOnce(tool, args, patience);
+      // What became of the first one is still not known.
+      return second.kind === "unsent" ? first : second;
+    } finally {
+      this.#calls -= 1;
+    }
+  }
+
+  async #callOnce(
+    tool: Definition,
+    args: Readonly<Record<string, unknown>>,
+    patience: Patience,
+  ): Promise<CallEnd> {
+    const live = await this.#ready(patience);
+    if (patience.signal.aborted) return { kind: "aborted" };
+    if (!live.ok) return { kind: "unsent", error: live.error, link: "same" };
+    const end = await live.value.connection.call(tool, args, patience.signal);
+    switch (end.kind) {
+      case "unsent":
+        if (end.link !== "same") this.#left(live.value, end.error, end.link === "new");
+        return { ...end, error: this.#fit(end.error) };
+      case "lost":
+      case "refused":
+        return { ...end, error: this.#fit(end.error) };
+      default:
+        return end;
+    }
+  }
+
+  /** Stops it for good. */
+  async close(): Promise<void> {
+    this.#state = { kind: "closed" };
+    await Promise.all([...this.#links].map((link) => link.close().catch(() => {})));
+  }
+
+  /** Words of a failure, fit for models and logs. */
+  #fit(text: string): string {
+    return plainLine(this.#mask(text), WORDS_SHOWN_MAX_CHARS);
+  }
+
+  async #ready({ untilMs, signal }: Patience): Promise<Result<Live>> {
+    const { clock } = this.#parts.world;
+    const state = this.#state;
+    if (state.kind === "down" && state.untilMs > clock.now()) {
+      if (state.untilMs > Math.min(untilMs, clock.now() + PAUSE_WAITED_MAX_MS)) return state.why;
+      await pause(this.#parts.world, state.untilMs - clock.now(), signal);
+      if (signal.aborted) return fail("run_aborted", "the run was aborted");
+    }
+    const ready = this.#begun();
+    if (ready.kind === "settled") return ready.value;
+    const stillStarting = fail("mcp_unavailable", "it is still starting");
+    if (untilMs <= clock.now()) return stillStarting;
+    const over = new AbortController();
+    const enough = AbortSignal.any([signal, over.signal]);
+    const waited = pause(this.#parts.world, untilMs - clock.now(), enough).then(() => undefined);
+    const live = await Promise.race([ready.value, waited]);
+    over.abort();
+    return live ?? stillStarting;
+  }
+
+  /** What it has come to, or the start that is under way; begins one if there is none. */
+  #begun():
+    | { readonly kind: "settled"; readonly value: Result<Live> }
+    | { readonly kind: "starting"; readonly value: Promise<Result<Live>> } {
+    const state = this.#state;
+    switch (state.kind) {
+      case "ready":
+        return { kind: "settled", value: ok(state.live) };
+      case "starting":
+        return { kind: "starting", value: state.ready };
+      case "closed":
+        return { kind: "settled", value: fail("shutting_down", "the gateway is stopping") };
+      case "down":
+        if (state.untilMs > this.#parts.world.clock.now()) return { kind: "settled", value: state.why };
+        break;
+      case "idle":
+    }
+    const ready = this.#start();
+    this.#state = { kind: "starting", ready };
+    return { kind: "starting", value: ready };
+  }
+
+  async #start(): Promise<Result<Live>> {
+    const { world, settings } = this.#parts;
+    const over = new AbortController();
+    const timer = world.clock.at(world.clock.now() + settings.startTimeoutSeconds * 1_000, () =>
+      over.abort(),
+    );
+    const startedMs = world.clock.now();
+    try {
+      const live = await this.#attempt(over.signal);
+      if (this.#state.kind === "closed") return fail("shutting_down", "the gateway is stopping");
+      this.#state = { kind: "ready", live };
+      const tools = live.definitions.tools.length;
+      world.log.info(
+        { server: this.name, tools, ms: world.clock.now() - startedMs },
+        "an MCP server is ready",
+      );
+      return ok(live);
+    } catch (error) {
+      if (this.#state.kind === "closed") return fail("shutting_down", "the gateway is stopping");
+      const { why, said } = over.signal.aborted
+        ? { why: `it was not ready after ${settings.startTimeoutSeconds} s`, said: "" }
+        : startProblem(error, settings);
+      const more = said === "" ? {} : { said: this.#fit(said) };
+      world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server did not start");
+      return this.#fell(`it did not start: ${this.#fit(why)}`, more);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** Handshake and list; once more, the old way, if the new handshake alone ended it. */
+  async #attempt(late: AbortSignal): Promise<Live> {
+    try {
+      return await this.#connect(late, this.#isOld);
+    } catch (error) {
+      const cause = error instanceof StartFailure ? error.cause : error;
+      const closed = (cause as { code?: unknown }).code === "ERA_NEGOTIATION_FAILED";
+      const isProgram = this.#parts.settings.reach.kind === "stdio";
+      if (this.#isOld || !closed || !isProgram || late.aborted || this.#state.kind === "closed") throw error;
+      return this.#connect(late, true);
+    }
+  }
+
+  async #connect(late: AbortSignal, isOld: boolean): Promise<Live> {
+    const { settings, world, version } = this.#parts;
+    const link = await this.#makeLink();
+    this.#links.add(link);
+    let live: Live | undefined;
+    let words = "";
+    const stop = (): void => {
+      void link
+        .close()
+        .catch(() => {})
+        .finally(() => this.#links.delete(link));
+    };
+    late.addEventListener("abort", stop, { once: true });
+    try {
+      if (late.aborted || this.#state.kind === "closed") throw new Error("it is not wanted any more");
+      const opening = Connection.open(link, { settings, world, version, isOld }, () => {
+        words = link.lastWords();
+        this.#links.delete(link);
+        if (live !== undefined) this.#left(live, "it stopped", false);
+      });
+      const connection = await untilAborted(opening, late);
+      this.#isOld = connection.isOld;
+      const definitions = await connection.list(late);
+      live = { connection, sinceMs: world.clock.now(), definitions, listedAtMs: 0, listing: undefined };
+      this.#took(live, definitions);
+      return live;
+    } catch (error) {
+      stop();
+      throw new StartFailure(error, link.lastWords() || words);
+    } finally {
+      late.removeEventListener("abort", stop);
+    }
+  }
+
+  async #makeLink(): Promise<Link> {
+    const { settings, world, environment } = this.#parts;
+    const { reach } = settings;
+    if (reach.kind === "http") return httpLink({ ...reach, world });
+    const env = { ...environment, ...reach.env };
+    let noise = 0;
+    return new StdioLink({
+      ...reach,
+      env,
+      world,
+      onNoise: (what) => {
+        noise += 1;
+        if (noise === 1) {
+          world.log.warn(
+            { server: this.name, what },
+            "an MCP server writes to its output what is no message",
+          );
+        }
+      },
+    });
+  }
+
+  #took(live: Live, definitions: Definitions): void {
+    live.definitions = definitions;
+    live.listedAtMs = this.#parts.world.clock.now();
+    const before = new Set(this.#known.leftOut.map(({ tool, why }) => `${tool} ${why}`));
+    const news = definitions.leftOut.filter(({ tool, why }) => !before.has(`${tool} ${why}`));
+    for (const { tool, why } of news.slice(0, NAMED_IN_LOG_MAX)) {
+      const { log } = this.#parts.world;
+      log.warn({ server: this.name, tool: this.#fit(tool), why }, "a tool of an MCP server is left out");
+    }
+    this.#known = definitions;
+  }
+
+  /** Reads the list again if it may be another one. Without success the old one is kept. */
+  async #refresh(live: Live, { untilMs, signal }: Patience): Promise<void> {
+    const { world, settings } = this.#parts;
+    const nowMs = world.clock.now();
+    const mayBeOld = settings.reach.kind === "http" && nowMs - live.listedAtMs >= LIST_FRESH_MS;
+    if (!live.connection.listIsOld && !mayBeOld) return;
+    live.listing ??= this.#list(live).finally(() => {
+      live.listing = undefined;
+    });
+    const over = new AbortController();
+    const enough = AbortSignal.any([signal, over.signal]);
+    await Promise.race([live.listing, pause(world, untilMs - nowMs, enough)]);
+    over.abort();
+  }
+
+  async #list(live: Live): Promise<void> {
+    const { world } = this.#parts;
+    const late = new AbortController();
+    const timer = world.clock.at(world.clock.now() + LIST_TIMEOUT_MS, () => late.abort("no list in time"));
+    try {
+      this.#took(live, await live.connection.list(late.signal));
+    } catch (error) {
+      live.connection.listIsOld = true;
+      const why = this.#fit(error instanceof Error ? error.message : String(error));
+      world.log.warn({ server: this.name, why }, "an MCP server did not give its list of tools");
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** A connection that is of no use any more, by its own end or by what a call met. */
+  #left(live: Live, why: string, restartAtOnce: boolean): void {
+    const isCurrent = this.#state.kind === "ready" && this.#state.live === live;
+    if (!isCurrent) return;
+    const { world } = this.#parts;
+    if (restartAtOnce) this.#state = { kind: "idle" };
+    else {
+      if (world.clock.now() - live.sinceMs >= HEALTHY_MS) this.#failures = 0;
+      const words = live.connection.lastWords();
+      const more = words === "" ? {} : { said: this.#fit(words) };
+      world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server is gone");
+      this.#fell(`it is gone: ${this.#fit(why)}`, {});
+    }
+    void live.connection.close().catch(() => {});
+  }
+
+  #fell(why: string, details: { said?: string }): Failure {
+    const { world } = this.#parts;
+    this.#failures += 1;
+    const grown = PAUSE_FIRST_MS * 2 ** Math.min(this.#failures - 1, 20);
+    const pauseMs = Math.round(Math.min(grown, PAUSE_MAX_MS) * (0.75 + world.random() / 2));
+    const failure = fail("mcp_unavailable", why, { details });
+    this.#state = { kind: "down", untilMs: world.clock.now() + pauseMs, why: failure };
+    return failure;
+  }
+}

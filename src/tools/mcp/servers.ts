@@ -1,0 +1,174 @@
+// Owns the outside MCP servers of a gateway: which of them a session may use, and their tools as ours.
+// MS1: whether a session has a tool is the tool policy's answer, like for every other tool; a server that it
+//      can have no tool of is not started for it, and not waited for.
+// MS2: a run waits for all its servers together no longer than `tools.mcp.waitSeconds`.
+// MS3: outside tools run one by one: what an earlier life of a run began can be told from the calls alone,
+//      whatever the server says of its tools later (K2 and K3 of the agent's tool calls).
+
+import { fail, toolFailure } from "../../core/errors.ts";
+import type { McpServerSettings, Settings } from "../../core/settings.ts";
+import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/tool-policy.ts";
+import type { MissingTools, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "../tool.ts";
+import type { CallEnd } from "./connection.ts";
+import type { Definition } from "./definitions.ts";
+import { resultOf } from "./result.ts";
+import { Server } from "./server.ts";
+import type { OutsideWorld } from "./transport.ts";
+import { secretsMaskOf } from "./words.ts";
+
+/** Model APIs take 128 tools; ours are among them. */
+const TOOLS_OF_A_RUN_MAX = 100;
+
+/** What every outside program gets of the gateway's environment: where things are, nothing that is secret. */
+const HANDED_ON = [
+  "PATH",
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "SHELL",
+  "LANG",
+  "LC_ALL",
+  "TZ",
+  "TMPDIR",
+  "TEMP",
+  "TERM",
+  "SYSTEMROOT",
+  "APPDATA",
+];
+
+export interface OutsideParts {
+  readonly settings: Settings;
+  readonly world: OutsideWorld;
+  readonly version: string;
+  /** Of the gateway's process. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** How a server stands, for people. */
+export interface ServerReport {
+  readonly server: string;
+  readonly usable: boolean;
+  readonly text: string;
+}
+
+export interface OutsideServers extends OutsideTools {
+  /** Starts every server and says what came of it. Waits for each as long as its start may take. */
+  inspect(): Promise<ServerReport[]>;
+  /** Stops all of them. */
+  close(): Promise<void>;
+}
+
+function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): ToolResult {
+  const named = `the MCP server "${one.name}"`;
+  switch (end.kind) {
+    case "answer":
+      return resultOf(end.answer, bytesMax, secretsMaskOf(one));
+    case "refused": {
+      const hint = end.mayHaveRun ? "It may have taken effect; check before you repeat it." : undefined;
+      return toolFailure(fail("mcp_failed", `${named} answered with an error: ${end.error}`, hintOf(hint)));
+    }
+    case "unsent":
+      return toolFailure(
+        fail("mcp_unavailable", `not run: ${named} is not available: ${end.error}`, {
+          hint: "Try again later, or do without it.",
+        }),
+      );
+    case "lost":
+      return toolFailure(
+        fail(
+          "outcome_unknown",
+          `outcome unknown: ${named} was lost while this call was under way: ${end.error}`,
+          {
+            hint: "It may have taken effect or not; check before you repeat it.",
+          },
+        ),
+      );
+    case "timeout":
+      return toolFailure(
+        fail("mcp_timeout", `${named} did not answer within ${one.timeoutSeconds} s, and was told to stop`, {
+          hint: "It may have taken effect all the same; check before you repeat it.",
+        }),
+      );
+    case "aborted":
+      return toolFailure(fail("run_aborted", "the run was aborted, and the server told to stop"));
+  }
+}
+
+const hintOf = (hint: string | undefined) => (hint === undefined ? {} : { hint });
+
+function toolOf(server: Server, definition: Definition, parts: OutsideParts): Tool {
+  const { mcp } = parts.settings.tools;
+  const { name, description, parameters, repeatable } = definition;
+  return {
+    spec: { name, description, parameters, parallel: false, idempotent: repeatable },
+    checksArguments: true,
+    async execute({ signal }: ToolContext, args) {
+      const untilMs = parts.world.clock.now() + mcp.waitSeconds * 1_000;
+      const end = await server.call(definition, args, { untilMs, signal });
+      return resultOfEnd(server.settings, end, mcp.maxResultBytes);
+    },
+  };
+}
+
+/** Nothing is started yet. */
+export function openOutsideServers(parts: OutsideParts): OutsideServers {
+  const { settings, world, version } = parts;
+  const { mcp } = settings.tools;
+  const environment = Object.fromEntries(
+    HANDED_ON.flatMap((name) => {
+      const value = parts.environment[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+  const servers = mcp.servers.map((one) => new Server({ settings: one, world, version, environment }));
+
+  async function forSession(...[chain, signal, only]: Parameters<OutsideTools["forSession"]>) {
+    const filters = filtersFor(chain, settings);
+    const wanted = servers.filter(({ name }) => {
+      const prefix = outsidePrefix(name);
+      return mayHaveToolsUnder(prefix, filters) && (only === undefined || only.startsWith(prefix));
+    });
+    const untilMs = world.clock.now() + mcp.waitSeconds * 1_000;
+    const missing: MissingTools[] = [];
+    const found = await Promise.all(
+      wanted.map(async (server) => {
+        const list = await server.tools({ untilMs, signal });
+        if (list.ok) return list.value.tools.map((definition) => toolOf(server, definition, parts));
+        missing.push({ server: server.name, why: list.error });
+        return [];
+      }),
+    );
+    const allowed = found.flat().filter(({ spec }) => decideTool(spec.name, filters).allowed);
+    const set: OutsideSet = { tools: allowed.slice(0, TOOLS_OF_A_RUN_MAX), missing };
+    for (const server of wanted) {
+      const over = allowed.slice(TOOLS_OF_A_RUN_MAX).filter(({ spec }) => isOf(server, spec.name)).length;
+      const why = `${over} of its tools are over the limit of ${TOOLS_OF_A_RUN_MAX} outside tools of one run`;
+      if (over > 0) missing.push({ server: server.name, why });
+    }
+    return set;
+  }
+
+  return {
+    forSession,
+    knownNames: () => servers.flatMap(({ known }) => known.tools.map(({ name }) => name)),
+    inspect: () => Promise.all(servers.map((server) => inspectOne(server, parts))),
+    close: async () => {
+      await Promise.all(servers.map((server) => server.close()));
+    },
+  };
+}
+
+const isOf = (server: Server, tool: string): boolean => tool.startsWith(outsidePrefix(server.name));
+
+async function inspectOne(server: Server, { world }: OutsideParts): Promise<ServerReport> {
+  const untilMs = world.clock.now() + (server.settings.startTimeoutSeconds + 1) * 1_000;
+  const list = await server.tools({ untilMs, signal: new AbortController().signal });
+  if (!list.ok) {
+    const said = typeof list.details?.said === "string" ? `; it said: ${list.details.said}` : "";
+    return { server: server.name, usable: false, text: `${list.error}${said}` };
+  }
+  const { tools, leftOut } = list.value;
+  const without = leftOut.map(({ tool, why }) => `${tool} (${why})`).join(", ");
+  const text = `${tools.length} tools${leftOut.length === 0 ? "" : `; left out: ${without}`}`;
+  return { server: server.name, usable: tools.length > 0, text };
+}

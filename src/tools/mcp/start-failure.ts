@@ -1,0 +1,89 @@
+// Owns the failure of a server's start: what is kept of it, and how it is told to whoever can mend it.
+// SF1: the reason is in words of ours, for models may read it; what the server said is kept apart, for
+//      people.
+
+import type { McpServerSettings } from "../../core/settings.ts";
+
+/** How far down the cause of a failure is looked for. */
+const CAUSES_MAX = 5;
+
+interface Facts {
+  readonly code?: unknown;
+  readonly status?: unknown;
+  readonly data?: { readonly status?: unknown };
+  readonly cause?: unknown;
+}
+
+const factsOf = (error: unknown): Facts =>
+  typeof error === "object" && error !== null ? (error as Facts) : {};
+
+/** What the network said, like ECONNREFUSED, wherever in the causes it stands. */
+export function networkCode(error: unknown): string | undefined {
+  let at = error;
+  for (let depth = 0; depth < CAUSES_MAX; depth++) {
+    const { code, cause } = factsOf(at);
+    if (typeof code === "string" && /^(E[A-Z_]+|UND_ERR_\w+|CERT_\w+|DEPTH_\w+|SELF_\w+)$/.test(code)) {
+      if (code !== "ERA_NEGOTIATION_FAILED") return code;
+    }
+    at = cause;
+  }
+  return undefined;
+}
+
+/** The message of a failure and those of its causes: the first often says no more than that it failed. */
+function messagesOf(error: unknown): string {
+  const texts: string[] = [];
+  let at = error;
+  for (let depth = 0; depth < CAUSES_MAX && at !== undefined; depth++) {
+    const text = at instanceof Error ? at.message : String(at);
+    if (!texts.some((told) => told.includes(text))) texts.push(text);
+    at = factsOf(at).cause;
+  }
+  return texts.join(": ");
+}
+
+/** A start that failed, with what the server said meanwhile. */
+export class StartFailure extends Error {
+  readonly words: string;
+
+  constructor(cause: unknown, words: string) {
+    super("it did not start", { cause });
+    this.words = words;
+  }
+}
+
+/** The work, or a rejection as soon as it is too late for it. */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(new Error("it took too long"));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+/** Why a start failed: in words of ours, and what the server (or the library) said. */
+export function startProblem(
+  error: unknown,
+  { reach }: McpServerSettings,
+): { readonly why: string; readonly said: string } {
+  const cause = error instanceof StartFailure ? error.cause : error;
+  const heard = error instanceof StartFailure ? error.words : "";
+  const told = (why: string) => ({ why, said: heard });
+  const { code, data } = factsOf(cause);
+  const network = networkCode(cause);
+  if (reach.kind === "stdio") {
+    if (network === "ENOENT") return told(`there is no program ${reach.command}, or no folder ${reach.cwd}`);
+    if (network === "EACCES") return told(`the program ${reach.command} may not be run`);
+    if (code === "CONNECTION_CLOSED" || code === "ERA_NEGOTIATION_FAILED")
+      return told("the program ended before it had answered");
+  } else {
+    if (network !== undefined) return told(`it can't be reached (${network})`);
+    const { status } = data ?? {};
+    if (status === 401 || status === 403)
+      return told(`it answered ${status}: look at its headers in the configuration`);
+    if (typeof status === "number") return told(`it answered ${status}: is there an MCP server at its url?`);
+  }
+  const message = messagesOf(cause);
+  return { why: "the handshake failed", said: heard === "" ? message : `${message}; ${heard}` };
+}

@@ -1,0 +1,141 @@
+// Owns a server that is a program of ours: its start, its pipes and its end.
+// ST1: it is the leader of a process group of its own: a Ctrl-C at our terminal is not for it, and what it
+//      leaves behind when it ends is killed.
+// ST2: it gets the environment that it is given, nothing of the gateway's.
+// ST3: a stop is asked for by the end of its input, then by SIGTERM, then made with SIGKILL. If the gateway
+//      itself is killed, the end of the input is what is left of that.
+// ST4: nothing that it writes fills our memory, and what it does not read is bounded, too.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { stat } from "node:fs/promises";
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { killGroup } from "../../sandbox/process.ts";
+import { LineReader } from "./frames.ts";
+import { type Link, type OutsideWorld, pause } from "./transport.ts";
+
+/** How long each step of a stop may take. */
+const STOP_STEP_MS = 2_000;
+const UNREAD_MAX_BYTES = 32 * 1024 * 1024;
+const LAST_WORDS_CHARS = 2_000;
+
+export interface StdioPlan {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly world: OutsideWorld;
+  /** A line on its standard output that was no message. */
+  onNoise(what: string): void;
+}
+
+export class StdioLink implements Link {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** By this and `pid` the library knows that it talks to a program: one that is silent is an old one. */
+  readonly stderr = null;
+  readonly #plan: StdioPlan;
+  readonly #ended = Promise.withResolvers<void>();
+  #child: ChildProcess | undefined;
+  #words = "";
+  #closing = false;
+  #over = false;
+
+  constructor(plan: StdioPlan) {
+    this.#plan = plan;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  lastWords(): string {
+    return this.#words;
+  }
+
+  start(): Promise<void> {
+    const { command, args, cwd, env } = this.#plan;
+    return new Promise((resolve, reject) => {
+      let child: ChildProcess;
+      try {
+        child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+      } catch (error) {
+        // A NUL in an argument and the like.
+        this.#finish();
+        return reject(error);
+      }
+      this.#child = child;
+      child.once("spawn", resolve);
+      child.once("error", (error) => {
+        reject(error);
+        if (child.pid === undefined) this.#finish();
+      });
+      child.once("exit", () => void this.#exited(child));
+      this.#listen(child);
+    });
+  }
+
+  #listen(child: ChildProcess): void {
+    const reader = new LineReader({
+      onMessage: (message) => this.onmessage?.(message),
+      onNoise: (what) => this.#plan.onNoise(what),
+    });
+    child.stdout?.on("data", (chunk: Buffer) => reader.add(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => {
+      this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
+    });
+    for (const stream of [child.stdin, child.stdout, child.stderr]) {
+      // Whoever ends in the middle of our writing is known by its end.
+      stream?.on("error", () => {});
+    }
+  }
+
+  /** What it wrote last is in the pipe; a process that left the group may hold the pipe open for ever. */
+  async #exited(child: ChildProcess): Promise<void> {
+    killGroup(child);
+    await stat(this.#plan.cwd).catch(() => undefined);
+    await stat(this.#plan.cwd).catch(() => undefined);
+    for (const stream of child.stdio) stream?.destroy();
+    this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#ended.resolve();
+    this.onclose?.();
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#child?.stdin;
+    if (this.#over || stdin == null || !stdin.writable)
+      throw new Error("the program is not running any more");
+    if (stdin.writableLength > UNREAD_MAX_BYTES) throw new Error("the program does not read what it is sent");
+    stdin.write(`${JSON.stringify(message)}\n`);
+  }
+
+  async close(): Promise<void> {
+    const child = this.#child;
+    if (child?.pid === undefined || this.#over) return this.#finish();
+    if (!this.#closing) {
+      this.#closing = true;
+      child.stdin?.end();
+      void this.#force(child, child.pid);
+    }
+    await this.#ended.promise;
+  }
+
+  async #force(child: ChildProcess, pid: number): Promise<void> {
+    const over = new AbortController();
+    void this.#ended.promise.then(() => over.abort());
+    await pause(this.#plan.world, STOP_STEP_MS, over.signal);
+    if (over.signal.aborted) return;
+    try {
+      process.kill(-pid, "SIGTERM");
+    } catch {
+      // Nobody is left in the group.
+    }
+    await pause(this.#plan.world, STOP_STEP_MS, over.signal);
+    if (!over.signal.aborted) killGroup(child);
+  }
+}

@@ -1,0 +1,37 @@
+// Owns what the two ways to a server have in common: what they are told, and what they need of the world.
+
+import type { Transport } from "@modelcontextprotocol/client";
+
+/** What outside servers need of the world: `world.ts` fits. */
+export interface OutsideWorld {
+  readonly clock: {
+    now(): number;
+    at(atMs: number, fire: () => void): { cancel(): void };
+  };
+  random(): number;
+  readonly log: {
+    debug(fields: object, text: string): void;
+    info(fields: object, text: string): void;
+    warn(fields: object, text: string): void;
+  };
+}
+
+/** One way to a server, until it is closed or breaks. */
+export interface Link extends Transport {
+  /** What it said beside the protocol, for people who look for a reason. Not masked. */
+  lastWords(): string;
+}
+
+/** Resolves after a time, or at once when the signal is aborted. */
+export function pause(world: Pick<OutsideWorld, "clock">, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve();
+    const done = (): void => {
+      timer.cancel();
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = world.clock.at(world.clock.now() + ms, done);
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}

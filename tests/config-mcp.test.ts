@@ -1,0 +1,97 @@
+// The part of the configuration that names outside MCP servers.
+
+import { expect, test } from "vitest";
+import { describeSettings } from "../src/config.ts";
+import { useConfigHome } from "./kit/config-home.ts";
+
+const home = useConfigHome();
+const mcp = (servers: unknown) => JSON.stringify({ tools: { mcp: { servers } } });
+
+test("servers are complete: places are absolute, what is not enabled is not there, variables are put in", () => {
+  const servers = {
+    files: { command: "~/bin/files", args: ["--root", "~/x"], env: { KEY: "${KEY}" }, cwd: "place" },
+    web: {
+      url: "https://example.com/mcp",
+      headers: { Authorization: "Bearer ${KEY}" },
+      agents: ["Main"],
+      tools: ["a*"],
+    },
+    off: { command: "x", enabled: false },
+  };
+  const { settings } = home().good(mcp(servers), { env: { KEY: "sesame" } });
+  const folder = `${home().home}/.parley`;
+  const rest = { allowSandboxed: false, startTimeoutSeconds: 60, timeoutSeconds: 60 };
+  expect(settings.tools.mcp).toEqual({
+    waitSeconds: 10,
+    maxResultBytes: 64 * 1024,
+    servers: [
+      {
+        ...rest,
+        name: "files",
+        agents: [],
+        tools: [],
+        reach: {
+          kind: "stdio",
+          command: `${home().home}/bin/files`,
+          args: ["--root", "~/x"],
+          env: { KEY: "sesame" },
+          cwd: `${folder}/place`,
+        },
+      },
+      {
+        ...rest,
+        name: "web",
+        agents: ["main"],
+        tools: ["a*"],
+        reach: { kind: "http", url: "https://example.com/mcp", headers: { Authorization: "Bearer sesame" } },
+      },
+    ],
+  });
+});
+
+test.each([
+  [{ a: {} }, "tools.mcp.servers.a: must have a command (a program) or a url (an address)"],
+  [{ a: { command: "x", url: "http://x/y" } }, "tools.mcp.servers.a.url: can't stand beside command"],
+  [{ a: { command: "x", headers: {} } }, "tools.mcp.servers.a.headers: belongs to a server with a url"],
+  [{ a: { url: "http://x/y", env: {} } }, "tools.mcp.servers.a.env: belongs to a server with a command"],
+  [{ a: { url: "ftp://x/y" } }, "tools.mcp.servers.a.url: must be an http or https address"],
+  [{ a: { url: "http://u:p@x/y" } }, "tools.mcp.servers.a.url: must hold no password: use headers"],
+  [
+    { a: { command: "x", agents: ["mian"] } },
+    'tools.mcp.servers.a.agents[0]: there is no agent "mian"; the nearest is main',
+  ],
+  [{ a__b: { command: "x" } }, "is not a valid name: it must be 1 to 24 small letters and digits"],
+  [{ Files: { command: "x" } }, "is not a valid name"],
+  [{ a: { command: "x", timeoutSeconds: 0 } }, "tools.mcp.servers.a.timeoutSeconds: must be at least 1"],
+  [{ a: { command: "x", comand: "y" } }, "unknown key; the nearest valid key is tools.mcp.servers.a.command"],
+])("a wrong server is told with its place: %j", (servers, problem) => {
+  expect(home().problems(mcp(servers)).join("\n")).toContain(problem);
+});
+
+test("a secret in the environment of a server is told of by no problem, and makes the file private", () => {
+  const problems = home().problems(mcp({ a: { command: "x", env: { KEY: 7788 } } }));
+  expect(problems.join("\n")).not.toContain("7788");
+  home().write(mcp({ a: { command: "x", env: { KEY: "sesame" } } }), undefined, 0o644);
+  expect(
+    home()
+      .good(undefined as unknown as string)
+      .warnings.join("\n"),
+  ).toContain("others can read it");
+});
+
+test("settings are shown with the names of secrets, never with what they are", () => {
+  const servers = {
+    files: { command: "x", args: ["--key", "sesame-1234"], env: { TOKEN: "sesame-1234" } },
+    web: { url: "https://example.com/mcp?key=sesame-1234", headers: { Authorization: "Bearer sesame-1234" } },
+  };
+  const shown = describeSettings(home().good(mcp(servers)).settings);
+  expect(shown.tools).toMatchObject({
+    mcp: {
+      servers: [
+        { name: "files", command: "x", args: "(2)", env: { TOKEN: "(set)" } },
+        { name: "web", url: "https://example.com/mcp", headers: { Authorization: "(set)" } },
+      ],
+    },
+  });
+  expect(JSON.stringify(shown)).not.toContain("sesame");
+});

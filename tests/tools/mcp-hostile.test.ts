@@ -1,0 +1,370 @@
+// Programs that break the rules of MCP, one by one: what the session that uses them gets to see, and that none of them takes
+// the gateway along. Real processes; where time matters, the clock is held.
+
+import { expect, test } from "vitest";
+import { cleanup, quietWorld } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { MAIN_CHAIN } from "./app.ts";
+import { badServer, mcpWith, nodeServer, openOutside, openWitness } from "./mcp-kit.ts";
+
+const schema = { type: "object", properties: {} };
+const tool = (name: string, more: Record<string, unknown> = {}) => ({ name, inputSchema: schema, ...more });
+const readOnly = { annotations: { readOnlyHint: true } };
+
+test("a server that dies in the middle of a call: nobody knows the outcome, and it is not called again", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
+  const outside = openOutside(mcpWith([bad]), world);
+  const result = await outside.call("mcp__bad__die");
+  expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
+  expect(result.hint).toContain("check before you repeat it");
+  await witness.life(0);
+  expect(witness.lives.length).toBe(1);
+  // The next call waits for the pause, and finds it alive again.
+  const next = outside.call("mcp__bad__hello");
+  await world.timerWithin(2_000);
+  await world.advance(2_000);
+  expect(await next).toMatchObject({ status: "ok" });
+  await witness.life(1);
+  expect(witness.lives.length).toBe(2);
+});
+
+test.each([
+  ["readOnlyHint", { readOnlyHint: true }],
+  ["idempotentHint", { idempotentHint: true }],
+])(
+  "a call that may be repeated (%s) is repeated when its server died in the middle of it",
+  async (_hint, annotations) => {
+    const witness = await openWitness();
+    const bad = badServer("bad", { witness: witness.port, tools: [tool("die-once", { annotations })] });
+    const outside = openOutside(mcpWith([bad]), quietWorld());
+    const result = outside.call("mcp__bad__die-once");
+    await witness.saw("call die-once");
+    (await witness.life(0)).socket.write("die\n");
+    await witness.saw("call die-once", 2);
+    (await witness.life(1)).socket.write("live\n");
+    expect(await result).toEqual({ status: "ok", text: "answered at last" });
+  },
+);
+
+test("one that dies at every call is repeated once, not for ever", async () => {
+  const witness = await openWitness();
+  const bad = badServer("bad", { witness: witness.port, tools: [tool("read-and-die", readOnly)] });
+  const result = await openOutside(mcpWith([bad]), quietWorld()).call("mcp__bad__read-and-die");
+  expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
+  await witness.life(1);
+  expect(witness.lives.length).toBe(2);
+});
+
+test("a call that is not answered in time is an error that says so; the server is told to stop, and stays", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const tools = [tool("silent", readOnly), tool("hello")];
+  const bad = badServer("bad", { witness: witness.port, tools }, { timeoutSeconds: 7 });
+  const outside = openOutside(mcpWith([bad]), world);
+  await outside.set();
+  const result = outside.call("mcp__bad__silent");
+  await witness.saw("call silent");
+  await world.advance(7_000);
+  expect(await result).toMatchObject({ status: "error", code: "mcp_timeout" });
+  expect((await result).error).toContain("within 7 s");
+  await witness.saw("cancelled");
+  expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
+  await witness.life(0);
+  expect(witness.lives.length).toBe(1);
+});
+
+test("an aborted call is cancelled at the server, too", async () => {
+  const witness = await openWitness();
+  const bad = badServer("bad", { witness: witness.port, tools: [tool("silent")] });
+  const outside = openOutside(mcpWith([bad]), quietWorld());
+  const aborting = new AbortController();
+  const result = outside.call("mcp__bad__silent", {}, aborting.signal);
+  await witness.saw("call silent");
+  aborting.abort();
+  expect(await result).toMatchObject({ code: "run_aborted" });
+  await witness.saw("cancelled");
+});
+
+test("noise on standard output and a flood on standard error are passed over", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const noise = ["Welcome!", "{not json", '{"jsonrpc":"1.0"}', '"text"', "null", ""];
+  const bad = badServer("bad", {
+    witness: witness.port,
+    tools: [tool("hello")],
+    noise,
+    flood: 8 * 1024 * 1024,
+  });
+  const outside = openOutside(mcpWith([bad]), world);
+  expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
+  const told = world.logged.filter(({ text }) => text.includes("no message"));
+  expect(told.length).toBe(1);
+});
+
+test("a list that changes is the next run's list; what is gone is refused by the server itself", async () => {
+  const witness = await openWitness();
+  const deeds = { witness: witness.port, tools: [tool("change")], toolsLater: [tool("newcomer")] };
+  const outside = openOutside(mcpWith([badServer("bad", deeds)]), quietWorld());
+  expect((await outside.set()).tools.map(({ spec }) => spec.name)).toEqual(["mcp__bad__change"]);
+  await outside.call("mcp__bad__change");
+  expect((await outside.set()).tools.map(({ spec }) => spec.name)).toEqual(["mcp__bad__newcomer"]);
+  expect(outside.knownNames()).toEqual(["mcp__bad__newcomer"]);
+});
+
+test.each([true, false])(
+  "an answer without measure is thrown away, and its server lives (id first: %s)",
+  async (idFirst) => {
+    const witness = await openWitness();
+    const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
+    const outside = openOutside(mcpWith([bad], { maxResultBytes: 1_000 }), quietWorld());
+    const giant = await outside.call("mcp__bad__giant", { bytes: 30_000_000, idFirst });
+    expect(giant).toMatchObject({ status: "error", code: "mcp_failed" });
+    expect(giant.error).toContain("thrown away");
+    const large = await outside.call("mcp__bad__giant", { bytes: 200_000, idFirst });
+    expect(large).toEqual({
+      status: "ok",
+      text: "x".repeat(1_000),
+      truncated: "the first 1000 of 200000 bytes",
+    });
+    expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
+    await witness.life(0);
+    expect(witness.lives.length).toBe(1);
+  },
+);
+
+test("a broken entry of a list takes itself out, with a line in the log; its neighbours stay", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const broken = [
+    null,
+    7,
+    { inputSchema: schema },
+    { name: "", inputSchema: schema },
+    { name: "no-schema" },
+    { name: "text-schema", inputSchema: "object" },
+    { name: "array-schema", inputSchema: { type: "array" } },
+    { name: "bad-type", inputSchema: { type: "object", properties: { a: { type: "strnig" } } } },
+    { name: "bad-reference", inputSchema: { type: "object", properties: { a: { $ref: "https://x/y" } } } },
+    { name: "bad-required", inputSchema: { type: "object", required: [1] } },
+    { name: "unsayable", inputSchema: { type: "object", properties: { "a b": {} }, required: ["a b"] } },
+    { name: "only-a-task", inputSchema: schema, execution: { taskSupport: "required" } },
+    { name: "x".repeat(300), inputSchema: schema },
+  ];
+  const tools = [tool("first"), ...broken, tool("twice"), tool("twice", readOnly), tool("last")];
+  const outside = openOutside(mcpWith([badServer("bad", { witness: witness.port, tools })]), world);
+  const { tools: found, missing } = await outside.set();
+  expect(found.map(({ spec }) => spec.name)).toEqual(
+    ["first", "twice", "last"].map((name) => `mcp__bad__${name}`),
+  );
+  expect(missing).toEqual([]);
+  const lines = world.logged.filter(({ text }) => text === "a tool of an MCP server is left out");
+  expect(lines.length).toBe(broken.length + 1);
+  expect(lines.map(({ fields }) => fields.why)).toContain('its schema is not of type "object"');
+  // Told once, not at every run.
+  await outside.set();
+  expect(world.logged.filter(({ text }) => text.includes("left out")).length).toBe(lines.length);
+});
+
+test("hostile words: names that models can't say, descriptions that hide text or have no end", async () => {
+  const witness = await openWitness();
+  const hidden = "Adds.\u202e\u200b\u{e0041}\u0007 Safe.";
+  const tools = [
+    tool("a.b"),
+    tool("a b"),
+    tool("ümläut/🙂"),
+    tool(`long-${"y".repeat(100)}`),
+    tool("quiet", { description: hidden }),
+    tool("talks", { description: "blah ".repeat(20_000) }),
+  ];
+  const outside = openOutside(mcpWith([badServer("bad", { witness: witness.port, tools })]), quietWorld());
+  const { tools: found } = await outside.set();
+  expect(found.length).toBe(tools.length);
+  for (const { spec } of found) expect(spec.name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+  expect(new Set(found.map(({ spec }) => spec.name)).size).toBe(tools.length);
+  expect(found[4]?.spec.description).toBe('[from the MCP server "bad"] Adds. Safe.');
+  expect(found[5]?.spec.description.length).toBeLessThan(2_100);
+  // Whatever it is called here, the server knows it by its own name.
+  const name = found[2]?.spec.name ?? "";
+  expect((await outside.call(name)).text).toContain("ümläut/🙂");
+});
+
+test("what a result can't hold is named; what is no picture is not taken for one", async () => {
+  const witness = await openWitness();
+  const outside = openOutside(
+    mcpWith([badServer("bad", { witness: witness.port, tools: [tool("content")] })]),
+    quietWorld(),
+  );
+  const give = (result: unknown) => outside.call("mcp__bad__content", { result });
+  const content = [
+    { type: "audio", data: "AAAA", mimeType: "audio/wav" },
+    { type: "image", data: "AAAA", mimeType: "image/png" },
+    { type: "hologram", data: 1 },
+    { type: "resource", resource: { uri: "file:///a", mimeType: "application/zip", blob: "AAAA" } },
+    { type: "resource_link", uri: "file:///b", name: "b" },
+    { type: "text", text: "and text" },
+    null,
+  ];
+  expect(await give({ content })).toEqual({
+    status: "ok",
+    text: "[link to resource file:///b] b\nand text",
+    notShown: [
+      "audio (audio/wav) of 3 bytes",
+      "image (image/png) of 3 bytes: no PNG, JPEG, GIF or WebP",
+      "content of the type hologram",
+      "resource file:///a (application/zip) of 3 bytes",
+      "content of the type ?",
+    ],
+  });
+  expect(await give({ content: [{ type: "text", text: "no luck" }], isError: true })).toEqual({
+    status: "error",
+    code: "mcp_failed",
+    error: "no luck",
+  });
+  expect(await give({ content: [], structuredContent: { a: [1] } })).toEqual({
+    status: "ok",
+    structured: { a: [1] },
+  });
+  let deep: unknown = 1;
+  for (let depth = 0; depth < 3_000; depth++) deep = [deep];
+  expect(await give({ content: [], structuredContent: { deep } })).toMatchObject({
+    status: expect.any(String),
+  });
+  expect(await give({})).toEqual({ status: "ok", text: "" });
+  expect(await give({ content: "text" })).toMatchObject({ status: "ok" });
+  expect(await give(7)).toMatchObject({ status: "error", code: "mcp_failed" });
+});
+
+test("a run waits for a slow server only so long, and is told what is missing; the next one has it", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const slow = badServer("slow", { witness: witness.port, tools: [tool("hello")], slow: true });
+  const fast = badServer("fast", { witness: witness.port, tools: [tool("hello")] });
+  const outside = openOutside(mcpWith([slow, fast], { waitSeconds: 3 }), world);
+  await outside.forSession(MAIN_CHAIN, new AbortController().signal, "mcp__fast__hello");
+  const first = outside.set();
+  await witness.life(1);
+  await world.timerWithin(3_000);
+  await world.advance(3_000);
+  expect(await first).toMatchObject({
+    tools: [{ spec: { name: "mcp__fast__hello" } }],
+    missing: [{ server: "slow", why: "it is still starting" }],
+  });
+  for (const { socket } of witness.lives) socket.write("go\n");
+  const second = await outside.set();
+  expect(second.missing).toEqual([]);
+  expect(second.tools.map(({ spec }) => spec.name)).toEqual(["mcp__slow__hello", "mcp__fast__hello"]);
+});
+
+test("a server that never answers is given up and killed; after a pause it is tried again", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const mute = badServer("mute", { witness: witness.port, mute: true }, { startTimeoutSeconds: 5 });
+  const outside = openOutside(mcpWith([mute], { waitSeconds: 0 }), world);
+  for (const place of [0, 1]) {
+    expect((await outside.set()).missing).toMatchObject([{ why: "it is still starting" }]);
+    const life = await witness.life(place);
+    await world.advance(5_000);
+    await life.dead;
+    expect((await outside.set()).missing).toMatchObject([
+      { why: "it did not start: it was not ready after 5 s" },
+    ]);
+    await world.advance(4_000);
+  }
+});
+
+test("pauses between starts that fail grow to five minutes, and nobody starts a server that nobody wants", async () => {
+  const world = fakeWorld();
+  const nobody = nodeServer("nobody", []);
+  const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
+  const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 0 }), world);
+  const starts = () => world.logged.filter(({ text }) => text === "an MCP server did not start").length;
+  /** Asks until the next start has failed; the seconds that it took. */
+  const nextStart = async (stepMs: number): Promise<number> => {
+    const before = starts();
+    const fromMs = world.clock.now();
+    for (;;) {
+      const { missing } = await outside.set();
+      if (missing[0]?.why === "it is still starting") break;
+      await world.advance(stepMs);
+    }
+    while (starts() === before) await world.advance(0);
+    return (world.clock.now() - fromMs) / 1_000;
+  };
+  await nextStart(1);
+  const pauses: number[] = [];
+  for (let start = 0; start < 12; start++) pauses.push(await nextStart(Math.min(2 ** start, 300) * 10));
+  const grown = pauses.map((pause, at) => pause / Math.min(2 ** at, 300));
+  expect(Math.min(...grown)).toBeGreaterThanOrEqual(0.75);
+  expect(Math.max(...grown)).toBeLessThanOrEqual(1.26);
+  await world.advance(3_600_000);
+  expect(starts()).toBe(13);
+});
+
+test("why a server did not start is told without its secrets", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const lastWords = "fatal: token sesame-open-7788 was refused";
+  const env = { API_TOKEN: "sesame-open-7788" };
+  const bad = badServer("bad", { witness: witness.port, lastWords });
+  const reach = { ...bad.reach, env } as typeof bad.reach;
+  const nobody = nodeServer("nobody", []);
+  const missing = {
+    ...nobody,
+    reach: { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach,
+  };
+  const outside = openOutside(mcpWith([{ ...bad, reach }, missing]), world);
+  const reports = await outside.inspect();
+  expect(reports[0]).toMatchObject({ usable: false });
+  expect(reports[0]?.text).toContain("before it had answered; it said: fatal: token [redacted] was refused");
+  expect(reports[1]?.text).toContain("there is no program parley-no-such-program");
+  expect(JSON.stringify([reports, world.logged])).not.toContain("sesame");
+});
+
+test("a program gets its own environment and a few places, nothing else of ours; its secrets don't come back", async () => {
+  const witness = await openWitness();
+  process.env.PARLEY_TEST_SECRET = "ours-alone-1234";
+  cleanup(() => {
+    delete process.env.PARLEY_TEST_SECRET;
+  });
+  const bad = badServer("bad", { witness: witness.port, tools: [tool("environment")] });
+  const env = { FOLDER: "/some/folder", API_KEY: "sesame-open-7788" };
+  const reach = { ...bad.reach, env } as typeof bad.reach;
+  const { text } = await openOutside(mcpWith([{ ...bad, reach }]), quietWorld()).call(
+    "mcp__bad__environment",
+  );
+  const got = JSON.parse(String(text)) as Record<string, string>;
+  expect(got).toMatchObject({ FOLDER: "/some/folder", API_KEY: "[redacted]" });
+  expect(Object.keys(got)).not.toContain("PARLEY_TEST_SECRET");
+  expect(got.PATH).toBe(process.env.PATH);
+});
+
+test("a server of old that ends at the new handshake is asked the old way", async () => {
+  const witness = await openWitness();
+  const old = badServer("old", { witness: witness.port, tools: [tool("hello")], old: true });
+  const outside = openOutside(mcpWith([old]), quietWorld());
+  expect(await outside.call("mcp__old__hello")).toMatchObject({ status: "ok" });
+  await witness.life(1);
+  expect(witness.lives.length).toBe(2);
+});
+
+test("a stop asks, then forces: a stubborn server and what it left behind are gone", async () => {
+  const witness = await openWitness();
+  const world = fakeWorld();
+  const deeds = { witness: witness.port, tools: [tool("hello")], stubborn: true, helper: true };
+  const outside = openOutside(mcpWith([badServer("bad", deeds)]), world);
+  await outside.set();
+  await witness.saw("helper");
+  const closed = outside.close();
+  await witness.saw("end of input");
+  await world.advance(2_000);
+  await witness.saw("SIGTERM");
+  await world.advance(2_000);
+  await closed;
+  for (const { dead } of witness.lives) await dead;
+  // And nothing comes up again.
+  expect((await outside.set()).missing).toMatchObject([{ why: "the gateway is stopping" }]);
+  await witness.life(1);
+  expect(witness.lives.length).toBe(2);
+});

@@ -1,0 +1,166 @@
+// An MCP server that behaves as badly as it is told, and tells a witness what happens to it. A program: the tests start it by
+// its path, with its deeds as one JSON argument. Its witness is a socket: when the program is dead, the socket is closed.
+
+import { spawn } from "node:child_process";
+import { connect, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export const PROGRAM = fileURLToPath(import.meta.url);
+
+export interface Deeds {
+  /** The port of the witness. */
+  readonly witness: number;
+  /** Entries of its list, as they are. */
+  readonly tools?: readonly unknown[];
+  /** Its list after the tool `change` was called. */
+  readonly toolsLater?: readonly unknown[];
+  /** Never answers anything. */
+  readonly mute?: boolean;
+  /** Waits for the witness before it answers anything. */
+  readonly slow?: boolean;
+  /** Ends at a request that it does not know, as some servers of old did. */
+  readonly old?: boolean;
+  /** Lines on its standard output that are no messages. */
+  readonly noise?: readonly string[];
+  /** Bytes on its standard error. */
+  readonly flood?: number;
+  /** Says this on its standard error and ends. */
+  readonly lastWords?: string;
+  /** Does not end when it should. */
+  readonly stubborn?: boolean;
+  /** Leaves a program of its own behind. */
+  readonly helper?: boolean;
+}
+
+interface Message {
+  readonly id?: number | string;
+  readonly method?: string;
+  readonly params?: Record<string, unknown>;
+}
+
+const MUTE_METHODS = ["silent"];
+
+class BadServer {
+  readonly #deeds: Deeds;
+  readonly #witness: Socket;
+  #changed = false;
+
+  constructor(deeds: Deeds, witness: Socket) {
+    this.#deeds = deeds;
+    this.#witness = witness;
+  }
+
+  tell(event: string): void {
+    this.#witness.write(`${event}\n`);
+  }
+
+  say(message: unknown): void {
+    process.stdout.write(`${JSON.stringify(message)}\n`);
+  }
+
+  answer(id: Message["id"], result: unknown): void {
+    this.say({ jsonrpc: "2.0", id, result });
+  }
+
+  take(message: Message): void {
+    const { id, method = "", params = {} } = message;
+    if (method === "notifications/cancelled") this.tell(`cancelled ${String(params.requestId)}`);
+    if (id === undefined || this.#deeds.mute === true) return;
+    switch (method) {
+      case "initialize":
+        this.answer(id, {
+          protocolVersion: "2025-06-18",
+          capabilities: { tools: { listChanged: true } },
+          serverInfo: { name: "bad", version: "1" },
+        });
+        return;
+      case "tools/list": {
+        const { tools = [], toolsLater = [] } = this.#deeds;
+        this.answer(id, { tools: this.#changed ? toolsLater : tools });
+        return;
+      }
+      case "tools/call":
+        this.#call(id, String(params.name), params.arguments as Record<string, unknown>);
+        return;
+      default:
+        if (this.#deeds.old === true) process.exit(3);
+        this.say({ jsonrpc: "2.0", id, error: { code: -32601, message: "no such method" } });
+    }
+  }
+
+  #text(id: Message["id"], text: string): void {
+    this.answer(id, { content: [{ type: "text", text }] });
+  }
+
+  #call(id: Message["id"], name: string, args: Record<string, unknown>): void {
+    this.tell(`call ${name}`);
+    if (MUTE_METHODS.includes(name)) return;
+    switch (name) {
+      case "die":
+      case "read-and-die":
+        process.exit(1);
+        break;
+      case "die-once":
+        // The witness knows how often it was called.
+        this.#witness.once("data", (word) => {
+          if (word.toString().trim() === "die") process.exit(1);
+          this.#text(id, "answered at last");
+        });
+        break;
+      case "change":
+        this.#changed = true;
+        this.say({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+        this.#text(id, "changed");
+        break;
+      case "giant":
+        this.#giant(id, Number(args.bytes), args.idFirst === true);
+        break;
+      case "content":
+        this.answer(id, args.result);
+        break;
+      case "environment":
+        this.#text(id, JSON.stringify(process.env));
+        break;
+      default:
+        this.#text(id, `${name} ${JSON.stringify(args)} by ${process.pid}`);
+    }
+  }
+
+  #giant(id: Message["id"], bytes: number, idFirst: boolean): void {
+    const result = { content: [{ type: "text", text: "x".repeat(bytes) }] };
+    const frame = idFirst ? { jsonrpc: "2.0", id, result } : { result, jsonrpc: "2.0", id };
+    process.stdout.write(`${JSON.stringify(frame)}\n`);
+  }
+}
+
+async function main(deeds: Deeds): Promise<void> {
+  const witness = connect(deeds.witness, "127.0.0.1");
+  await new Promise((resolve) => witness.once("connect", resolve));
+  const server = new BadServer(deeds, witness);
+  server.tell(`started ${process.pid}`);
+  if (deeds.lastWords !== undefined) {
+    await new Promise((resolve) => process.stderr.write(`${deeds.lastWords}\n`, resolve));
+    process.exit(2);
+  }
+  if (deeds.helper === true) {
+    // It inherits nothing but the group, and has a witness of its own.
+    const script = `require("node:net").connect(${deeds.witness}, "127.0.0.1").write("helper\\n")`;
+    spawn(process.execPath, ["-e", script], { stdio: "ignore" });
+  }
+  if (deeds.stubborn === true) {
+    process.on("SIGTERM", () => server.tell("SIGTERM"));
+    setInterval(() => {}, 1_000);
+  }
+  for (const line of deeds.noise ?? []) process.stdout.write(`${line}\n`);
+  for (let left = deeds.flood ?? 0; left > 0; left -= 65_536) process.stderr.write("e".repeat(65_536));
+  if (deeds.slow === true) await new Promise((resolve) => witness.once("data", resolve));
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", (line) => server.take(JSON.parse(line) as Message));
+  lines.on("close", () => {
+    server.tell("end of input");
+    if (deeds.stubborn !== true) process.exit(0);
+  });
+}
+
+if (process.argv[1] === PROGRAM) await main(JSON.parse(process.argv[2] ?? "{}") as Deeds);

@@ -1,0 +1,154 @@
+// Outside MCP servers in real runs: a scripted model, the real agent loop, engine, store and gateway; the server is the
+// protocol's official reference server, over both of its ways, or a program of our own where it must misbehave.
+
+import { expect, test } from "vitest";
+import type { ToolResultMessage } from "../../src/core/message.ts";
+import type { McpSettings } from "../../src/core/settings.ts";
+import { readRun } from "../../src/store/transcripts.ts";
+import { freePort } from "../cli/kit.ts";
+import { type House, openHouse } from "../gateway/kit.ts";
+import { endOf } from "../kit/engine.ts";
+import { type ScriptedCall, type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
+import { agentSettings } from "./app.ts";
+import {
+  badServer,
+  httpServer,
+  mcpWith,
+  nodeServer,
+  openWitness,
+  REFERENCE,
+  startReference,
+} from "./mcp-kit.ts";
+
+const MAIN = "agent:main:main";
+
+/** A model that makes these calls, one message each, and then is done. */
+const calling = (...calls: readonly ScriptedCall[]): ScriptedModel =>
+  scriptedModel((_request, at) => {
+    const call = calls[at];
+    return call === undefined ? "done" : { toolCalls: [call] };
+  });
+
+async function houseWith(mcp: McpSettings, model: ScriptedModel, tools = {}): Promise<House> {
+  const ops = agentSettings("ops");
+  const agents = [
+    agentSettings("main"),
+    agentSettings("research"),
+    { ...ops, sandbox: { ...ops.sandbox, mode: "all" as const } },
+  ];
+  return openHouse({ model, choices: { agents, tools: { mcp, ...tools } } });
+}
+
+/** A run to its end; the results of its calls. */
+async function runOnce(house: House, sessionKey = MAIN): Promise<ToolResultMessage[]> {
+  const accepted = await house.engine.accept({ sessionKey, input: { text: "go" } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const { runId } = accepted.value.run;
+  expect(await endOf(house.engine, runId)).toMatchObject({ state: "ok", reply: "done" });
+  const messages = await readRun(house.store.db, runId);
+  return messages.filter((message): message is ToolResultMessage => message.role === "toolResult");
+}
+
+const textOfResult = (result: ToolResultMessage | undefined): Record<string, unknown> => {
+  const [block] = result?.content ?? [];
+  return JSON.parse(block?.type === "text" ? block.text : "{}") as Record<string, unknown>;
+};
+
+const toolsShown = (model: ScriptedModel): string[] =>
+  (model.requests[0]?.tools ?? []).map(({ name }) => name);
+
+async function asReference(way: "stdio" | "http") {
+  if (way === "stdio") return nodeServer("every", [REFERENCE, "stdio"]);
+  return httpServer("every", await startReference(await freePort()));
+}
+
+test.each(["stdio", "http"] as const)(
+  "the reference server over %s: text, structure, pictures, errors, sums",
+  async (way) => {
+    const model = calling(
+      { name: "mcp__every__echo", arguments: { message: "hello" } },
+      { name: "mcp__every__get-structured-content", arguments: { location: "Chicago" } },
+      { name: "mcp__every__get-tiny-image" },
+      { name: "mcp__every__get-sum", arguments: { a: "one" } },
+      { name: "mcp__every__get-sum", arguments: { a: 2, b: 3 } },
+      { name: "mcp__every__no-such-tool" },
+    );
+    const house = await houseWith(mcpWith([await asReference(way)]), model);
+    const results = await runOnce(house);
+    const [echo, structured, image, wrong, sum, none] = results.map(textOfResult);
+    expect(echo).toEqual({ status: "ok", text: "Echo: hello" });
+    expect(structured).toMatchObject({ status: "ok", structured: { temperature: expect.any(Number) } });
+    expect(image).toMatchObject({ status: "ok" });
+    expect(results[2]?.content[1]).toMatchObject({ type: "image", mimeType: "image/png" });
+    expect(wrong).toMatchObject({ status: "error", code: "mcp_failed" });
+    expect(results[3]?.isError).toBe(true);
+    expect(sum?.text).toContain("5");
+    expect(none).toMatchObject({ status: "error", code: "unknown_tool" });
+    expect(toolsShown(model)).toContain("mcp__every__echo");
+    expect(toolsShown(model)).toContain("sessions_send");
+    expect(model.requests[0]?.system).toContain("Tools that begin with mcp__");
+  },
+);
+
+test("the tools catalogue and tools.invoke have them too, with the rights of the session", async () => {
+  const house = await houseWith(mcpWith([await asReference("stdio")]), calling());
+  const client = await house.client();
+  const { tools } = await client.call<{ tools: { name: string; parameters: object }[] }>("tools.catalog", {});
+  expect(tools.find(({ name }) => name === "mcp__every__echo")?.parameters).toMatchObject({
+    required: ["message"],
+  });
+  const invoke = (name: string, args: object, sessionKey = MAIN) =>
+    client.call<Record<string, unknown>>("tools.invoke", { name, args, sessionKey });
+  expect(await invoke("mcp__every__echo", { message: "hi" })).toEqual({ status: "ok", text: "Echo: hi" });
+  const denied = await invoke("mcp__every__echo", { message: "hi" }, "agent:ops:main");
+  expect(denied).toMatchObject({ status: "forbidden", code: "tool_denied" });
+  expect(denied.error).toContain("tools.mcp.servers.every.allowSandboxed");
+});
+
+const hello = [{ name: "hello", inputSchema: { type: "object" } }];
+
+test("a server is started by the first run that may use it, and by no other; runs share it", async () => {
+  const witness = await openWitness();
+  const bad = (name: string, more: object) => badServer(name, { witness: witness.port, tools: hello }, more);
+  const servers = [bad("theirs", { agents: ["research"] }), bad("ours", {})];
+  const model = scriptedModel(() => "done");
+  const house = await houseWith(mcpWith(servers), model, { filter: { allow: [], deny: ["mcp__ours__*"] } });
+  await runOnce(house);
+  await runOnce(house, "agent:ops:main");
+  expect(witness.lives.length).toBe(0);
+  expect(toolsShown(model).filter((name) => name.startsWith("mcp__"))).toEqual([]);
+  await Promise.all([runOnce(house, "agent:research:main"), runOnce(house, "agent:research:main")]);
+  await witness.life(0);
+  expect(witness.lives.length).toBe(1);
+  expect(model.requests.at(-1)?.tools.map(({ name }) => name)).toContain("mcp__theirs__hello");
+});
+
+test("without a server its runs go on, and the model is told which tools are missing", async () => {
+  const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`, {
+    headers: { authorization: "Bearer sesame-open-7788" },
+  });
+  const model = calling({ name: "mcp__gone__read" });
+  const house = await houseWith(mcpWith([gone]), model);
+  const [result] = await runOnce(house);
+  expect(textOfResult(result)).toMatchObject({ code: "unknown_tool" });
+  const told = model.requests[0]?.system ?? "";
+  expect(told).toContain("Missing in this run:");
+  expect(told).toMatch(/- mcp__gone__\*: the MCP server "gone" is not available: .*ECONNREFUSED/);
+  expect(told).not.toContain("sesame");
+  const client = await house.client();
+  const invoked = await client.call("tools.invoke", { name: "mcp__gone__read", sessionKey: MAIN });
+  expect(invoked).toMatchObject({ status: "error", code: "mcp_unavailable" });
+});
+
+test("a planned stop ends the programs", async () => {
+  const witness = await openWitness();
+  const house = await houseWith(
+    mcpWith([badServer("bad", { witness: witness.port, tools: hello })]),
+    calling(),
+  );
+  await runOnce(house);
+  await house.stop();
+  const life = await witness.life(0);
+  await life.dead;
+  expect(life.events).toContain("end of input");
+});

@@ -1,0 +1,182 @@
+// What outside servers say, made fit for models, by itself: names, schemas, and which servers a session could use at all.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { SpawnChain } from "../../src/core/sandbox-policy.ts";
+import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../src/core/tool-policy.ts";
+import { outsideName } from "../../src/tools/mcp/names.ts";
+import { plainSchema } from "../../src/tools/mcp/schema.ts";
+import { maskOf, plainWords } from "../../src/tools/mcp/words.ts";
+import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
+import { httpServer, mcpWith, nodeServer } from "./mcp-kit.ts";
+
+const serverNames = fc.stringMatching(/^[a-z0-9]([-_]?[a-z0-9]){0,11}$/);
+
+test("every tool of every server has a name that models can say, its own one, always the same", () => {
+  fc.assert(
+    fc.property(serverNames, fc.array(fc.string({ unit: "grapheme", minLength: 1 })), (server, tools) => {
+      const names = [...new Set(tools)].map((tool) => outsideName(server, tool));
+      for (const name of names) expect(name).toMatch(/^mcp__[a-z0-9_-]+__[a-zA-Z0-9_-]+$/);
+      for (const name of names) expect(name.length).toBeLessThanOrEqual(64);
+      expect(new Set(names).size).toBe(names.length);
+    }),
+  );
+  expect(outsideName("files", "read_file")).toBe("mcp__files__read_file");
+  expect(outsideName("files", "read.file")).toMatch(/^mcp__files__read_file_[0-9a-f]{8}$/);
+});
+
+test("no name of one server's tools begins like those of another", () => {
+  fc.assert(
+    fc.property(serverNames, serverNames, fc.string(), (one, other, tool) => {
+      fc.pre(one !== other);
+      expect(outsideName(one, tool).startsWith(outsidePrefix(other))).toBe(false);
+    }),
+  );
+});
+
+const made = (schema: unknown) => {
+  const result = plainSchema(schema);
+  return result.ok ? result.value : result.error;
+};
+const withProperty = (inner: unknown, more = {}) => ({ type: "object", properties: { a: inner }, ...more });
+const property = (inner: unknown, more = {}) =>
+  (made(withProperty(inner, more)) as { properties?: { a?: unknown } }).properties?.a;
+
+test("schemas are made plain: no references, no null, no choices at the top, no foreign keywords", () => {
+  const shared = { $defs: { word: { type: "string", pattern: "^(a+)+$", description: "A word." } } };
+  expect(property({ $ref: "#/$defs/word" }, shared)).toEqual({ type: "string", description: "A word." });
+  expect(property({ type: ["string", "null"] })).toEqual({ type: "string" });
+  expect(property({ anyOf: [{ type: "number" }, { type: "null" }] })).toEqual({ type: "number" });
+  expect(property({ oneOf: [{ type: "number" }, { type: "string" }] })).toEqual({
+    anyOf: [{ type: "number" }, { type: "string" }],
+  });
+  expect(property({ type: ["string", "number"] })).toEqual({
+    anyOf: [{ type: "string" }, { type: "number" }],
+  });
+  expect(property({ const: "x" })).toEqual({ enum: ["x"] });
+  expect(property(true)).toEqual({});
+  expect(property({ type: "array", items: [{ type: "string" }] })).toEqual({ type: "array", items: {} });
+  expect(made({ type: "object", anyOf: [{ required: ["a"] }], $schema: "x" })).toEqual({
+    type: "object",
+    properties: {},
+  });
+  expect(made({ properties: { a: {}, "b c": {} }, required: ["a", "gone"] })).toEqual({
+    type: "object",
+    properties: { a: {} },
+    required: ["a"],
+  });
+});
+
+test("schemas that hold themselves, or grow when they are read, have an end", () => {
+  const tree = { $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } } };
+  expect(property({ $ref: "#/$defs/node" }, tree)).toEqual({ type: "object", properties: { next: {} } });
+  const itself = { type: "object", properties: { a: { $ref: "#" } } };
+  expect(made(itself)).toMatchObject({ type: "object" });
+  // Each of these is eight times the one before it.
+  const eightfold = (at: number) =>
+    Object.fromEntries([..."abcdefgh"].map((name) => [name, { $ref: `#/$defs/n${at + 1}` }]));
+  const growing = Object.fromEntries(
+    Array.from({ length: 30 }, (_, at) => [`n${at}`, { type: "object", properties: eightfold(at) }]),
+  );
+  expect(made(withProperty({ $ref: "#/$defs/n0" }, { $defs: { ...growing, n30: {} } }))).toBe(
+    "its schema has too many parts",
+  );
+  let deep: unknown = { type: "string" };
+  for (let depth = 0; depth < 5_000; depth++) deep = { type: "array", items: deep };
+  expect(JSON.stringify(property(deep)).length).toBeLessThan(2_000);
+  const wide = Object.fromEntries(
+    Array.from({ length: 900 }, (_, at) => [`property_number_${at}`, { type: "string" }]),
+  );
+  expect(made({ type: "object", properties: wide })).toMatch(/^its schema has \d+ bytes/);
+});
+
+test("whatever a server gives for a schema, it is a plain one or a reason", () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 5 }), (inner) => {
+      for (const schema of [
+        inner,
+        withProperty(inner),
+        { type: "object", required: inner },
+        { $ref: inner },
+      ]) {
+        const result = made(schema);
+        if (typeof result === "string") expect(result).toContain("its schema");
+        else expect(result).toMatchObject({ type: "object" });
+      }
+    }),
+  );
+});
+
+const PATTERNS = [
+  "*",
+  "mcp__*",
+  "mcp__a__*",
+  "mcp__a__r*",
+  "mcp__b__*",
+  "*__read",
+  "*a*",
+  "read",
+  "MCP__A__read",
+];
+const filters = fc.record({ allow: fc.subarray(PATTERNS), deny: fc.subarray(PATTERNS) });
+
+test("a server is not started for a session only if none of its tools could pass", () => {
+  fc.assert(
+    fc.property(fc.array(filters), fc.constantFrom("read", "write", "r", "a"), (chosen, tool) => {
+      const placed = chosen.map((filter) => ({ where: "tools", filter }));
+      if (decideTool(`mcp__a__${tool}`, placed).allowed)
+        expect(mayHaveToolsUnder("mcp__a__", placed)).toBe(true);
+    }),
+  );
+  const covers = (deny: string[]) =>
+    mayHaveToolsUnder("mcp__a__", [{ where: "", filter: { allow: [], deny } }]);
+  expect(["*", "mcp__*", "mcp__a__*"].map((pattern) => covers([pattern]))).toEqual([false, false, false]);
+});
+
+function chainOf(...agents: string[]): SpawnChain {
+  const links = agents.map((agentId, at) => ({
+    key: `s${at}`,
+    agentId,
+    kind: at === agents.length - 1 ? ("main" as const) : ("other" as const),
+    spawnDepth: agents.length - 1 - at,
+    ...(at === agents.length - 1 ? {} : { spawnedBy: `s${at + 1}` }),
+  }));
+  const [own, ...above] = links;
+  return own === undefined ? MAIN_CHAIN : [own, ...above];
+}
+
+test("a sub-agent has no server that its requester lacks; a contained session has none unless a setting says so", () => {
+  const box = { ...agentSettings("ops").sandbox, mode: "all" as const };
+  const agents = [agentSettings("main"), agentSettings("research"), agentSettings("ops", { sandbox: box })];
+  const servers = [
+    nodeServer("all", []),
+    nodeServer("some", [], { agents: ["re*"] }),
+    nodeServer("bold", [], { allowSandboxed: true }),
+  ];
+  const settings = settingsWith({ agents, tools: { mcp: mcpWith(servers) } });
+  const has = (...chain: string[]) =>
+    ["all", "some", "bold"].filter((name) => {
+      const placed = filtersFor(chainOf(...chain), settings);
+      expect(mayHaveToolsUnder(outsidePrefix(name), placed)).toBe(
+        decideTool(`mcp__${name}__x`, placed).allowed,
+      );
+      return decideTool(`mcp__${name}__x`, placed).allowed;
+    });
+  expect(has("main")).toEqual(["all", "bold"]);
+  expect(has("research")).toEqual(["all", "some", "bold"]);
+  expect(has("research", "research")).toEqual(["all", "some", "bold"]);
+  expect(has("research", "main")).toEqual(["all", "bold"]);
+  expect(has("main", "research")).toEqual(["all", "bold"]);
+  expect(has("ops")).toEqual(["bold"]);
+  expect(has("research", "ops")).toEqual(["bold"]);
+});
+
+test("words are cut between characters, and what a server was given is in none that we write", () => {
+  expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}\ufffd…`);
+  const mask = maskOf(
+    httpServer("x", "https://x/y?key=sesame-9", { headers: { authorization: "Bearer sesame-1" } }),
+  );
+  expect(mask("Bearer sesame-1, then sesame-1 at ?key=sesame-9")).not.toContain("sesame");
+  const args = maskOf(nodeServer("x", ["--api-key=sesame-2"]));
+  expect(args("--api-key=sesame-2 sesame-2")).not.toContain("sesame");
+});

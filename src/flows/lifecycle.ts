@@ -64,9 +64,11 @@ interface NewSession {
   readonly key: string;
   readonly agentId: string;
   readonly label?: string;
+  /** Default false. */
+  readonly external?: boolean;
 }
 
-function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession): Session {
+export function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession): Session {
   return {
     key: wanted.key,
     sessionId: unit.newId(),
@@ -75,7 +77,7 @@ function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession
     createdAt: unit.now,
     updatedAt: unit.now,
     spawnDepth: 0,
-    external: false,
+    external: wanted.external ?? false,
     systemSent: false,
     abortedLastRun: false,
     inputTokens: 0,
@@ -86,7 +88,7 @@ function newSession(ctx: Pick<Facts, "settings">, unit: Unit, wanted: NewSession
   };
 }
 
-async function insertNew(unit: Unit, session: Session): Promise<void> {
+export async function insertNew(unit: Unit, session: Session): Promise<void> {
   await insertSession(unit.tx, session);
   unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
 }

@@ -2,6 +2,7 @@
 // HT1: a body is refused by its size before it is parsed; what is refused for its headers, a missing token
 //      among them, is not read at all.
 // HT2: every answer is JSON, an error too.
+// HT3: what answers MCP clients is loaded when the first one comes.
 
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
@@ -12,6 +13,7 @@ import type { Authority, Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
 import type { Answer } from "./connection.ts";
 import { checkHeaders } from "./host.ts";
+import type { McpDoor } from "./mcp.ts";
 import { storeAnswers } from "./methods/system.ts";
 import { isObject } from "./validate.ts";
 
@@ -24,6 +26,8 @@ export interface HttpParts {
   readonly deps: GatewayDeps;
   readonly authority: Authority;
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+  /** Fires when the gateway stops: what is still being answered ends. */
+  readonly stop: AbortSignal;
 }
 
 type Env = { Bindings: HttpBindings; Variables: { caller: Caller } };
@@ -111,6 +115,15 @@ function authenticate(authority: Authority): MiddlewareHandler<Env> {
   };
 }
 
+/** The door for MCP clients, opened by the first of them. */
+function mcpDoor({ deps, stop }: HttpParts): () => Promise<McpDoor> {
+  let opened: Promise<McpDoor> | undefined;
+  return () => {
+    opened ??= import("./mcp.ts").then(({ createMcpDoor }) => createMcpDoor(deps, stop));
+    return opened;
+  };
+}
+
 /** The answer to what is no HTTP request of any route, such as one without a usable host name. */
 export function badRequest(): Response {
   const message = "not a valid HTTP request: it needs a Host header and a path";
@@ -136,13 +149,18 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return c.json({ ok: ready, status: ready ? "ready" : "not ready" }, ready ? 200 : 503);
   });
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
+  const mcp = mcpDoor(parts);
+  app.all("/mcp", authenticate(parts.authority), async (c) =>
+    (await mcp()).answer(c.req.raw, c.get("caller")),
+  );
   app.get("/", (c) => {
     c.header("upgrade", "websocket");
     const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";
     return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
   });
   app.notFound((c) => {
-    const message = "not found; there are: the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke";
+    const message =
+      "not found; there are: the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, /mcp";
     return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
   });
   app.onError((error, c) => refuse(c, thrown(deps.world, error, `${c.req.method} ${c.req.path}`)));

@@ -96,10 +96,12 @@ export async function sendAsTask(
   signals.request.addEventListener("abort", giveUp, { once: true });
   const work = callAs(deps, client, call, waiting.signal).finally(() => {
     signals.stop.removeEventListener("abort", giveUp);
-    waiting.abort();
+    signals.request.removeEventListener("abort", giveUp);
   });
+  const decided = new AbortController();
   const early = work.then(() => "ended" as const);
-  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, waiting.signal)]);
+  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
+  decided.abort();
   const task = first === "ended" ? undefined : await readTask(parts, call.callId);
   // Not accepted yet: there is nothing that could be asked for.
   if (task === undefined) return { result: await work };

@@ -6,7 +6,7 @@ import { openHouse } from "./kit.ts";
 import { heldModel, openPeer, REVISION_OF, SPEAKERS, sendAs, written } from "./mcp-kit.ts";
 
 const OPEN = {
-  sessions: { visibility: "all" as const },
+  visibility: "all" as const,
   agentToAgent: { enabled: true, allow: [] },
 };
 

@@ -87,6 +87,8 @@ export class Bridge {
   #upstream: Upstream;
   readonly #underWay = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
+  /** Requests that are answered when the client has had enough: nobody waits for their end. */
+  readonly #streams = new Set<Promise<void>>();
   readonly #ended = new AbortController();
   /** What an older revision agreed on at `initialize`. */
   #agreed: Record<string, string> = {};
@@ -120,7 +122,7 @@ export class Bridge {
     await Promise.race([Promise.all(this.#work), late.promise, over]);
     timer.cancel();
     this.#ended.abort();
-    await Promise.all(this.#work);
+    await Promise.all([...this.#work, ...this.#streams]);
     await this.#written;
   }
 
@@ -142,8 +144,9 @@ export class Bridge {
     const work = this.#forward(body).catch((error: unknown) => {
       this.#parts.note(`a message could not be passed on: ${(error as Error).message}`);
     });
-    this.#work.add(work);
-    void work.finally(() => this.#work.delete(work));
+    const set = method === "subscriptions/listen" ? this.#streams : this.#work;
+    set.add(work);
+    void work.finally(() => set.delete(work));
     if (method === "notifications/initialized" && !this.#listens) {
       this.#listens = true;
       void work.then(() => this.#listen());

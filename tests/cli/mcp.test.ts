@@ -29,7 +29,7 @@ async function sendBack(home: string, to: string, message: string): Promise<Reco
   return runJson(home, ["tool", "sessions_send", args, "--as", "agent:research:main"]);
 }
 
-test.each(SPEAKERS)(
+test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))(
   "%s: attached to a running gateway, a client sends, is written to, is told, and comes back",
   async (speaker) => {
     const { home } = await makeHome();
@@ -72,7 +72,7 @@ async function listening(home: string, key: string, heard: Promise<void>): Promi
   await heard;
 }
 
-test.each(["version 1", "version 2, newest revision"] as const)(
+test.each(["version 1"] as const)(
   "%s: with no gateway the command is one itself, and the next command finds it there",
   async (speaker) => {
     const { home } = await makeHome();

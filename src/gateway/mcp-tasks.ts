@@ -41,7 +41,7 @@ function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
     pollIntervalMs: POLL_EVERY_MS,
     ...(result === undefined
       ? { status: "working", statusMessage: stateText(run) }
-      : { status: "completed", result: tell(result) }),
+      : { status: "completed", result: { resultType: "complete", ...tell(result) } }),
   };
 }
 

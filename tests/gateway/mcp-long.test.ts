@@ -104,6 +104,7 @@ test("a send that takes long is a task, which its session alone can ask for, in 
   model.answer("the fruit of long work");
   await timeUntil(world, said);
   const done = (await timeUntil(world, completed(house, taskId))) as { result: unknown };
+  expect(done.result).toMatchObject({ resultType: "complete" });
   expect(objectOf(done.result)).toMatchObject({ status: "ok", reply: "the fruit of long work" });
   await house.stop();
 

@@ -1,6 +1,6 @@
 // Owns a tool call of an MCP client: which tools there are in this door, and what a call comes to.
-// MK1: a call takes the way of an agent's call: same tools, same gate, same results. Besides the session tools
-//      there is the inbox; no file is touched and no program run in a client's name.
+// MK1: a call takes the way of an agent's call: same tools, same gate, same results. Besides the session
+//      tools there is the inbox; no file is touched and no program run in a client's name.
 // MK2: whoever calls has the scope for it, and a token that covers only some sessions spawns only what it
 //      covers.
 // MK3: a client that goes away leaves a run that goes on; how it ends is then told in the client's session.

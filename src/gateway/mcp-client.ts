@@ -67,7 +67,7 @@ function nameOf(deps: GatewayDeps, wishes: McpWishes): Result<Name> {
   if (handle !== undefined && !HANDLE.test(handle)) {
     const shown = JSON.stringify(handle.slice(0, 80));
     return fail("invalid_argument", `the handle ${shown} is not valid`, {
-      hint: `A handle is 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_" and "-", a letter or digit first.`,
+      hint: `A handle is 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_", "-", first a letter or digit.`,
     });
   }
   const known = CONNECTION.exec(connectionId ?? "");

@@ -1,5 +1,5 @@
-// Owns the inbox as an MCP client sees it: the tool `sessions_inbox`, which is only in this door, and the news
-// that something came.
+// Owns the inbox as an MCP client sees it: the tool `sessions_inbox`, which is only in this door, and the
+// news that something came.
 // MI1: what leaves is redacted and within the caps of `tools.history`; what is left out is said.
 // MI2: news say that there is something, never what; at most one in `NEWS_EVERY_MS` for each listener.
 

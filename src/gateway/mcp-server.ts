@@ -1,5 +1,5 @@
-// Owns what an MCP server of this gateway answers: tools, the inbox as a resource, tasks. One is made for each
-// exchange, or for each stream; what it knows of the client was found out before.
+// Owns what an MCP server of this gateway answers: tools, the inbox as a resource, tasks. One is made for
+// each exchange, or for each stream; what it knows of the client was found out before.
 // MS1: a failure of a tool is a result that the model reads; an error of the protocol is for what is no call.
 // MS2: nothing of it is loaded before the first client comes.
 
@@ -56,12 +56,13 @@ function instructionsFor(deps: GatewayDeps, client: McpClient): string {
     client.session.key,
   );
   const own = client.session.external
-    ? "Other sessions can list you under this key, read what you sent, and write to you; what they wrote waits " +
-      "in sessions_inbox."
+    ? "Other sessions can list you under this key, read what you sent, and write to you; what they wrote " +
+      "waits in sessions_inbox."
     : "You act in its name.";
   return (
     `You are the session ${key} of a Parley gateway, in which AI agents hold sessions. ${own} ` +
-    "sessions_list shows whom you can write to with sessions_send. A send that times out goes on: don't repeat it."
+    "sessions_list shows whom you can write to with sessions_send. A send that times out goes on: don't " +
+    "repeat it."
   );
 }
 

@@ -1,6 +1,6 @@
 // Owns how many MCP exchanges are under way, which of them can be cancelled, and the end of each.
-// MX1: an exchange has exactly one end, however it comes: answered, left, cancelled, or its reader has stopped
-//      reading.
+// MX1: an exchange has exactly one end, however it comes: answered, left, cancelled, or its reader has
+//      stopped reading.
 // MX2: one token can not take every place.
 
 import { fail, ok, type Result } from "../core/errors.ts";

@@ -1,5 +1,5 @@
-// Owns MCP over standard input and output: each message goes to the gateway's `/mcp`, each answer comes back as
-// a line. What a message means is the gateway's business.
+// Owns MCP over standard input and output: each message goes to the gateway's `/mcp`, each answer comes back
+// as a line. What a message means is the gateway's business.
 // BR1: standard output has messages and nothing else.
 // BR2: every request gets exactly one answer: the gateway's, or an error that says what is known of it.
 // BR3: a message is sent again only where it can't have arrived.

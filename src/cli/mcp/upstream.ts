@@ -1,6 +1,6 @@
 // Owns the gateway behind `parley mcp`: one that runs, or else one in this process.
-// UP1: a running gateway is always used: the store has one owner. Where none runs, this process becomes it, at
-//      the configured address, so that the next `parley mcp` finds it there.
+// UP1: a running gateway is always used: the store has one owner. Where none runs, this process becomes it,
+//      at the configured address, so that the next `parley mcp` finds it there.
 // UP2: who was attached never takes over: a gateway that is being restarted must find its store free.
 
 import { fail, ok, type Result } from "../../core/errors.ts";

@@ -11,6 +11,7 @@ import type { Settings } from "../core/settings.ts";
 import type { ToolSpec } from "../core/tool.ts";
 import { shownKey } from "../flows/access.ts";
 import { readInbox } from "../store/inbox.ts";
+import { getSession } from "../store/sessions.ts";
 import { checkArguments, countArgument, textArgument } from "../tools/arguments.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -127,7 +128,8 @@ export function onInbox(
   client: McpClient,
   tell: () => void,
 ): () => void {
-  const { clock } = world;
+  const { clock, log } = world;
+  const { key } = client.session;
   let nextAt = 0;
   let later: { cancel(): void } | undefined;
   const news = (): void => {
@@ -135,12 +137,41 @@ export function onInbox(
     nextAt = clock.now() + NEWS_EVERY_MS;
     tell();
   };
-  const stop = engine.bus.subscribe((event) => {
-    if (event.kind !== "message" || event.sessionKey !== client.session.key) return;
-    if (event.message.role !== "user" || later !== undefined) return;
+  const came = (): void => {
+    if (later !== undefined) return;
     if (clock.now() >= nextAt) news();
     else later = clock.at(nextAt, news);
+  };
+  const newest = async (): Promise<string | undefined> => {
+    const { db } = engine.store;
+    // A reset has begun another transcript since.
+    const sessionId = (await getSession(db, key))?.sessionId;
+    if (sessionId === undefined) return undefined;
+    const page = await readInbox(db, { sessionId, limit: 1 });
+    return page.ok ? page.value.messages[0]?.id : undefined;
+  };
+  let seen: string | undefined;
+  let known = false;
+  const look = async (): Promise<void> => {
+    const id = await newest();
+    if (known && id !== seen) came();
+    seen = id;
+    known = true;
+  };
+  const looked = (): void => {
+    look().catch((error: unknown) => log.debug({ err: error }, "an inbox could not be looked at"));
+  };
+  const stop = engine.bus.subscribe((event) => {
+    if (event.sessionKey !== key) return;
+    if (event.kind === "message" && event.message.role === "user") {
+      seen = event.message.id;
+      known = true;
+      came();
+    }
+    // Another process tells of the run, not of its message.
+    if (event.kind === "run_ended") looked();
   });
+  looked();
   return () => {
     stop();
     later?.cancel();

@@ -15,6 +15,7 @@ import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
+import { hasSentInChain } from "../store/flows.ts";
 import { listRuns } from "../store/runs.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
 import type { Tx } from "../store/sql.ts";
@@ -101,7 +102,6 @@ interface Said {
   /** Key of the session that it was said to. */
   readonly to: string;
   readonly text: string;
-  readonly chain: { readonly chainId: string; readonly hop: number };
 }
 
 /** Writes down what an external session said, in the unit in which it is sent. Nothing for others. */
@@ -116,7 +116,6 @@ export async function noteSaid(
     sessionKey: speaker.key,
     kind: "append",
     input: { text: `[to ${said.to}]\n\n${said.text}`, injected: true },
-    chain: said.chain,
     successor: true,
   });
   return noted.ok ? ok(undefined) : noted;
@@ -134,10 +133,8 @@ export async function answeredBy(tx: Tx, speaker: Session, target: Session): Pro
     return provenance.sourceSessionKey === target.key && provenance.sourceTool === "sessions_send";
   });
   if (asked === undefined) return undefined;
-  const { chainId, hop, laneSeq } = asked;
-  const said = runs.some(
-    (run) =>
-      run.input.injected === true && run.laneSeq > laneSeq && run.chainId === chainId && run.hop === hop + 1,
-  );
+  const { chainId, acceptedAt: afterMs } = asked;
+  const ours = { chainId, requesterKey: speaker.key, targetKey: target.key, afterMs };
+  const said = await hasSentInChain(tx, ours);
   return said ? undefined : asked;
 }

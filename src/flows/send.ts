@@ -133,7 +133,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
       : request.wait.open(unit, wait));
     if (!opened.ok) return opened;
   }
-  const noted = await noteSaid(engine, unit, requester, { to: target.key, text, chain });
+  const noted = await noteSaid(engine, unit, requester, { to: target.key, text });
   if (!noted.ok) return noted;
   publishFlow(unit, {
     flowId,

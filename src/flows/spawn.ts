@@ -187,7 +187,7 @@ async function enqueue(
     createdAt: unit.now,
     ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
   });
-  const said = { to: child.key, text: request.task, chain };
+  const said = { to: child.key, text: request.task };
   const noted = await noteSaid(engine, unit, requester, said);
   if (!noted.ok) return noted;
   publishFlow(unit, {

@@ -105,6 +105,22 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     async () => (await import("./commands/agents.ts")).listAgents,
   );
   addDeliveries(parent, on);
+  addMcp(parent, on);
+}
+
+function addMcp(parent: Command, on: (command: Command, load: Load) => void): void {
+  const mcp = parent
+    .command("mcp")
+    .description("the session tools for an MCP client that starts this command");
+  mcp.addOption(
+    new Option("--session <key>", "act as this session (default: a session of the client's own)").conflicts([
+      "handle",
+      "agent",
+    ]),
+  );
+  mcp.option("--handle <name>", "the name under which the client comes back (default: its own name)");
+  mcp.option("--agent <id>", "whose external session it is (default: the default agent's)");
+  on(mcp, async () => (await import("./commands/mcp.ts")).runMcp);
 }
 
 /** Hangs what is done with a whole store below `store`. */

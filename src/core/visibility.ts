@@ -3,7 +3,8 @@
 //     a session exists: where its agent is not in the key, the refusal does not speak of that agent.
 // V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox clamp only
 //     narrows.
-// V3: `unknown` is never visible; `global` is visible to agents only while it is their main session.
+// V3: `unknown` is never visible; `global` is visible to agents, and to whoever speaks for one, only while it
+//     is their main session.
 // V4: a sub-agent sees its own tree, and besides only what both it and its requester see (I13); when the
 //     requester is gone, its own tree alone.
 
@@ -53,6 +54,11 @@ export type Viewer =
       readonly patterns?: readonly string[];
       /** The operator acts as this session: both must be allowed. */
       readonly as?: SessionIdentity;
+      /**
+       * The operator speaks for a session of this agent: `main` and labels are that agent's. It is given no
+       * right by it, and loses none.
+       */
+      readonly agentId?: string;
     };
 
 /** What is looked at. For a key without a row: no ancestors, the key's agent, "" where the key names none. */
@@ -135,6 +141,8 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
     const setting = "gateway.auth.tokens[].sessions";
     return refuse("not_visible", target, `the token does not cover it: see ${setting}`, [setting]);
   }
+  const speaks = viewer.agentId !== undefined && viewer.as === undefined;
+  if (speaks && target.key === "global" && rules.scope !== "global") return refuseGlobal(target);
   return viewer.as === undefined ? ALLOWED : decideForSession(viewer.as, target, rules);
 }
 
@@ -167,9 +175,7 @@ function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules
   if (inTree(viewer, target, rules)) return ALLOWED;
   const mode = effectiveMode(viewer, rules);
   if (target.key === "global" && rules.scope !== "global") {
-    return refuse("not_visible", target, 'it exists only with session.scope: "global"', [
-      'session.scope: "global"',
-    ]);
+    return refuseGlobal(target);
   }
   const ownAgent = target.agentId === viewer.agentId || target.key === "global";
   if (ownAgent && (mode === "agent" || mode === "all")) return ALLOWED;
@@ -200,6 +206,11 @@ function matchesAny(patterns: readonly string[], text: string): boolean {
 
 function refuse(code: Refusal["code"], target: Target, because: string, settings: string[]): Refusal {
   return { allowed: false, code, error: `session ${target.key} is not visible here: ${because}`, settings };
+}
+
+function refuseGlobal(target: Target): Refusal {
+  const setting = 'session.scope: "global"';
+  return refuse("not_visible", target, `it exists only with ${setting}`, [setting]);
 }
 
 /** What agent-to-agent settings lack. Speaks of the target's agent only if its key names it (V1). */

@@ -67,7 +67,10 @@ export function accessRulesOf(settings: Settings): AccessRules {
   return { mode: visibility, agentToAgent, sandboxClamp: "spawned", scope: settings.session.scope };
 }
 
-export function operatorViewer(scopes: readonly TokenScope[], patterns?: readonly string[]): Viewer {
+export function operatorViewer(
+  scopes: readonly TokenScope[],
+  patterns?: readonly string[],
+): Extract<Viewer, { kind: "operator" }> {
   return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
 }
 
@@ -81,9 +84,14 @@ function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
 
+/** The agent whose words the viewer uses: what `main` is, and whose labels are meant. */
+function agentIn(viewer: Viewer): string | undefined {
+  return identityIn(viewer)?.agentId ?? (viewer.kind === "operator" ? viewer.agentId : undefined);
+}
+
 /** A canonical key as this viewer may use it: an agent's own main session is `main` to it. */
 export function shownKey(ctx: AccessContext, viewer: Viewer, key: string): string {
-  return displayKey(key, identityIn(viewer)?.agentId, keyRulesOf(ctx.settings));
+  return displayKey(key, agentIn(viewer), keyRulesOf(ctx.settings));
 }
 
 /** What the viewer may reach at most, to narrow a query; each row still goes through a gate. */
@@ -171,7 +179,7 @@ export async function resolveSession(
 async function byKey(asked: Asked): Promise<Result<Session>> {
   const { ctx, viewer, access, wanted } = asked;
   const rules = keyRulesOf(ctx.settings);
-  const who = { agentId: identityIn(viewer)?.agentId ?? rules.defaultAgentId };
+  const who = { agentId: agentIn(viewer) ?? rules.defaultAgentId };
   const canonical = canonicalKey(wanted, who, rules);
   if (!canonical.ok) {
     const isId = SESSION_ID.test(wanted);
@@ -179,7 +187,7 @@ async function byKey(asked: Asked): Promise<Result<Session>> {
     return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
   }
   // An agent knows the reserved session as `main` only: its own name is no way in.
-  const byName = isReservedKey(wanted.toLowerCase()) && identityIn(viewer) !== undefined;
+  const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
   const fromKey = byName ? unseen(wanted) : verdictOfKey(asked, canonical.value);
   if (session === undefined) return missing(asked, fromKey);
@@ -207,7 +215,7 @@ async function bySessionId(asked: Asked, sessionId: string): Promise<Result<Sess
 
 async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Session>> {
   const { ctx, viewer, access, wanted } = asked;
-  const agentId = target.agentId?.trim().toLowerCase() ?? identityIn(viewer)?.agentId;
+  const agentId = target.agentId?.trim().toLowerCase() ?? agentIn(viewer);
   if (agentId !== undefined && !isAgentId(agentId)) {
     return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
   }

@@ -64,6 +64,8 @@ interface NewSession {
   readonly key: string;
   readonly agentId: string;
   readonly label?: string;
+  /** Default false. */
+  readonly external?: boolean;
 }
 
 export function newSession(
@@ -79,7 +81,7 @@ export function newSession(
     createdAt: unit.now,
     updatedAt: unit.now,
     spawnDepth: 0,
-    external: false,
+    external: wanted.external ?? false,
     systemSent: false,
     abortedLastRun: false,
     inputTokens: 0,

@@ -1,11 +1,12 @@
 // Owns `sessions_send`: from the sender's call to the result that it gets (the table of SPEC 3).
 // SD1: flow, message, run and wait are one unit: either all of it is kept or the sender is told why not
 //      (I2, I7).
+//      An external session's message is kept in its own transcript by the same unit (EX2).
 // SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
-import type { Run } from "../core/run.ts";
+import { isEnded, type Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { displayKey } from "../core/session-key.ts";
 import type { Settings } from "../core/settings.ts";
@@ -18,8 +19,9 @@ import { getFlow, insertFlow } from "../store/flows.ts";
 import { holdSessions } from "../store/locks.ts";
 import { countAhead, getRunOfCall } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { getWait } from "../store/waits.ts";
+import { getWait, giveUpWait } from "../store/waits.ts";
 import { keyRulesOf } from "./access.ts";
+import { answeredBy, noteSaid } from "./external.ts";
 import { publishFlow } from "./flow-events.ts";
 import { announceRoute, converses, partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 
@@ -89,7 +91,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
-  const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
+  const before = requesterRun ?? (await answeredBy(unit.tx, requester, target));
+  const chain = { chainId: before?.chainId ?? unit.newId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newId();
   const loops = converses(requester) && !target.external && requester.key !== target.key;
   const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
@@ -130,6 +133,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
       : request.wait.open(unit, wait));
     if (!opened.ok) return opened;
   }
+  const noted = await noteSaid(engine, unit, requester, { to: target.key, text });
+  if (!noted.ok) return noted;
   publishFlow(unit, {
     flowId,
     runId: accepted.value.run.runId,
@@ -201,6 +206,38 @@ async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): P
     : request.wait.settle(request.callId));
   const then = { run: end.run, target };
   return end.answered ? ended(then, shown) : stillRunning(parts, request, then, shown);
+}
+
+/** A send as it stands, for a client that asks for it again and again. */
+export interface SentSoFar {
+  readonly run: Run;
+  /** What the sender is told. Absent while it waits. */
+  readonly result?: SendResult;
+}
+
+/** How a send of this session stands, without waiting; undefined: it has sent nothing by this call. */
+export async function sentSoFar(
+  parts: SendParts,
+  { requester, callId }: { requester: Session; callId: string },
+): Promise<SentSoFar | undefined> {
+  const { engine, settings } = parts;
+  const { db } = engine.store;
+  const run = await getRunOfCall(db, callId);
+  const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
+  if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
+  const target = await getSession(db, run.sessionKey);
+  const shown = displayKey(run.sessionKey, requester.agentId, keyRulesOf(settings));
+  if (isEnded(run.state)) return { run, result: ended({ run, target }, shown) };
+  const wait = await getWait(db, callId);
+  if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
+  const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
+  const call = { requester, callId, timeoutSeconds, signal: new AbortController().signal };
+  return { run, result: await stillRunning(parts, call, { run, target }, shown) };
+}
+
+/** Nobody waits for this call any more: how it ends is told in the sender's session. */
+export async function stopWaiting(parts: SendParts, callId: string): Promise<void> {
+  await parts.engine.commit((unit) => giveUpWait(unit.tx, callId));
 }
 
 /**

@@ -23,6 +23,7 @@ import { getRunOfCall } from "../store/runs.ts";
 import { getSession, insertSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachments } from "./attachments.ts";
+import { noteSaid } from "./external.ts";
 import { publishFlow } from "./flow-events.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
@@ -186,6 +187,9 @@ async function enqueue(
     createdAt: unit.now,
     ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
   });
+  const said = { to: child.key, text: request.task };
+  const noted = await noteSaid(engine, unit, requester, said);
+  if (!noted.ok) return noted;
   publishFlow(unit, {
     flowId: ids.flowId,
     runId: ids.runId,

@@ -2,6 +2,7 @@
 // begin.
 // HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
 // HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
+// HT3: what answers OpenAI's and MCP's clients is loaded when the first one comes.
 
 import { type Context, Hono } from "hono";
 import { type Code, fail, ok, type Result } from "../core/errors.ts";
@@ -11,6 +12,7 @@ import type { GatewayDeps } from "./call.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { checkHeaders } from "./host.ts";
 import { authenticate, type Env, readBody, refuse, statusOf } from "./http-request.ts";
+import type { McpDoor } from "./mcp.ts";
 import { storeAnswers } from "./methods/system.ts";
 import type { OpenAiDoor } from "./openai.ts";
 import { isObject } from "./validate.ts";
@@ -24,6 +26,8 @@ export interface HttpParts {
   readonly deps: GatewayDeps;
   readonly authority: Authority;
   readonly dispatcher: Dispatcher;
+  /** Fires when the gateway stops: what is still being answered ends. */
+  readonly stop: AbortSignal;
 }
 
 /** The params of `tools.invoke` in a body, which has names of its own for two of them. */
@@ -57,6 +61,15 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
+}
+
+/** The door for MCP clients, opened by the first of them. */
+function mcpDoor({ deps, stop }: HttpParts): () => Promise<McpDoor> {
+  let opened: Promise<McpDoor> | undefined;
+  return () => {
+    opened ??= import("./mcp.ts").then(({ createMcpDoor }) => createMcpDoor(deps, stop));
+    return opened;
+  };
 }
 
 /** The answer to what is no HTTP request of any route, such as one without a usable host name. */
@@ -94,14 +107,17 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   });
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
   app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
+  const mcp = mcpDoor(parts);
+  app.all("/mcp", authenticate(parts.authority), async (c) =>
+    (await mcp()).answer(c.req.raw, c.get("caller")),
+  );
   app.get("/", (c) => {
     c.header("upgrade", "websocket");
     const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";
     return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
   });
   app.notFound((c) => {
-    const there =
-      "the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, and /v1/ (docs/OPENAI.md)";
+    const there = "the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, /v1/ (OpenAI), /mcp";
     const message = `not found; there are: ${there}`;
     return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
   });

@@ -80,6 +80,8 @@ class GatewayServer implements Gateway {
   #ticks = 0;
   #tickTimer: Timer | undefined;
   #closing = false;
+  /** Ends what HTTP requests still wait for. */
+  readonly #stop = new AbortController();
 
   constructor(deps: GatewayDeps) {
     const { settings, world, engine } = deps;
@@ -97,7 +99,7 @@ class GatewayServer implements Gateway {
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens]);
     this.#dispatcher = createDispatcher(deps, this.#state);
     const { call } = this.#dispatcher;
-    const app = createHttp({ deps, authority, dispatcher: this.#dispatcher });
+    const app = createHttp({ deps, authority, dispatcher: this.#dispatcher, stop: this.#stop.signal });
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       errorHandler: badRequest,
@@ -152,6 +154,7 @@ class GatewayServer implements Gateway {
     this.#fanout.close();
     // Also tells those who wait over HTTP, before their sockets go.
     this.#dispatcher.close();
+    this.#stop.abort();
     this.#http.closeIdleConnections();
     const { clock } = this.#deps.world;
     const cutOff = clock.at(clock.now() + CLOSE_WAIT_MS, () => {

@@ -102,6 +102,24 @@ export async function endFlow(tx: Tx, flowId: string, reason: string, at: number
   return done.numUpdatedRows > 0n;
 }
 
+/** Whether a session has sent to another one, in this chain, after this time. */
+export async function hasSentInChain(
+  db: Db,
+  sent: { chainId: string; requesterKey: string; targetKey: string; afterMs: number },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("flows")
+    .select("flow_id")
+    .where("chain_id", "=", sent.chainId)
+    .where("requester_key", "=", sent.requesterKey)
+    .where("target_key", "=", sent.targetKey)
+    .where("kind", "=", "send")
+    .where("created_at", ">", sent.afterMs)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Open flows that a run began. */
 export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
   const rows = await db

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 
-const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
+export const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 30_000;
 /** What a process wrote last, in characters. */
 const WORDS_MAX = 20_000;

@@ -7,8 +7,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "hop-of-a-send-not-counted",
     breaks: "I8: a message to another session is no further step",
     file: "src/flows/send.ts",
-    from: "hop: (requesterRun?.hop ?? 0) + 1 }",
-    to: "hop: requesterRun?.hop ?? 0 }",
+    from: "hop: (before?.hop ?? 0) + 1 }",
+    to: "hop: before?.hop ?? 0 }",
   },
   {
     name: "hop-of-a-spawn-not-counted",

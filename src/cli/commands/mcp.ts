@@ -1,0 +1,50 @@
+// Owns `parley mcp`: the session tools for a program that starts an MCP server of its own, over its standard
+// input and output.
+// MP1: nothing but messages goes to standard output, failures of the start included.
+
+import { type Cli, EXIT } from "../cli.ts";
+import { Bridge } from "../mcp/bridge.ts";
+import { UpstreamFinder } from "../mcp/upstream.ts";
+
+interface McpOptions {
+  readonly session?: string;
+  readonly handle?: string;
+  readonly agent?: string;
+}
+
+/** Whom to speak as, for the gateway's address: keys may hold what no header can. */
+function queryOf({ session, handle, agent }: McpOptions): string {
+  const query = new URLSearchParams();
+  if (session !== undefined) query.set("session", session);
+  if (handle !== undefined) query.set("handle", handle);
+  if (agent !== undefined) query.set("agent", agent);
+  return query.size === 0 ? "" : `?${query}`;
+}
+
+export async function runMcp(cli: Cli, _args: readonly string[], options: McpOptions): Promise<number> {
+  const { parts } = cli;
+  const stop = new AbortController();
+  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  const upstream = new UpstreamFinder(cli);
+  try {
+    const found = await upstream.open();
+    if (!found.ok) {
+      cli.note([found.error, found.hint ?? ""].join(" ").trim());
+      return cli.options.url === undefined ? EXIT.failed : EXIT.unreachable;
+    }
+    const bridge = new Bridge({
+      world: parts.world,
+      input: parts.stdin,
+      output: parts.stdout,
+      query: queryOf(options),
+      upstream: found.value,
+      again: () => upstream.again(),
+      note: (text) => cli.note(text),
+    });
+    await bridge.run(stop.signal);
+    return EXIT.done;
+  } finally {
+    for (const release of releases) release();
+    await upstream.close();
+  }
+}

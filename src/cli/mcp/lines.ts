@@ -1,0 +1,36 @@
+// Owns messages as lines: read from a stream one by one, each within a limit.
+// LN1: a line over the limit is not kept: it is told as too long once it has ended.
+
+import type { Readable } from "node:stream";
+
+export const LINE_MAX_BYTES = 8 * 1024 * 1024;
+
+/** Lines without their ends; undefined for one that was too long. Blank ones are left out. */
+export async function* linesOf(input: NodeJS.ReadableStream): AsyncGenerator<string | undefined> {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  const take = (): string | undefined => {
+    const tooLong = bytes > LINE_MAX_BYTES;
+    const text = tooLong ? undefined : Buffer.concat(pieces).toString("utf8").trim();
+    pieces = [];
+    bytes = 0;
+    return text;
+  };
+  const add = (piece: Buffer): void => {
+    bytes += piece.length;
+    if (bytes > LINE_MAX_BYTES) pieces = [];
+    else pieces.push(piece);
+  };
+  for await (const chunk of input as Readable) {
+    let piece = Buffer.from(chunk);
+    for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10)) {
+      add(piece.subarray(0, at));
+      const line = take();
+      if (line !== "") yield line;
+      piece = piece.subarray(at + 1);
+    }
+    add(piece);
+  }
+  const last = take();
+  if (last !== "") yield last;
+}

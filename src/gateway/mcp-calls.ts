@@ -1,0 +1,105 @@
+// Owns a tool call of an MCP client: which tools there are in this door, and what a call comes to.
+// MK1: a call takes the way of an agent's call: same tools, same gate, same results. Besides the session
+//      tools there is the inbox; no file is touched and no program run in a client's name.
+// MK2: whoever calls has the scope for it, and a token that covers only some sessions spawns only what it
+//      covers.
+// MK3: a client that goes away leaves a run that goes on; how it ends is then told in the client's session.
+
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { formatKey, isAgentId } from "../core/session-key.ts";
+import type { ToolSpec } from "../core/tool.ts";
+import { SESSION_TOOLS } from "../core/tool-policy.ts";
+import type { Access } from "../core/visibility.ts";
+import { openGate } from "../flows/access.ts";
+import { callTool, describeTools, toolNames } from "../tools/catalog.ts";
+import type { ToolContext, ToolResult } from "../tools/tool.ts";
+import { thrown } from "./answer.ts";
+import type { GatewayDeps } from "./call.ts";
+import { createGate } from "./gate.ts";
+import type { McpClient } from "./mcp-client.ts";
+import { INBOX_TOOL, inboxOf } from "./mcp-inbox.ts";
+
+export interface ToolCall {
+  /** Stable: the run that a call made is found by it. */
+  readonly callId: string;
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+type Described = Pick<ToolSpec, "name" | "description" | "parameters">;
+
+function inThisDoor(name: string): boolean {
+  return SESSION_TOOLS.some((known) => known === name);
+}
+
+/** The tools that the client's session has here. */
+export function toolsOf({ settings }: GatewayDeps, client: McpClient): Described[] {
+  const allowed = describeTools({ settings, chain: client.chain }).filter(
+    (tool) => tool.allowed && inThisDoor(tool.name),
+  );
+  return client.session.external ? [...allowed, INBOX_TOOL] : allowed;
+}
+
+function accessOf({ name, arguments: args }: ToolCall): Access {
+  if (name === "sessions_send" || name === "message") return "send";
+  const spawns = name === "sessions_spawn" || (name === "subagents" && args.action === "cancel");
+  return spawns ? "spawn" : "read";
+}
+
+/** What the token lets its holder do in the name of this session. */
+async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
+  const { settings, engine, world } = deps;
+  const { viewer, session, caller } = client;
+  const access = accessOf(call);
+  const gate = openGate({ db: engine.store.db, settings }, viewer);
+  const verdict = await gate.decide(access, session);
+  if (!verdict.allowed) return fail(verdict.code, verdict.error);
+  if (call.name !== "sessions_spawn") return ok(undefined);
+  const named = typeof call.arguments.agentId === "string" ? call.arguments.agentId : session.agentId;
+  const agentId = named.trim().toLowerCase();
+  if (!isAgentId(agentId)) return ok(undefined);
+  const child = formatKey({ form: "subagent", agentId, id: world.ids.uuid() });
+  if (createGate(settings, caller, "spawn")(child)) return ok(undefined);
+  return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
+    hint: `It would need "agent:${agentId}:subagent:*" in gateway.auth.tokens[].sessions.`,
+  });
+}
+
+function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): ToolContext {
+  const { settings, engine } = deps;
+  const { viewer, session, agent, chain } = client;
+  return {
+    settings,
+    db: engine.store.db,
+    engine,
+    viewer,
+    session,
+    agent,
+    chain,
+    toolNames: toolNames(),
+    signal,
+  };
+}
+
+/** The result object of a call, whatever the call is. Throws only when `signal` was aborted. */
+export async function callAs(
+  deps: GatewayDeps,
+  client: McpClient,
+  call: ToolCall,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  try {
+    if (call.name === INBOX_TOOL.name) return await inboxOf(deps, client, call.arguments);
+    if (!inThisDoor(call.name)) {
+      const names = toolsOf(deps, client).map((tool) => tool.name);
+      const error = `there is no tool ${JSON.stringify(call.name.slice(0, 80))} here`;
+      return toolFailure(fail("unknown_tool", error, { hint: `There are: ${names.join(", ")}.` }));
+    }
+    const admitted = await admit(deps, client, call);
+    if (!admitted.ok) return toolFailure(admitted);
+    return await callTool(contextOf(deps, client, signal), { ...call, attempt: 1 });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return toolFailure(thrown(deps.world, error, `the tool ${call.name.slice(0, 80)} over MCP`));
+  }
+}

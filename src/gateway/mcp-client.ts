@@ -1,0 +1,132 @@
+// Owns who an MCP client is: which session it speaks for, and with which rights (SPEC 5, Viewer).
+// MC1: nothing about a client is kept between two requests: each says again who it is, so that any process
+//      can answer it. The transport's session id only repeats the name that the client was given.
+// MC2: a client has its token's rights and its own session's identity; as another session it has that one's
+//      rights within its token's.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { SpawnChain } from "../core/sandbox-policy.ts";
+import type { Session } from "../core/session.ts";
+import { type AgentSettings, agentOf, defaultAgent, findAgent } from "../core/settings.ts";
+import { identityOf, type Viewer } from "../core/visibility.ts";
+import { type AccessContext, operatorViewer, resolveSession } from "../flows/access.ts";
+import { spawnChainOf } from "../flows/chain.ts";
+import { openExternal } from "../flows/external.ts";
+import type { Caller } from "./auth.ts";
+import type { GatewayDeps } from "./call.ts";
+
+const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const HANDLE_CHARS_MAX = 64;
+/** The handle of a client that says neither a handle nor its name. */
+const NAMELESS = "client";
+/** `agent:handle:connection`, as `connectionId` writes it. */
+const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}$/;
+
+/** What a request says of its sender; all of it may be missing. */
+export interface McpWishes {
+  /** The name under which the client comes back. Default: made of the client's own name. */
+  readonly handle?: string;
+  /** Whose external session it is. Default: the default agent's. */
+  readonly agentId?: string;
+  /** Act as this session instead of a session of its own. */
+  readonly sessionKey?: string;
+  /** The transport's session id, from an earlier `initialize`. */
+  readonly connectionId?: string;
+  /** How the client calls itself: on `initialize`, or with each request of a newer revision. */
+  readonly clientName?: string;
+}
+
+/** A client whose request is being answered. */
+export interface McpClient {
+  readonly caller: Caller;
+  readonly session: Session;
+  readonly agent: AgentSettings;
+  readonly chain: SpawnChain;
+  readonly viewer: Viewer;
+  /** The handle that it is known by; absent when it acts as another session. */
+  readonly handle?: string;
+}
+
+/** A handle made of a client's own name: the same name gives the same handle. */
+function handleFrom(name: string | undefined): string {
+  const plain = (name ?? "")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, "-")
+    .replaceAll(/^[^a-z0-9]+|-+$/g, "");
+  const handle = plain.slice(0, HANDLE_CHARS_MAX);
+  return HANDLE.test(handle) ? handle : NAMELESS;
+}
+
+interface Name {
+  readonly agentId: string;
+  readonly handle: string;
+}
+
+function nameOf(deps: GatewayDeps, wishes: McpWishes): Result<Name> {
+  const { handle, agentId, connectionId, clientName } = wishes;
+  if (handle !== undefined && !HANDLE.test(handle)) {
+    const shown = JSON.stringify(handle.slice(0, 80));
+    return fail("invalid_argument", `the handle ${shown} is not valid`, {
+      hint: `A handle is 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_", "-", first a letter or digit.`,
+    });
+  }
+  const known = CONNECTION.exec(connectionId ?? "");
+  const agent = agentId?.trim().toLowerCase() ?? known?.[1] ?? defaultAgent(deps.settings).id;
+  return ok({ agentId: agent, handle: handle ?? known?.[2] ?? handleFrom(clientName) });
+}
+
+/** The transport's session id for a client: its name, told apart from others who use the same one. */
+export function connectionId(client: McpClient, uuid: string): string | undefined {
+  return client.handle === undefined ? undefined : `${client.session.agentId}:${client.handle}:${uuid}`;
+}
+
+/** As another session: its rights within the token's. */
+async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
+  const { settings, engine } = deps;
+  const access: AccessContext = { db: engine.store.db, settings };
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const found = await resolveSession(access, token, "read", { sessionKey });
+  if (!found.ok) return found;
+  const session = found.value;
+  if (findAgent(settings, session.agentId) === undefined)
+    return fail("agent_not_found", `agent "${session.agentId}" is no longer configured (agents.list)`);
+  const chain = await spawnChainOf(access.db, session);
+  const viewer: Viewer = { ...token, as: identityOf(chain, settings) };
+  return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
+}
+
+/** The client behind a request. Its session is made when it comes for the first time. */
+export async function identify(
+  deps: GatewayDeps,
+  caller: Caller,
+  wishes: McpWishes,
+): Promise<Result<McpClient>> {
+  if (caller.role !== "operator") {
+    return fail("missing_scope", `a token of role "${caller.role}" can not be used here`, {
+      hint: "Use a token with role operator (gateway.auth.tokens).",
+    });
+  }
+  const { sessionKey, handle, agentId } = wishes;
+  if (sessionKey !== undefined) {
+    if (handle === undefined && agentId === undefined) return actAs(deps, caller, sessionKey);
+    return fail("invalid_argument", "give a session to act as, or a handle and an agent; not both");
+  }
+  const name = nameOf(deps, wishes);
+  if (!name.ok) return name;
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const { clientName } = wishes;
+  const opened = await openExternal(deps, token, {
+    ...name.value,
+    client: "mcp",
+    ...(clientName === undefined ? {} : { name: clientName }),
+  });
+  if (!opened.ok && opened.code === "not_visible") {
+    const hint = "Give a handle (x-parley-handle) whose session the token's patterns cover.";
+    return { ...opened, hint };
+  }
+  if (!opened.ok) return opened;
+  const session = opened.value;
+  const viewer: Viewer = { ...token, agentId: session.agentId };
+  const agent = agentOf(deps.settings, session);
+  return ok({ caller, session, agent, chain: [session], viewer, handle: name.value.handle });
+}

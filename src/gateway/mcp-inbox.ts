@@ -1,0 +1,179 @@
+// Owns the inbox as an MCP client sees it: the tool `sessions_inbox`, which is only in this door, and the
+// news that something came.
+// MI1: what leaves is redacted and within the caps of `tools.history`; what is left out is said.
+// MI2: news say that there is something, never what; at most one in `NEWS_EVERY_MS` for each listener.
+
+import { fail, type Result, toolFailure } from "../core/errors.ts";
+import { cutHistory } from "../core/history-cut.ts";
+import { type Message, textOf } from "../core/message.ts";
+import { redactMessage, redactSecrets } from "../core/redact.ts";
+import type { Settings } from "../core/settings.ts";
+import type { ToolSpec } from "../core/tool.ts";
+import { shownKey } from "../flows/access.ts";
+import { readInbox } from "../store/inbox.ts";
+import { getSession } from "../store/sessions.ts";
+import { checkArguments, countArgument, textArgument } from "../tools/arguments.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import type { GatewayDeps } from "./call.ts";
+import type { McpClient } from "./mcp-client.ts";
+
+const LIMIT = { fallback: 20, min: 1, max: 200 };
+const MESSAGE_ID_CHARS_MAX = 200;
+const NEWS_EVERY_MS = 1_000;
+
+export const INBOX_URI = "parley://inbox";
+
+export const INBOX_TOOL: ToolSpec = {
+  name: "sessions_inbox",
+  description:
+    "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and how a " +
+    "message of yours came out after you stopped waiting. Without `after`: the newest ones. " +
+    "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
+    "Answer with sessions_send to the `from` of a message.",
+  parameters: {
+    type: "object",
+    properties: {
+      limit: { type: "number", description: "Most messages. Default 20, at most 200." },
+      after: { type: "string", description: "A message id: only what came after it." },
+    },
+  },
+  parallel: true,
+  idempotent: true,
+};
+
+/** One message as the client reads it. */
+function rowOf(
+  settings: Settings,
+  client: McpClient,
+  message: Message,
+  db: GatewayDeps["engine"]["store"]["db"],
+) {
+  const { maxTextChars, maxBytes } = settings.tools.history;
+  const [cut = message] = cutHistory([redactMessage(message)], { maxTextChars, maxBytes }).messages;
+  const told = message.role === "user" ? message.provenance : undefined;
+  const source = told !== undefined && "sourceSessionKey" in told ? told.sourceSessionKey : undefined;
+  return {
+    id: message.id,
+    at: message.timestamp,
+    kind: told?.kind ?? "person",
+    ...(source === undefined ? {} : { from: shownKey({ db, settings }, client.viewer, source) }),
+    ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
+    text: redactSecrets(textOf(cut)),
+  };
+}
+
+interface Wanted {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+function readArguments(args: unknown): Result<Wanted> {
+  const checked = checkArguments(INBOX_TOOL.parameters, args);
+  if (!checked.ok) return checked;
+  const limit = countArgument(checked.value, "limit", LIMIT);
+  if (!limit.ok) return limit;
+  const after = textArgument(checked.value, "after", MESSAGE_ID_CHARS_MAX);
+  if (!after.ok) return after;
+  return {
+    ok: true,
+    value: { limit: limit.value, ...(after.value === undefined ? {} : { after: after.value }) },
+  };
+}
+
+/** As many rows as fit, from the beginning of a page that is read on, from the end of one that is not. */
+function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] {
+  const kept: T[] = [];
+  let bytes = 2;
+  for (const row of fromEnd ? rows.toReversed() : rows) {
+    bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
+    if (kept.length > 0 && bytes > maxBytes) break;
+    kept.push(row);
+  }
+  return fromEnd ? kept.reverse() : kept;
+}
+
+/** What waits for the client. */
+export async function inboxOf(
+  { settings, engine }: GatewayDeps,
+  client: McpClient,
+  args: unknown,
+): Promise<ToolResult> {
+  const wanted = readArguments(args);
+  if (!wanted.ok) return toolFailure(wanted);
+  const { session } = client;
+  const { db } = engine.store;
+  const sessionKey = shownKey({ db, settings }, client.viewer, session.key);
+  if (!session.external) {
+    const error = `session ${sessionKey} has an agent that works off its messages: it has no inbox`;
+    return toolFailure(fail("invalid_argument", error, { hint: "Read it with sessions_history." }));
+  }
+  const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
+  if (!page.ok) return toolFailure(page);
+  const { after } = wanted.value;
+  const rows = page.value.messages.map((message) => rowOf(settings, client, message, db));
+  const messages = within(rows, settings.tools.history.maxBytes, after === undefined);
+  const nextAfter = messages.at(-1)?.id ?? after;
+  return {
+    sessionKey,
+    count: messages.length,
+    messages,
+    ...(nextAfter === undefined ? {} : { nextAfter }),
+    more: page.value.more || messages.length < rows.length,
+  };
+}
+
+/** Calls `tell` when something was written into the client's session by others. Returns how to stop that. */
+export function onInbox(
+  { engine, world }: Pick<GatewayDeps, "engine" | "world">,
+  client: McpClient,
+  tell: () => void,
+): () => void {
+  const { clock, log } = world;
+  const { key } = client.session;
+  let nextAt = 0;
+  let later: { cancel(): void } | undefined;
+  const news = (): void => {
+    later = undefined;
+    nextAt = clock.now() + NEWS_EVERY_MS;
+    tell();
+  };
+  const came = (): void => {
+    if (later !== undefined) return;
+    if (clock.now() >= nextAt) news();
+    else later = clock.at(nextAt, news);
+  };
+  const newest = async (): Promise<string | undefined> => {
+    const { db } = engine.store;
+    // A reset has begun another transcript since.
+    const sessionId = (await getSession(db, key))?.sessionId;
+    if (sessionId === undefined) return undefined;
+    const page = await readInbox(db, { sessionId, limit: 1 });
+    return page.ok ? page.value.messages[0]?.id : undefined;
+  };
+  let seen: string | undefined;
+  let known = false;
+  const look = async (): Promise<void> => {
+    const id = await newest();
+    if (known && id !== seen) came();
+    seen = id;
+    known = true;
+  };
+  const looked = (): void => {
+    look().catch((error: unknown) => log.debug({ err: error }, "an inbox could not be looked at"));
+  };
+  const stop = engine.bus.subscribe((event) => {
+    if (event.sessionKey !== key) return;
+    if (event.kind === "message" && event.message.role === "user") {
+      seen = event.message.id;
+      known = true;
+      came();
+    }
+    // Another process tells of the run, not of its message.
+    if (event.kind === "run_ended") looked();
+  });
+  looked();
+  return () => {
+    stop();
+    later?.cancel();
+  };
+}

@@ -1,0 +1,214 @@
+// Owns what an MCP server of this gateway answers: tools, the inbox as a resource, tasks. One is made for
+// each exchange, or for each stream; what it knows of the client was found out before.
+// MS1: a failure of a tool is a result that the model reads; an error of the protocol is for what is no call.
+// MS2: nothing of it is loaded before the first client comes.
+
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+  type StandardSchemaV1,
+} from "@modelcontextprotocol/server";
+import { shownKey } from "../flows/access.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import type { GatewayDeps } from "./call.ts";
+import { callAs, type ToolCall, toolsOf } from "./mcp-calls.ts";
+import type { McpClient } from "./mcp-client.ts";
+import { INBOX_URI, inboxOf } from "./mcp-inbox.ts";
+import {
+  cancelTask,
+  readTask,
+  sendAsTask,
+  TASKS_EXTENSION,
+  type TaskParts,
+  withProgress,
+} from "./mcp-tasks.ts";
+import { isObject } from "./validate.ts";
+
+const READ_ONLY: readonly string[] = [
+  "sessions_list",
+  "sessions_history",
+  "sessions_search",
+  "sessions_inbox",
+  "session_status",
+  "agents_list",
+];
+const TASK_ID_CHARS_MAX = 200;
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** For methods of an extension: their params are checked where they are read. */
+const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
+  "~standard": {
+    version: 1,
+    vendor: "parley",
+    validate: (value: unknown) => ({ value: isObject(value) ? value : {} }),
+  },
+};
+
+function instructionsFor(deps: GatewayDeps, client: McpClient): string {
+  const key = shownKey(
+    { db: deps.engine.store.db, settings: deps.settings },
+    client.viewer,
+    client.session.key,
+  );
+  const own = client.session.external
+    ? "Other sessions can list you under this key, read what you sent, and write to you; what they wrote " +
+      "waits in sessions_inbox."
+    : "You act in its name.";
+  return (
+    `You are the session ${key} of a Parley gateway, in which AI agents hold sessions. ${own} ` +
+    "sessions_list shows whom you can write to with sessions_send. A send that times out goes on: don't " +
+    "repeat it."
+  );
+}
+
+/** A tool's result object as the protocol tells it. */
+function told(result: ToolResult): { content: { type: "text"; text: string }[]; isError?: true } {
+  const isError = result.status === "error" || result.status === "forbidden";
+  const content = [{ type: "text" as const, text: JSON.stringify(result) }];
+  return isError ? { content, isError } : { content };
+}
+
+/** Whether this very request says that its sender takes tasks. */
+function takesTasks(ctx: ServerContext): boolean {
+  const declared = (ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
+  const extensions = isObject(declared) ? declared.extensions : undefined;
+  return isObject(extensions) && TASKS_EXTENSION in extensions;
+}
+
+function readCall(deps: GatewayDeps, params: unknown): ToolCall {
+  const { name, arguments: args = {} } = isObject(params) ? params : {};
+  if (typeof name !== "string" || name === "")
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "tools/call needs the name of a tool");
+  if (!isObject(args))
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "arguments must be one JSON object");
+  return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
+}
+
+/** Whether the call is a send that waits for its reply. */
+function waits({ name, arguments: { timeoutSeconds } }: ToolCall): boolean {
+  return name === "sessions_send" && timeoutSeconds !== 0;
+}
+
+interface Exchange extends TaskParts {
+  /** Fires when the gateway stops. */
+  readonly stop: AbortSignal;
+}
+
+async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
+  const { deps, client, stop } = exchange;
+  const call = readCall(deps, params);
+  const { signal: request, _meta: meta } = ctx.mcpReq;
+  if (!waits(call)) return told(await callAs(deps, client, call, AbortSignal.any([request, stop])));
+  if (takesTasks(ctx)) {
+    const sent = await sendAsTask(exchange, call, { request, stop });
+    return "task" in sent ? { resultType: "task", ...sent.task } : told(sent.result);
+  }
+  const work = callAs(deps, client, call, AbortSignal.any([request, stop]));
+  const progressToken = meta?.progressToken;
+  if (progressToken === undefined) return told(await work);
+  const tell = (progress: object): Promise<void> =>
+    ctx.mcpReq.notify({ method: "notifications/progress", params: { ...progress, progressToken } } as never);
+  return told(await withProgress(exchange, call, tell, work));
+}
+
+function addTools(server: Server, exchange: Exchange): void {
+  server.setRequestHandler("tools/list", () => ({
+    tools: toolsOf(exchange.deps, exchange.client).map(({ name, description, parameters }) => ({
+      name,
+      description,
+      inputSchema: parameters as { type: "object" },
+      annotations: {
+        readOnlyHint: READ_ONLY.includes(name),
+        destructiveHint: name === "subagents",
+        openWorldHint: false,
+      },
+    })),
+  }));
+  // Not among the handlers of known methods: those let no task through as the answer to a call.
+  server.fallbackRequestHandler = async (request, ctx) => {
+    if (request.method !== "tools/call")
+      throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
+    return answerCall(exchange, request.params, ctx);
+  };
+}
+
+function addInbox(server: Server, { deps, client }: Exchange): void {
+  const has = client.session.external;
+  const known = (uri: string): void => {
+    if (has && uri === INBOX_URI) return;
+    const there = has ? `there is: ${INBOX_URI}` : "this session has none";
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      `no resource ${JSON.stringify(uri.slice(0, 200))}; ${there}`,
+    );
+  };
+  const inbox = {
+    uri: INBOX_URI,
+    name: "inbox",
+    title: "Inbox",
+    description: "What other sessions wrote to this one; the tool sessions_inbox pages through it.",
+    mimeType: "application/json",
+  };
+  server.setRequestHandler("resources/list", () => ({ resources: has ? [inbox] : [] }));
+  server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
+  server.setRequestHandler("resources/read", async ({ params: { uri } }) => {
+    known(uri);
+    const text = JSON.stringify(await inboxOf(deps, client, {}));
+    return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
+  });
+  // With the revisions that have these, the open stream is the subscription: see docs/MCP.md.
+  server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
+    known(uri);
+    return {};
+  });
+  server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
+    known(uri);
+    return {};
+  });
+}
+
+function addTasks(server: Server, exchange: Exchange): void {
+  const on = (method: string, answer: (taskId: string) => Promise<Params | undefined>): void => {
+    const handle = async (params: Params, ctx: ServerContext): Promise<Params> => {
+      if (!takesTasks(ctx)) {
+        const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+        throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
+      }
+      const { taskId } = params;
+      const known = typeof taskId === "string" && taskId.length <= TASK_ID_CHARS_MAX;
+      const found = known ? await answer(taskId) : undefined;
+      if (found !== undefined) return found;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
+    };
+    server.setRequestHandler(method, { params: ANY_PARAMS }, handle);
+  };
+  on("tasks/get", (taskId) => readTask(exchange, taskId));
+  on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
+  // No task of ours ever asks for input.
+  on("tasks/update", async (taskId) => ((await readTask(exchange, taskId)) === undefined ? undefined : {}));
+}
+
+/** A server for one client. */
+export function buildServer(deps: GatewayDeps, client: McpClient, stop: AbortSignal): Server {
+  const exchange: Exchange = { deps, client, stop, tell: told };
+  const server = new Server(
+    { name: "parley", title: "Parley", version: deps.version },
+    {
+      capabilities: { tools: {}, resources: { subscribe: true }, extensions: { [TASKS_EXTENSION]: {} } },
+      instructions: instructionsFor(deps, client),
+      // It checks answers to questions that are never asked; the default one is made anew for each server.
+      jsonSchemaValidator: {
+        getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "nothing was asked" }),
+      },
+    },
+  );
+  addTools(server, exchange);
+  addInbox(server, exchange);
+  addTasks(server, exchange);
+  return server;
+}

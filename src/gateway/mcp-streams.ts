@@ -1,0 +1,136 @@
+// Owns how many MCP exchanges are under way, which of them can be cancelled, and the end of each.
+// MX1: an exchange has exactly one end, however it comes: answered, left, cancelled, or its reader has
+//      stopped reading.
+// MX2: one token can not take every place.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Clock } from "../world.ts";
+
+/** Exchanges under way, open streams among them, in this process. */
+const EXCHANGES_MAX = 1_000;
+const EXCHANGES_OF_CALLER_MAX = 512;
+/** A reader that took nothing for so long, while there was something to take, is gone. */
+const READER_GONE_MS = 60_000;
+
+/** One request, from its headers to the last byte of its answer. */
+export interface Exchange {
+  /** To be done at the end; at once if that was. */
+  atEnd(action: () => void): void;
+  /** The same response; the exchange ends with its body. */
+  until(response: Response): Response;
+  end(): void;
+}
+
+export class Exchanges {
+  readonly #clock: Clock;
+  readonly #ofCaller = new Map<string, number>();
+  readonly #cancels = new Map<string, AbortController>();
+  #count = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** A place for a request, if there is one left. */
+  begin(callerId: string): Result<Exchange> {
+    const mine = this.#ofCaller.get(callerId) ?? 0;
+    if (this.#count >= EXCHANGES_MAX || mine >= EXCHANGES_OF_CALLER_MAX) {
+      return fail("rate_limited", "too many MCP requests are under way; try again in a moment", {
+        details: { retryAfterMs: 1_000 },
+      });
+    }
+    this.#count++;
+    this.#ofCaller.set(callerId, mine + 1);
+    const actions: (() => void)[] = [() => this.#left(callerId)];
+    let ended = false;
+    const end = (): void => {
+      ended = true;
+      for (const action of actions.splice(0)) action();
+    };
+    return ok({
+      atEnd(action) {
+        if (ended) action();
+        else actions.push(action);
+      },
+      until: (response) => this.#watched(response, end),
+      end,
+    });
+  }
+
+  #left(callerId: string): void {
+    this.#count--;
+    const mine = (this.#ofCaller.get(callerId) ?? 1) - 1;
+    if (mine > 0) this.#ofCaller.set(callerId, mine);
+    else this.#ofCaller.delete(callerId);
+  }
+
+  /** Requests with these ids can be cancelled until the exchange ends. `whose`: one client's connection. */
+  cancellable(exchange: Exchange, whose: string, ids: readonly (string | number)[]): AbortSignal {
+    const controller = new AbortController();
+    for (const id of ids) {
+      const name = nameOf(whose, id);
+      this.#cancels.set(name, controller);
+      exchange.atEnd(() => {
+        if (this.#cancels.get(name) === controller) this.#cancels.delete(name);
+      });
+    }
+    return controller.signal;
+  }
+
+  cancel(whose: string, id: string | number): void {
+    this.#cancels.get(nameOf(whose, id))?.abort();
+  }
+
+  /** The response, with `end` called once its body has ended or nobody reads it any more. */
+  #watched(response: Response, end: () => void): Response {
+    const { body, status, headers } = response;
+    if (body === null) {
+      end();
+      return response;
+    }
+    const reader = body.getReader();
+    // A healthy reader always asks for more: between two looks it waits, or has taken something.
+    let asks = true;
+    let timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, () => look());
+    const over = (): void => {
+      timer.cancel();
+      end();
+    };
+    const look = (): void => {
+      if (asks) {
+        timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, look);
+        return;
+      }
+      over();
+      reader.cancel("the reader has stopped reading").catch(() => {});
+    };
+    const stream = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          asks = true;
+          try {
+            const { value } = await reader.read();
+            asks = false;
+            if (value !== undefined) return controller.enqueue(value);
+            over();
+            controller.close();
+          } catch (error) {
+            over();
+            controller.error(error);
+          }
+        },
+        cancel(reason) {
+          over();
+          return reader.cancel(reason);
+        },
+      },
+      // Nothing is taken in advance: `asks` is the reader's own.
+      { highWaterMark: 0 },
+    );
+    return new Response(stream, { status, headers });
+  }
+}
+
+function nameOf(whose: string, id: string | number): string {
+  return `${typeof id} ${id} ${whose}`;
+}

@@ -1,0 +1,150 @@
+// Owns long sends for MCP clients: progress while they wait, and tasks for those that declare the extension.
+// MT1: a task is the run that a send made, under the call's id: nothing else is kept of it, so that any
+//      process answers for it, after a restart too.
+// MT2: a task is handed over once its run is on disk and belongs to the session that sent.
+// MT3: cancelling ends the waiting, never the run: what was accepted is worked off.
+
+import { isEnded, type Run } from "../core/run.ts";
+import { type SentSoFar, sentSoFar, stopWaiting } from "../flows/send.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import type { Clock } from "../world.ts";
+import type { GatewayDeps } from "./call.ts";
+import { callAs, type ToolCall } from "./mcp-calls.ts";
+import type { McpClient } from "./mcp-client.ts";
+
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+/** A reply that comes within this time needs no task. */
+const TASK_AFTER_MS = 3_000;
+const PROGRESS_EVERY_MS = 10_000;
+const POLL_EVERY_MS = 2_000;
+/** Runs are kept at least as long (`agent.wait`). */
+const TASK_TTL_MS = 86_400_000;
+
+/** A task's state, in the extension's words. */
+export type Task = Readonly<Record<string, unknown>> & { readonly taskId: string };
+
+/** How a tool's result is told, given by whoever knows the protocol. */
+type Tell = (result: ToolResult) => Record<string, unknown>;
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
+  const { acceptedAt, startedAt, endedAt } = run;
+  return {
+    taskId,
+    createdAt: iso(acceptedAt),
+    lastUpdatedAt: iso(endedAt ?? startedAt ?? acceptedAt),
+    ttlMs: TASK_TTL_MS,
+    pollIntervalMs: POLL_EVERY_MS,
+    ...(result === undefined
+      ? { status: "working", statusMessage: stateText(run) }
+      : { status: "completed", result: { resultType: "complete", ...tell(result) } }),
+  };
+}
+
+function stateText(run: Run): string {
+  return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
+}
+
+/** Resolves after so long, or when the signal fires. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.at(clock.now() + ms, resolve);
+    const stop = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+export interface TaskParts {
+  readonly deps: GatewayDeps;
+  readonly client: McpClient;
+  readonly tell: Tell;
+}
+
+/** The task of this id, if this session sent it. */
+export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
+  const requester = parts.client.session;
+  const sent = await sentSoFar(parts.deps, { requester, callId: taskId });
+  return sent && taskOf(taskId, sent, parts.tell);
+}
+
+/** Nobody waits for it any more. False: this session has no such task. */
+export async function cancelTask(parts: TaskParts, taskId: string): Promise<boolean> {
+  const requester = parts.client.session;
+  if ((await sentSoFar(parts.deps, { requester, callId: taskId })) === undefined) return false;
+  await stopWaiting(parts.deps, taskId);
+  return true;
+}
+
+/** A send of a client that takes tasks: its result if that is there soon, else a task. */
+export async function sendAsTask(
+  parts: TaskParts,
+  call: ToolCall,
+  signals: { readonly request: AbortSignal; readonly stop: AbortSignal },
+): Promise<{ readonly result: ToolResult } | { readonly task: Task }> {
+  const { deps, client } = parts;
+  const waiting = new AbortController();
+  const giveUp = (): void => waiting.abort();
+  signals.stop.addEventListener("abort", giveUp, { once: true });
+  signals.request.addEventListener("abort", giveUp, { once: true });
+  const work = callAs(deps, client, call, waiting.signal).finally(() => {
+    signals.stop.removeEventListener("abort", giveUp);
+    signals.request.removeEventListener("abort", giveUp);
+  });
+  const decided = new AbortController();
+  const early = work.then(() => "ended" as const);
+  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
+  decided.abort();
+  const task = first === "ended" ? undefined : await readTask(parts, call.callId);
+  // Not accepted yet: there is nothing that could be asked for.
+  if (task === undefined) return { result: await work };
+  // From here on the client comes back for it: the end of this request means nothing.
+  signals.request.removeEventListener("abort", giveUp);
+  work.catch(() => {});
+  return { task };
+}
+
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message: string;
+}
+
+/** Tells now and then how a send stands, while `work` is under way. */
+export async function withProgress<T>(
+  { deps, client }: Pick<TaskParts, "deps" | "client">,
+  call: ToolCall,
+  tell: (progress: Progress) => Promise<void>,
+  work: Promise<T>,
+): Promise<T> {
+  const { clock } = deps.world;
+  const { timeoutSeconds } = call.arguments;
+  const total = typeof timeoutSeconds === "number" && timeoutSeconds > 0 ? { total: timeoutSeconds } : {};
+  const over = new AbortController();
+  const startedAt = clock.monotonic();
+  const told = async (): Promise<void> => {
+    await pause(clock, PROGRESS_EVERY_MS, over.signal);
+    while (!over.signal.aborted) {
+      const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
+      const message = sent === undefined ? "not accepted yet" : stateText(sent.run);
+      const progress = Math.round(clock.monotonic() - startedAt) / 1000;
+      if (!over.signal.aborted && !isEnded(sent?.run.state ?? "queued"))
+        await tell({ progress, message, ...total });
+      await pause(clock, PROGRESS_EVERY_MS, over.signal);
+    }
+  };
+  // A client that reads no progress any more still gets its result, or is gone.
+  told().catch((error: unknown) => deps.world.log.debug({ err: error }, "progress could not be told"));
+  try {
+    return await work;
+  } finally {
+    over.abort();
+  }
+}

@@ -1,0 +1,270 @@
+// Owns `/mcp`: the Model Context Protocol over Streamable HTTP. From one HTTP request to the answer of an MCP
+// server; host, origin and token were checked before it.
+// MH1: nothing is kept between requests, so any process of a deployment may answer any of them. What the
+//      transport calls a session id names the client and nothing else.
+// MH2: bodies, batches, exchanges and streams are bounded; a stream whose reader has stopped is ended.
+// MH3: the client's end of a request ends the waiting for it, not what was accepted.
+
+import {
+  CLIENT_INFO_META_KEY,
+  createMcpHandler,
+  isJsonContentType,
+  PROTOCOL_VERSION_META_KEY,
+  readRequestBody,
+  type ServerEventBus,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { CODES, type Failure, fail, type Result } from "../core/errors.ts";
+import { thrown, wireError } from "./answer.ts";
+import type { Caller } from "./auth.ts";
+import type { GatewayDeps } from "./call.ts";
+import { connectionId, identify, type McpClient, type McpWishes } from "./mcp-client.ts";
+import { INBOX_URI, onInbox } from "./mcp-inbox.ts";
+import { buildServer } from "./mcp-server.ts";
+import { type Exchange, Exchanges } from "./mcp-streams.ts";
+import { isObject } from "./validate.ts";
+
+/** A message may be 256 KB and files of a sub-agent 5 MiB, both longer as JSON. */
+const BODY_MAX_BYTES = 8 * 1024 * 1024;
+/** Messages of one body; only an older revision has more than one. */
+const BATCH_MAX = 32;
+const KEEP_ALIVE_MS = 15_000;
+const METHODS = ["POST", "GET", "DELETE"];
+const SESSION_HEADER = "mcp-session-id";
+const JSON_TYPE = { "content-type": "application/json" };
+
+type Rpc = Readonly<Record<string, unknown>>;
+
+/** What came in a body, and what is wanted to be known of it before it is answered. */
+interface Body {
+  readonly json: unknown;
+  readonly messages: readonly Rpc[];
+  /** The id of the only request, to answer a failure with. */
+  readonly id?: string | number;
+  /** Of the revisions that say with each request who asks. */
+  readonly modern: boolean;
+  readonly clientName?: string;
+}
+
+export interface McpDoor {
+  answer(request: Request, caller: Caller): Promise<Response>;
+}
+
+/** An error of the protocol, with the gateway's own code in it. */
+function refusal(failure: Failure, id: string | number | null = null, rpcCode = -32_000): Response {
+  const { message, details, retryAfterMs } = wireError(failure);
+  const error = { code: rpcCode, message, data: details };
+  const headers: Record<string, string> =
+    retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
+  return Response.json({ jsonrpc: "2.0", id, error }, { status: CODES[failure.code].http, headers });
+}
+
+function idOf(message: Rpc): string | number | undefined {
+  return typeof message.id === "string" || typeof message.id === "number" ? message.id : undefined;
+}
+
+function metaOf({ params }: Rpc): Rpc {
+  return isObject(params) && isObject(params._meta) ? params._meta : {};
+}
+
+/** The name that a client gives itself, by either kind of revision. */
+function clientNameIn(message: Rpc): string | undefined {
+  const params = isObject(message.params) ? message.params : {};
+  const info = message.method === "initialize" ? params.clientInfo : metaOf(message)[CLIENT_INFO_META_KEY];
+  if (!isObject(info)) return undefined;
+  const { title, name } = info;
+  if (typeof title === "string" && title.trim() !== "") return title;
+  return typeof name === "string" && name.trim() !== "" ? name : undefined;
+}
+
+function bodyOf(json: unknown): Result<Body> {
+  const list = Array.isArray(json) ? json : [json];
+  if (list.length === 0 || list.length > BATCH_MAX)
+    return fail("invalid_argument", `a body holds 1 to ${BATCH_MAX} messages, got ${list.length}`);
+  if (!list.every(isObject)) return fail("invalid_argument", "a message must be one JSON object");
+  const messages: readonly Rpc[] = list;
+  const [first = {}] = messages;
+  const id = messages.length === 1 ? idOf(first) : undefined;
+  const clientName = messages.map(clientNameIn).find((name) => name !== undefined);
+  return {
+    ok: true,
+    value: {
+      json,
+      messages,
+      modern: messages.some((message) => PROTOCOL_VERSION_META_KEY in metaOf(message)),
+      ...(id === undefined ? {} : { id }),
+      ...(clientName === undefined ? {} : { clientName }),
+    },
+  };
+}
+
+/** What the request says of its sender, in a header or, for clients that can set none, in the address. */
+function wishesOf(request: Request, clientName: string | undefined): McpWishes {
+  const { searchParams } = new URL(request.url);
+  const said = (name: string): string | undefined =>
+    request.headers.get(`x-parley-${name}`) ?? searchParams.get(name) ?? undefined;
+  const [handle, agentId, sessionKey] = [said("handle"), said("agent"), said("session")];
+  const known = request.headers.get(SESSION_HEADER) ?? undefined;
+  return {
+    ...(handle === undefined ? {} : { handle }),
+    ...(agentId === undefined ? {} : { agentId }),
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...(known === undefined ? {} : { connectionId: known }),
+    ...(clientName === undefined ? {} : { clientName }),
+  };
+}
+
+async function readBody(request: Request): Promise<Result<Body>> {
+  let text: string;
+  try {
+    const read = await readRequestBody(request, BODY_MAX_BYTES);
+    if (read.tooLarge) return fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`);
+    text = read.text;
+  } catch {
+    return fail("invalid_argument", "the body ended before it was whole");
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return fail("invalid_argument", "the body is not valid JSON");
+  }
+  return bodyOf(json);
+}
+
+/** A request without its body, which was read, that ends with any of these signals. */
+function withoutBody(request: Request, signals: readonly AbortSignal[]): Request {
+  const { url, method, headers } = request;
+  return new Request(url, { method, headers, signal: AbortSignal.any([request.signal, ...signals]) });
+}
+
+/** News of the client's inbox, for the stream that a newer revision opens. */
+function inboxBus(deps: GatewayDeps, client: McpClient): ServerEventBus {
+  return {
+    publish: () => {},
+    subscribe: (listener) =>
+      onInbox(deps, client, () => listener({ kind: "resource_updated", uri: INBOX_URI })),
+  };
+}
+
+class Door implements McpDoor {
+  readonly #deps: GatewayDeps;
+  readonly #stop: AbortSignal;
+  readonly #exchanges: Exchanges;
+
+  constructor(deps: GatewayDeps, stop: AbortSignal) {
+    this.#deps = deps;
+    this.#stop = stop;
+    this.#exchanges = new Exchanges(deps.world.clock);
+  }
+
+  async answer(request: Request, caller: Caller): Promise<Response> {
+    if (!METHODS.includes(request.method)) {
+      const allow = METHODS.join(", ");
+      const response = refusal(fail("invalid_argument", `/mcp takes ${allow}`));
+      return new Response(response.body, { status: 405, headers: { ...JSON_TYPE, allow } });
+    }
+    const begun = this.#exchanges.begin(caller.id);
+    if (!begun.ok) return refusal(begun);
+    const exchange = begun.value;
+    request.signal.addEventListener("abort", () => exchange.end(), { once: true });
+    try {
+      return exchange.until(await this.#serve(request, caller, exchange));
+    } catch (error) {
+      exchange.end();
+      // Whoever is gone gets no answer; whatever this says is not read.
+      if (request.signal.aborted) return new Response(null, { status: 499 });
+      return refusal(thrown(this.#deps.world, error, `${request.method} /mcp`), null, -32_603);
+    }
+  }
+
+  async #serve(request: Request, caller: Caller, exchange: Exchange): Promise<Response> {
+    if (request.method === "POST") return this.#post(request, caller, exchange);
+    const client = await identify(this.#deps, caller, wishesOf(request, undefined));
+    if (!client.ok) return refusal(client);
+    // There is nothing to end: the session is the client's, and stays.
+    if (request.method === "DELETE") return new Response(null, { status: 204 });
+    return this.#stream(request, client.value, exchange);
+  }
+
+  async #post(request: Request, caller: Caller, exchange: Exchange): Promise<Response> {
+    if (!isJsonContentType(request.headers.get("content-type"))) {
+      const response = refusal(fail("invalid_argument", "content-type must be application/json"));
+      return new Response(response.body, { status: 415, headers: JSON_TYPE });
+    }
+    const body = await readBody(request);
+    if (!body.ok) return refusal(body, null, body.code === "too_large" ? -32_000 : -32_700);
+    const { id, json, messages, modern, clientName } = body.value;
+    const client = await identify(this.#deps, caller, wishesOf(request, clientName));
+    if (!client.ok) return refusal(client, id ?? null);
+    const older = modern ? [] : messages;
+    const whose = `${caller.id} ${request.headers.get(SESSION_HEADER) ?? client.value.session.key}`;
+    for (const message of older) this.#cancel(whose, message);
+    const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
+    const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
+    // A call that takes long is answered at once with a stream that is kept alive.
+    const streams = messages.some(({ method }) => method === "tools/call");
+    const how = { parsedBody: json, streams };
+    const response = await this.#ask(client.value, withoutBody(request, [cancelled, this.#stop]), how);
+    return this.#named(response, client.value, messages);
+  }
+
+  /** A cancellation comes as a request of its own with the revisions that know no other way. */
+  #cancel(whose: string, { method, params }: Rpc): void {
+    if (method !== "notifications/cancelled" || !isObject(params)) return;
+    const { requestId } = params;
+    if (typeof requestId === "string" || typeof requestId === "number")
+      this.#exchanges.cancel(whose, requestId);
+  }
+
+  #ask(
+    client: McpClient,
+    request: Request,
+    how: { parsedBody: unknown; streams: boolean },
+  ): Promise<Response> {
+    const deps = this.#deps;
+    const handler = createMcpHandler(() => buildServer(deps, client, this.#stop), {
+      bus: inboxBus(deps, client),
+      keepAliveMs: KEEP_ALIVE_MS,
+      maxSubscriptions: 1,
+      responseMode: how.streams ? "sse" : "auto",
+      onerror: (error) => deps.world.log.debug({ err: error }, "an MCP exchange had an error"),
+    });
+    return handler.fetch(request, { parsedBody: how.parsedBody });
+  }
+
+  /** Tells a client that has just come its name, which it repeats with each request. */
+  #named(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
+    const name = connectionId(client, this.#deps.world.ids.uuid());
+    const came = messages.some(({ method }) => method === "initialize");
+    if (!came || !response.ok || name === undefined) return response;
+    const headers = new Headers(response.headers);
+    headers.set(SESSION_HEADER, name);
+    return new Response(response.body, { status: response.status, headers });
+  }
+
+  /** The stream of an older revision on which a server speaks unasked: here, of the inbox. */
+  async #stream(request: Request, client: McpClient, exchange: Exchange): Promise<Response> {
+    const server = buildServer(this.#deps, client, this.#stop);
+    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
+    await server.connect(transport);
+    const response = await transport.handleRequest(withoutBody(request, [this.#stop]));
+    const unsubscribe = onInbox(this.#deps, client, () => {
+      server.sendResourceUpdated({ uri: INBOX_URI }).catch((error: unknown) => {
+        this.#deps.world.log.debug({ err: error }, "news of an inbox could not be told");
+      });
+    });
+    const end = (): void => {
+      unsubscribe();
+      this.#stop.removeEventListener("abort", end);
+      server.close().catch(() => {});
+    };
+    this.#stop.addEventListener("abort", end, { once: true });
+    exchange.atEnd(end);
+    return response;
+  }
+}
+
+export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): McpDoor {
+  return new Door(deps, stop);
+}

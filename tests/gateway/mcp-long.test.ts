@@ -1,0 +1,189 @@
+// Long sends over MCP: progress on the way, and tasks for clients that take them, on a clock that the test holds.
+
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../kit/engine.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { type House, openHouse } from "./kit.ts";
+import { type Answer, askNew, heldModel, objectOf, openPeer, SPEAKERS, written } from "./mcp-kit.ts";
+
+const TASKS = { "io.modelcontextprotocol/tasks": {} };
+const SEND = {
+  name: "sessions_send",
+  arguments: { sessionKey: "main", message: "work", timeoutSeconds: 600 },
+};
+const ME = { "x-parley-handle": "patient" };
+/** Steps of a held clock after which what a test waits for counts as lost. */
+const STEPS_MAX = 2_000;
+
+/** Lets time pass, a little at a time, until this has come. */
+async function timeUntil<T>(world: FakeWorld, wanted: Promise<T>): Promise<T> {
+  let come = false;
+  wanted
+    .finally(() => {
+      come = true;
+    })
+    .catch(() => {});
+  for (let step = 0; !come && step < STEPS_MAX; step++) await world.advance(250);
+  return wanted;
+}
+
+async function task(
+  house: House,
+  method: "get" | "cancel" | "update",
+  taskId: string,
+  headers: Record<string, string> = ME,
+  extensions: Answer | null = TASKS,
+) {
+  const request = { method: `tasks/${method}`, params: { taskId }, name: taskId };
+  return askNew(house, extensions === null ? request : { ...request, extensions }, headers);
+}
+
+async function sendTask(house: House, world: FakeWorld): Promise<Answer> {
+  const sent = askNew(
+    house,
+    { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS },
+    ME,
+  );
+  return (await timeUntil(world, sent)).result as Answer;
+}
+
+test.each(SPEAKERS)(
+  "%s: a client that asks for progress is told how its send stands, while it waits",
+  async (speaker) => {
+    const world = fakeWorld();
+    const model = heldModel();
+    const house = await openHouse({ play: model.play, world });
+    const peer = await openPeer(house, speaker);
+    const told = Promise.withResolvers<{ progress: number; message?: string | undefined }>();
+    const sent = peer.call("sessions_send", SEND.arguments, { onprogress: told.resolve });
+    await timeUntil(world, model.started);
+    expect(await timeUntil(world, told.promise)).toMatchObject({
+      progress: expect.any(Number),
+      message: "agent:main:main: running",
+    });
+    model.answer("at last");
+    expect(await timeUntil(world, sent)).toMatchObject({ status: "ok", reply: "at last" });
+  },
+);
+
+test("a reply that comes soon is the answer itself, also for a client that takes tasks", async () => {
+  const house = await openHouse();
+  const request = { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS };
+  const { result } = await askNew(house, request, ME);
+  expect(objectOf(result)).toMatchObject({ status: "ok", reply: "echo work" });
+});
+
+test("a send that takes long is a task, which its session alone can ask for, in any process that has the store", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const dir = temporaryFolder();
+  const house = await openHouse({ play: model.play, world, dir });
+  const made = await sendTask(house, world);
+  expect(made).toMatchObject({
+    resultType: "task",
+    status: "working",
+    ttlMs: 86_400_000,
+    pollIntervalMs: 2_000,
+  });
+  const taskId = String(made.taskId);
+  expect(await task(house, "get", taskId)).toMatchObject({
+    result: { resultType: "complete", taskId, status: "working" },
+  });
+  expect(await task(house, "update", taskId)).toMatchObject({ result: { resultType: "complete" } });
+
+  const stranger = { "x-parley-handle": "stranger" };
+  for (const method of ["get", "cancel", "update"] as const) {
+    expect(await task(house, method, taskId, stranger)).toMatchObject({ error: { code: -32602 } });
+    expect(await task(house, method, "mcp:none")).toMatchObject({ error: { code: -32602 } });
+    expect(await task(house, method, taskId, ME, null)).toMatchObject({
+      error: { code: -32021, data: { requiredCapabilities: { extensions: TASKS } } },
+    });
+  }
+
+  const said = written(house, "agent:main:main", "assistant");
+  model.answer("the fruit of long work");
+  await timeUntil(world, said);
+  const done = (await timeUntil(world, completed(house, taskId))) as { result: unknown };
+  expect(done.result).toMatchObject({ resultType: "complete" });
+  expect(objectOf(done.result)).toMatchObject({ status: "ok", reply: "the fruit of long work" });
+  await house.stop();
+
+  const again = await openHouse({ world: fakeWorld({ seed: 2 }), dir });
+  const { result } = await task(again, "get", taskId);
+  expect(objectOf((result as { result: unknown }).result)).toMatchObject({ reply: "the fruit of long work" });
+});
+
+async function completed(house: House, taskId: string): Promise<unknown> {
+  for (;;) {
+    const { result } = (await task(house, "get", taskId)) as { result: Answer };
+    if (result.status === "completed") return result;
+  }
+}
+
+test("a task that is cancelled is waited for no more; its run goes on, and its outcome is in the inbox", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const { taskId } = await sendTask(house, world);
+  expect(await task(house, "cancel", String(taskId))).toMatchObject({ result: { resultType: "complete" } });
+  const { result } = (await task(house, "get", String(taskId))) as { result: Answer };
+  expect(result.status).toBe("completed");
+  expect(objectOf(result.result)).toMatchObject({ status: "timeout", state: "running" });
+  const told = written(house, "agent:main:mcp:patient");
+  model.answer("for whoever wants it");
+  await timeUntil(world, told);
+  const { result: inbox } = await askNew(
+    house,
+    { method: "tools/call", params: { name: "sessions_inbox" }, name: "sessions_inbox" },
+    ME,
+  );
+  expect(objectOf(inbox)).toMatchObject({
+    messages: [{ kind: "notice", text: expect.stringContaining("for whoever") }],
+  });
+});
+
+test("a task whose waiting has ended says so, once its time is over", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const { taskId } = await sendTask(house, world);
+  await world.advance(601_000);
+  const { result } = (await task(house, "get", String(taskId))) as { result: Answer };
+  expect(objectOf(result.result)).toMatchObject({
+    status: "timeout",
+    state: "running",
+    error: expect.stringContaining("600 s"),
+  });
+  model.answer("late");
+});
+
+test("a client that leaves before it was given its task finds the outcome in its inbox", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const gone = new AbortController();
+  const request = {
+    method: "tools/call",
+    params: SEND,
+    name: "sessions_send",
+    extensions: TASKS,
+    signal: gone.signal,
+  };
+  const sent = askNew(house, request, ME);
+  const lost = expect(sent).rejects.toThrow();
+  await timeUntil(world, model.started);
+  gone.abort();
+  await lost;
+  for (;;) {
+    const open = await house.store.db
+      .selectFrom("waits")
+      .select("call_id")
+      .where("state", "=", "open")
+      .execute();
+    if (open.length === 0) break;
+    await world.advance(0);
+  }
+  const told = written(house, "agent:main:mcp:patient");
+  model.answer("you had gone");
+  await timeUntil(world, told);
+});

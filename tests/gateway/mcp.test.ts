@@ -1,0 +1,200 @@
+// MCP clients of both official libraries, on the older and the newest revision, against a real gateway over HTTP.
+
+import { expect, test } from "vitest";
+import { getSession } from "../../src/store/sessions.ts";
+import { openHouse } from "./kit.ts";
+import { heldModel, openPeer, REVISION_OF, SPEAKERS, sendAs, written } from "./mcp-kit.ts";
+
+const OPEN = {
+  visibility: "all" as const,
+  agentToAgent: { enabled: true, allow: [] },
+};
+
+test.each(SPEAKERS)(
+  "%s: a client lists the session tools and its inbox, and no tool of files or programs",
+  async (speaker) => {
+    const house = await openHouse();
+    const peer = await openPeer(house, speaker);
+    expect(peer.revision).toBe(REVISION_OF[speaker]);
+    const names = await peer.tools();
+    expect(names).toEqual(
+      expect.arrayContaining([
+        "sessions_list",
+        "sessions_history",
+        "sessions_send",
+        "sessions_spawn",
+        "sessions_inbox",
+      ]),
+    );
+    expect(names).not.toContain("exec");
+    expect(names).not.toContain("read");
+    expect(await peer.call("exec", { command: "id" })).toMatchObject({
+      status: "error",
+      code: "unknown_tool",
+    });
+  },
+);
+
+test.each(SPEAKERS)(
+  "%s: a client is a session with its name, and what it sends stands in its transcript",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN } });
+    const peer = await openPeer(house, speaker, { name: "My Editor" });
+    const key = "agent:main:mcp:my-editor";
+    const sent = await peer.call("sessions_send", {
+      sessionKey: "agent:research:main",
+      message: "what is new?",
+    });
+    expect(sent).toMatchObject({
+      status: "ok",
+      reply: "echo what is new?",
+      sessionKey: "agent:research:main",
+    });
+
+    const other = await openPeer(house, speaker, { name: "another" });
+    const { sessions } = (await other.call("sessions_list", { search: "My Editor" })) as {
+      sessions: unknown[];
+    };
+    expect(sessions).toMatchObject([{ key, label: "My Editor", kind: "other", agentId: "main" }]);
+    const history = await other.call("sessions_history", { sessionKey: key });
+    expect(history).toMatchObject({
+      messages: [
+        { role: "assistant", content: [{ type: "text", text: "[to agent:research:main]\n\nwhat is new?" }] },
+      ],
+    });
+    const asked = await other.call("sessions_history", { sessionKey: "agent:research:main" });
+    expect(asked).toMatchObject({
+      messages: [
+        { role: "user", provenance: { kind: "inter_session", sourceSessionKey: key, hop: 1 } },
+        { role: "assistant" },
+      ],
+    });
+  },
+);
+
+test.each(SPEAKERS)(
+  "%s: a message for a client waits in its inbox, and the client is told that it came",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN } });
+    const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
+    const key = "agent:main:mcp:desk";
+    expect(await peer.call("sessions_inbox")).toEqual({
+      sessionKey: key,
+      count: 0,
+      messages: [],
+      more: false,
+    });
+    const heard = Promise.withResolvers<void>();
+    await peer.subscribe(heard.resolve);
+
+    const first = await sendAs(house, "agent:research:main", key, "one");
+    expect(first).toMatchObject({ status: "ok", reply: "", delivery: { mode: "inbox" } });
+    await heard.promise;
+    await sendAs(house, "agent:research:main", key, "two");
+
+    const inbox = await peer.call("sessions_inbox");
+    expect(inbox).toMatchObject({
+      count: 2,
+      more: false,
+      messages: [
+        { from: "agent:research:main", kind: "inter_session", text: "one", at: expect.any(Number) },
+        { text: "two" },
+      ],
+    });
+    expect(await peer.read("parley://inbox")).toEqual(inbox);
+    const { messages } = inbox as { messages: { id: string }[] };
+    const later = await peer.call("sessions_inbox", { after: messages[0]?.id, limit: 1 });
+    expect(later).toMatchObject({ messages: [{ text: "two" }], nextAfter: messages[1]?.id, more: false });
+    expect(await peer.call("sessions_inbox", { after: messages[1]?.id })).toMatchObject({
+      count: 0,
+      nextAfter: messages[1]?.id,
+    });
+    expect(await peer.call("sessions_inbox", { after: "nobody" })).toMatchObject({
+      code: "message_not_found",
+    });
+  },
+);
+
+test.each(SPEAKERS)(
+  "%s: a client that comes back under its handle is the same session, also after a restart",
+  async (speaker) => {
+    const house = await openHouse();
+    const key = "agent:research:mcp:laptop-7";
+    const who = { name: "First Name", query: "?handle=laptop-7&agent=research" };
+    const peer = await openPeer(house, speaker, who);
+    await peer.call("sessions_send", { sessionKey: "main", message: "to my agent" });
+    const before = await getSession(house.store.db, key);
+    await peer.close();
+    await house.stop();
+
+    const again = await openHouse({ dir: house.dir });
+    const back = await openPeer(again, speaker, { ...who, name: "Second Name" });
+    const after = await getSession(again.store.db, key);
+    expect(after).toMatchObject({ sessionId: before?.sessionId, label: "First Name", external: true });
+    expect(await back.call("sessions_history", { sessionKey: key })).toMatchObject({
+      messages: [{ content: [{ text: "[to agent:research:main]\n\nto my agent" }] }],
+    });
+  },
+);
+
+test.each(SPEAKERS)(
+  "%s: a client that goes away while it waits leaves a run that goes on, and finds the outcome in its inbox",
+  async (speaker) => {
+    const model = heldModel();
+    const house = await openHouse({ play: model.play });
+    const who = { headers: { "x-parley-handle": "traveller" } };
+    const key = "agent:main:mcp:traveller";
+    const peer = await openPeer(house, speaker, who);
+    const lost = peer.call("sessions_send", {
+      sessionKey: "main",
+      message: "long work",
+      timeoutSeconds: 600,
+    });
+    lost.catch(() => {});
+    await model.started;
+    const gaveUp = waitEnds(house);
+    await peer.close();
+    await gaveUp;
+    const told = written(house, key);
+    model.answer("here it is");
+    await told;
+
+    const back = await openPeer(house, speaker, who);
+    expect(await back.call("sessions_inbox")).toMatchObject({
+      messages: [{ kind: "notice", from: "main", text: expect.stringContaining("here it is") }],
+    });
+  },
+);
+
+test.each(SPEAKERS)("%s: a call that is cancelled ends the waiting, not the run", async (speaker) => {
+  const model = heldModel();
+  const house = await openHouse({ play: model.play });
+  const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "hasty" } });
+  const cancel = new AbortController();
+  const lost = peer.call(
+    "sessions_send",
+    { sessionKey: "main", message: "long work", timeoutSeconds: 600 },
+    { signal: cancel.signal },
+  );
+  const failed = expect(lost).rejects.toThrow();
+  await model.started;
+  const gaveUp = waitEnds(house);
+  cancel.abort("changed my mind");
+  await failed;
+  await gaveUp;
+  const told = written(house, "agent:main:mcp:hasty");
+  model.answer("done all the same");
+  await told;
+  expect(await peer.call("sessions_inbox")).toMatchObject({
+    messages: [{ kind: "notice", text: expect.stringContaining("done all the same") }],
+  });
+});
+
+/** Resolves once no caller waits for anything any more. */
+async function waitEnds({ store }: Awaited<ReturnType<typeof openHouse>>): Promise<void> {
+  for (;;) {
+    const open = await store.db.selectFrom("waits").select("call_id").where("state", "=", "open").execute();
+    if (open.length === 0) return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

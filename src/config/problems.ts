@@ -13,7 +13,7 @@ const SECRET_KEYS = new Set(["token", "apiKey", "botToken", "password", "postgre
 
 /** Whether the value at this path is a secret, or may be one. */
 export function isSecretPath(path: Path): boolean {
-  return path.includes("headers") || SECRET_KEYS.has(String(path.at(-1)));
+  return path.includes("headers") || path.includes("env") || SECRET_KEYS.has(String(path.at(-1)));
 }
 
 /** What the JSON Schema says about the place at `path`. */

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
+import { runtime } from "./runtime-schema.ts";
 import {
   agentSandbox,
   agentSubagents,
@@ -73,6 +74,7 @@ const agent = z.strictObject({
     .describe("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
   instructions: text.optional().describe("Put behind the runtime's own system prompt."),
   tools: toolFilter,
+  runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
 });

@@ -153,6 +153,9 @@ export async function patchSession(
   }
   const checked = checkPatch(ctx, request);
   if (!checked.ok) return checked;
+  if (request.model != null && findAgent(ctx.settings, session.agentId)?.runtime !== undefined) {
+    return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`);
+  }
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
     const before = await holdSession(unit.tx, session.key);
     if (before === undefined) return gone(session);

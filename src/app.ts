@@ -6,12 +6,14 @@
 
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
 import { OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
+import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
@@ -19,6 +21,7 @@ import type { Settings } from "./core/settings.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
+import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
@@ -34,6 +37,7 @@ import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
+import { Passes } from "./tools/passes.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -115,12 +119,55 @@ function sandboxing(options: AppOptions): {
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
+/** Programs of ACP agents. What they run in is loaded by the first run of one. */
+interface AcpParts {
+  readonly passes: Passes;
+  readonly open: () => Promise<AcpHost>;
+  readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  /** Set once the gateway listens: before that nothing is run. */
+  port: number;
+  close(): Promise<void>;
+}
+
+const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
+
+function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
+  const passes = new Passes(() => world.ids.uuid());
+  let opened: Promise<AcpHost> | undefined;
+  let host: AcpHost | undefined;
+  const gatewayUrl = (): string => `ws://${callable(settings.gateway.host)}:${parts.port}`;
+  const open = async (): Promise<AcpHost> => {
+    const { openAcpHost } = await import("./execute/acp.ts");
+    const launcher = [process.execPath, LAUNCHER];
+    const dir = join(settings.store.dir, "acp");
+    host = openAcpHost({ world, passes, environment, version, dir, mcp: { launcher, gatewayUrl } });
+    return host;
+  };
+  const parts: AcpParts = {
+    passes,
+    port: 0,
+    open: () => {
+      opened ??= open();
+      return opened;
+    },
+    permissions: {
+      list: () => host?.desk.list() ?? [],
+      answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
+    },
+    close: async () => {
+      await (await opened)?.agents.close();
+    },
+  };
+  return parts;
+}
+
 /** The engine with everything that it executes and delivers with. */
 function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
   sandboxFor: SandboxFor,
+  acp: AcpParts,
 ): { engine: Engine; outbox: OutboxWorker; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -136,6 +183,7 @@ function buildEngine(
     world,
     port: openModelPort(world),
     sandboxFor,
+    acp: acp.open,
     engine: () => engine,
   });
   const engine: Engine = new Engine({
@@ -195,7 +243,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const mirror = mirrorOf(options, store);
   undo.push(() => mirror.close());
   const { sandboxFor, refusesPeer } = sandboxing(options);
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, sandboxFor);
+  const acp = acpParts({ ...options, world });
+  const parts = buildEngine({ ...options, world }, store, mirror, sandboxFor, acp);
+  const { engine, outbox, channels } = parts;
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
@@ -204,6 +254,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   }
   await outbox.start();
   undo.push(() => outbox.stop());
+  undo.push(() => acp.close());
   const gateway = await startGateway({
     settings,
     world,
@@ -223,10 +274,13 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
     refusesPeer,
+    passes: acp.passes,
+    permissions: acp.permissions,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
+  acp.port = gateway.port;
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
   const accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { PERMISSION_POLICIES } from "../core/settings.ts";
-import { DAY_SECONDS, limit, path, text } from "./fields.ts";
+import { DAY_SECONDS, limit, path } from "./fields.ts";
 
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const withoutNul = (value: string): boolean => !value.includes("\0");

@@ -218,7 +218,10 @@ function chooseContainment(
   const wanted = chooseWord("sandbox", call.sandbox, ["inherit", "require"]);
   if (!wanted.ok) return wanted;
   const requesterIs = isSandboxed(chain, settings);
-  if (target.runtime !== undefined && (requesterIs || wanted.value === "require" || containsSubagents(target)))
+  if (
+    target.runtime !== undefined &&
+    (requesterIs || wanted.value === "require" || containsSubagents(target))
+  )
     return cantContain(target);
   const must = requesterIs || wanted.value === "require";
   if (!must || containsSubagents(target)) return ok(must);

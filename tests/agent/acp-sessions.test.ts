@@ -41,7 +41,9 @@ test("a reset begins a new memory; a memory that is damaged counts as none", asy
   await stage.say("say one");
   await stage.client.call("sessions.reset", { key: "main" });
   expect(JSON.parse(await stage.say("prompt"))).toHaveLength(2);
-  const { sessionId } = await stage.client.call<{ sessionId: string }>("chat.history", { sessionKey: "main" });
+  const { sessionId } = await stage.client.call<{ sessionId: string }>("chat.history", {
+    sessionKey: "main",
+  });
   await stage.stop();
   writeFileSync(join(stage.home, ".parley", "state", "acp", `${sessionId}.json`), '{"remoteId": 7');
   const second = await openStage({ home: stage.home, env: { ACP_LOAD: "1" } });
@@ -131,7 +133,9 @@ test("PS2, I8: a call with the pass is the session's own, in its run: seen by it
   const chains = stage.agents.flatMap((event) =>
     event.stream === "lifecycle" && event.data.phase === "start" ? [event.data.chainId] : [],
   );
-  expect(chains.filter((chain) => chain === (theirs?.data as { chainId: string }).chainId).length).toBeGreaterThan(1);
+  expect(
+    chains.filter((chain) => chain === (theirs?.data as { chainId: string }).chainId).length,
+  ).toBeGreaterThan(1);
 });
 
 test("PS1, PS2: a pass opens nothing but its own session's tools, and those only during a run", async () => {
@@ -141,10 +145,12 @@ test("PS1, PS2: a pass opens nothing but its own session's tools, and those only
   cleanup(() => pass.close());
   const list = { name: "sessions_list", arguments: {} };
   await expect(pass.call("tools.invoke", list)).rejects.toThrow(/no run under way/);
-  await expect(pass.call("tools.invoke", { ...list, sessionKey: "agent:other:main" })).rejects.toThrow(/no other/);
-  await expect(pass.call("chat.send", { sessionKey: "main", message: "x", idempotencyKey: "x" })).rejects.toThrow(
-    /pass of one session/,
+  await expect(pass.call("tools.invoke", { ...list, sessionKey: "agent:other:main" })).rejects.toThrow(
+    /no other/,
   );
+  await expect(
+    pass.call("chat.send", { sessionKey: "main", message: "x", idempotencyKey: "x" }),
+  ).rejects.toThrow(/pass of one session/);
   await expect(pass.call("sessions.resolve", { key: "agent:other:main" })).rejects.toThrow();
   const heard: string[] = [];
   pass.onEvent((frame) => heard.push(JSON.stringify(frame)));
@@ -205,12 +211,21 @@ test("SPEC 5: what would have to be contained is refused, never run bare", async
 const home = useConfigHome();
 
 test("a runtime that can't work is refused when the configuration is read, by its path", () => {
-  const problems = (agent: Json) => home().problems(JSON.stringify({ agents: { list: [{ id: "a", ...agent }] } }));
+  const problems = (agent: Json) =>
+    home().problems(JSON.stringify({ agents: { list: [{ id: "a", ...agent }] } }));
   const acp = { type: "acp", command: ACP_AGENT };
-  expect(problems({ runtime: { type: "acp" } }).join()).toMatch(/agents\.list\[0\]\.runtime\.command: must name/);
-  expect(problems({ runtime: { command: ["x"] } }).join()).toMatch(/runtime\.command: is for runtime\.type "acp"/);
-  expect(problems({ runtime: acp, model: "offline/rehearsal" }).join()).toMatch(/\.model: an ACP agent chooses/);
-  expect(problems({ runtime: acp, sandbox: { mode: "all" } }).join()).toMatch(/sandbox\.mode: is "all", and an ACP/);
+  expect(problems({ runtime: { type: "acp" } }).join()).toMatch(
+    /agents\.list\[0\]\.runtime\.command: must name/,
+  );
+  expect(problems({ runtime: { command: ["x"] } }).join()).toMatch(
+    /runtime\.command: is for runtime\.type "acp"/,
+  );
+  expect(problems({ runtime: acp, model: "offline/rehearsal" }).join()).toMatch(
+    /\.model: an ACP agent chooses/,
+  );
+  expect(problems({ runtime: acp, sandbox: { mode: "all" } }).join()).toMatch(
+    /sandbox\.mode: is "all", and an ACP/,
+  );
   expect(problems({ runtime: { ...acp, permissions: "perhaps" } }).join()).toMatch(/one of deny, allow, ask/);
   expect(problems({ runtime: { ...acp, env: { "A-B": "x" } } }).join()).toMatch(/runtime\.env/);
 });

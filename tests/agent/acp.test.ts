@@ -8,7 +8,8 @@ import { isAlive, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
 async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {
   return (await stage.messages(sessionKey)).map((message) => {
     const calls = toolCallsOf(message).map((call) => `${call.name}(${call.id})`);
-    const of = message.role === "toolResult" ? ` ${message.toolCallId}${message.isError ? " failed" : ""}` : "";
+    const of =
+      message.role === "toolResult" ? ` ${message.toolCallId}${message.isError ? " failed" : ""}` : "";
     return [`${message.role}${of}:`, textOf(message), ...calls].filter(Boolean).join(" ");
   });
 }
@@ -79,11 +80,16 @@ test("a flood of pieces comes out whole", async () => {
 test("the agent keeps its memory: it is introduced once, and told only what it does not know", async () => {
   const stage = await openStage({ main: { instructions: "Be a good program." } });
   const first = JSON.parse(await stage.say("prompt")) as string[];
-  expect(first).toEqual([expect.stringMatching(/agent "main".*session main.*\n.*\n.*\nBe a good program/s), "prompt"]);
+  expect(first).toEqual([
+    expect.stringMatching(/agent "main".*session main.*\n.*\n.*\nBe a good program/s),
+    "prompt",
+  ]);
   await stage.client.call("chat.inject", { sessionKey: "main", message: "The door is open." });
   const second = JSON.parse(await stage.say("prompt")) as string[];
   expect(second).toHaveLength(2);
-  expect(second[0]).toMatch(/^Since your last turn .*\n\[a note, written in your name\]\n\| The door is open\.\n$/s);
+  expect(second[0]).toMatch(
+    /^Since your last turn .*\n\[a note, written in your name\]\n\| The door is open\.\n$/s,
+  );
   expect(JSON.parse(await stage.say("prompt"))).toEqual(["prompt"]);
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
@@ -140,14 +146,21 @@ test("AC2: a program that does not let go of a cancelled prompt is killed, and t
 test("a run that takes longer than its limit ends as timeout, and its prompt is cancelled", async () => {
   const stage = await openStage();
   const idempotencyKey = crypto.randomUUID();
-  await stage.client.call("chat.send", { sessionKey: "main", message: "hang", timeoutMs: 600, idempotencyKey });
+  await stage.client.call("chat.send", {
+    sessionKey: "main",
+    message: "hang",
+    timeoutMs: 600,
+    idempotencyKey,
+  });
   expect(await stage.end(idempotencyKey)).toMatchObject({ runStatus: "timeout", code: "run_timeout" });
   expect(await stage.say("say on")).toBe("on");
 });
 
 test("AC3: a program that dies in the middle ends the run in words; the next turn has an account of it", async () => {
   const stage = await openStage();
-  expect(await stage.say("die")).toMatch(/^error: agent "main": in the middle .*exit code 3.*the engine fell out/);
+  expect(await stage.say("die")).toMatch(
+    /^error: agent "main": in the middle .*exit code 3.*the engine fell out/,
+  );
   expect(await lines(stage)).toEqual([
     "user: die",
     "assistant: read(half)",
@@ -155,7 +168,9 @@ test("AC3: a program that dies in the middle ends the run in words; the next tur
     "assistant: half a word",
   ]);
   const told = JSON.parse(await stage.say("prompt")) as string[];
-  expect(told[1]).toMatch(/^You have no memory of this session.*\[a person\]\n\| die\n\[you\]\n\| half a word/s);
+  expect(told[1]).toMatch(
+    /^You have no memory of this session.*\[a person\]\n\| die\n\[you\]\n\| half a word/s,
+  );
   expect(stage.log().filter((line) => line === "prompt die")).toHaveLength(1);
 });
 
@@ -171,7 +186,9 @@ test("what cannot be started is told in words that name the setting", async () =
 });
 
 test("AP2: of the gateway's environment it gets a few plain variables and what its configuration names", async () => {
-  const stage = await openStage({ environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" } });
+  const stage = await openStage({
+    environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" },
+  });
   const names = JSON.parse(await stage.say("env")) as string[];
   expect(names.filter((name) => !["_", "PWD", "SHLVL", "OLDPWD"].includes(name))).toEqual(
     ["ACP_LOG", "ACP_STATE", "HOME", "LANG", "PATH", "TERM"].filter(Boolean),

@@ -50,7 +50,8 @@ class Agent {
 
   async load(request: acp.LoadSessionRequest, client: acp.AgentContext): Promise<acp.LoadSessionResponse> {
     const file = join(ACP_STATE ?? "", request.sessionId);
-    if (ACP_STATE === undefined || !existsSync(file)) throw acp.RequestError.sessionNotFound(request.sessionId);
+    if (ACP_STATE === undefined || !existsSync(file))
+      throw acp.RequestError.sessionNotFound(request.sessionId);
     const kept = JSON.parse(readFileSync(file, "utf8")) as Kept;
     this.#sessions.set(kept.id, { ...kept, servers: request.mcpServers });
     log(`load ${kept.id}`);
@@ -64,7 +65,10 @@ class Agent {
     this.#cancels.get(sessionId)?.();
   }
 
-  async prompt({ sessionId, prompt }: acp.PromptRequest, client: acp.AgentContext): Promise<acp.PromptResponse> {
+  async prompt(
+    { sessionId, prompt }: acp.PromptRequest,
+    client: acp.AgentContext,
+  ): Promise<acp.PromptResponse> {
     const session = this.#sessions.get(sessionId);
     if (session === undefined) throw acp.RequestError.sessionNotFound(sessionId);
     session.turns += 1;

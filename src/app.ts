@@ -5,7 +5,7 @@
 // APP2: what was opened before a failure is closed again.
 
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
@@ -129,7 +129,8 @@ interface AcpParts {
   close(): Promise<void>;
 }
 
-const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
+/** In a checkout and in a package alike: what starts this program. */
+const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());

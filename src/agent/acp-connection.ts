@@ -1,5 +1,6 @@
 // Owns the conversation with one ACP agent's program: the greeting, its session, prompts and what it asks.
-// CN1: a request ends with its answer, with the end of the program, or at its time limit; none is left hanging.
+// CN1: a request ends with its answer, with the end of the program, or at its time limit; none is left
+//      hanging.
 // CN2: we offer no file system and no terminal: what the program does, it does with its own rights.
 // CN3: updates outside a prompt (a replay of the past, late ones of a cancelled turn) go nowhere.
 // The protocol's library is loaded when the first agent is started.
@@ -77,6 +78,27 @@ interface Current {
   readonly stop: AbortController;
   totalCost: number | undefined;
   contextTokens: number | undefined;
+  /** Told beside its texts, call by call of its model. */
+  usage: PromptResponse["usage"];
+}
+
+const count = (value: unknown): number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+
+/**
+ * Tokens that stand beside a piece of text. The protocol leaves that open; agents that count for each call of
+ * their model do it so. What does not look like it counts as nothing.
+ */
+function withMeta(before: PromptResponse["usage"], meta: unknown): PromptResponse["usage"] {
+  const told = (meta as { usage?: unknown } | null | undefined)?.usage;
+  if (typeof told !== "object" || told === null) return before;
+  const { inputTokens, outputTokens, totalTokens, cachedReadTokens } = told as Record<string, unknown>;
+  return {
+    inputTokens: count(before?.inputTokens) + count(inputTokens),
+    outputTokens: count(before?.outputTokens) + count(outputTokens),
+    totalTokens: count(before?.totalTokens) + count(totalTokens),
+    cachedReadTokens: count(before?.cachedReadTokens) + count(cachedReadTokens),
+  };
 }
 
 /** What an agent says is wrong, for people. */
@@ -212,6 +234,8 @@ class Connection implements AcpConnection {
     const current = this.#current;
     if (current === undefined || sessionId !== this.remoteId) return;
     if (update.sessionUpdate !== "usage_update") {
+      if (update.sessionUpdate === "agent_message_chunk")
+        current.usage = withMeta(current.usage, update._meta);
       current.turn.update(update);
       return;
     }
@@ -236,7 +260,8 @@ class Connection implements AcpConnection {
 
   async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
     const stop = new AbortController();
-    const current: Current = { turn, ask, stop, totalCost: undefined, contextTokens: undefined };
+    const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
+    const current: Current = { turn, ask, stop, ...unknown };
     this.#current = current;
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
@@ -245,7 +270,8 @@ class Connection implements AcpConnection {
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;
-    return ok({ stopReason, usage, totalCost: current.totalCost, contextTokens: current.contextTokens });
+    const { totalCost, contextTokens } = current;
+    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens });
   }
 
   async cancel(): Promise<void> {

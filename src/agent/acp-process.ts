@@ -1,8 +1,8 @@
 // Owns the program of an ACP agent: started, listened to, stopped, and never left behind.
 // AP1: it is the leader of a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL),
 //      the group is killed. What leaves the group by itself outlives it.
-// AP2: it gets of the gateway's environment a few plain variables, and what its configuration names: no key of
-//      the gateway's reaches it by accident.
+// AP2: it gets of the gateway's environment a few plain variables, and what its configuration names: no key
+//      of the gateway's reaches it by accident.
 // AP3: what it writes is bounded: a protocol message by its size, the error stream by its last lines.
 
 import { type ChildProcess, spawn } from "node:child_process";

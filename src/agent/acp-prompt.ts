@@ -85,9 +85,8 @@ function pastOf(parts: AcpPromptParts): string | undefined {
     // Of what came later the agent knows what it wrote itself, and what it was prompted with.
     const since = before.slice(at + 1).filter((message) => !isOwn(message));
     const text = parts.knownUpTo === input?.id ? "" : account(since);
-    return text === ""
-      ? undefined
-      : `Since your last turn this was added to the conversation. ${QUOTED}\n${text}`;
+    const head = `Since your last turn this was added to the conversation. ${QUOTED}`;
+    return text === "" ? undefined : `${head}\n${text}`;
   }
   const old = account(before);
   const head = `You have no memory of this session; this is an account of it so far. ${QUOTED}`;
@@ -101,8 +100,8 @@ function isOwn(message: Message): boolean {
 }
 
 const INTERRUPTED =
-  "The gateway was interrupted while you worked on the message below, so you may have begun or even done what " +
-  "it asks. Find out what is done before you do anything again, then finish it and answer.";
+  "The gateway was interrupted while you worked on the message below, so you may have begun or even done " +
+  "what it asks. Find out what is done before you do anything again, then finish it and answer.";
 
 /** The blocks of one prompt. `knownUpTo` of a new memory is absent. */
 export function acpPrompt(parts: AcpPromptParts): ContentBlock[] {

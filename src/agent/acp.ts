@@ -1,8 +1,8 @@
-// Owns the programs of ACP agents, one for each session that works or has just worked, and the turns that they
-// take. Knows no sessions of Parley's but their names.
+// Owns the programs of ACP agents, one for each session that works or has just worked, and the turns that
+// they take. Knows no sessions of Parley's but their names.
 // AC1: a session has one program at most, and one prompt at a time in it.
-// AC2: a run ends with its signal at once. The prompt is cancelled behind it, and a program that does not let
-//      go of it in time is killed; the session's next turn waits for that.
+// AC2: a run ends with its signal at once. The prompt is cancelled behind it, and a program that does not
+//      let go of it in time is killed; the session's next turn waits for that.
 // AC3: a program that ends in the middle of a prompt ends the run `error`: what it had done is not done again.
 // AC4: programs without work are kept for a while, and only so many of them.
 

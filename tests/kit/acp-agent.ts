@@ -31,6 +31,14 @@ interface Kept {
   spent: number;
 }
 
+/** How a call and its end are told. */
+interface Hands {
+  readonly client: acp.AgentContext;
+  readonly session: Kept;
+  call(toolCallId: string, more?: Partial<acp.ToolCall>): Promise<void>;
+  done(toolCallId: string, result: string, status?: acp.ToolCallStatus): Promise<void>;
+}
+
 const { ACP_LOG, ACP_STATE, ACP_LOAD, ACP_REFUSE } = process.env;
 const log = (what: string): void => {
   if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
@@ -118,6 +126,22 @@ class Agent {
       case "env":
         await this.#say(client, id, JSON.stringify(Object.keys(process.env).sort()));
         return end;
+      default:
+        return this.#work({ client, session, call, done }, word, text, argument);
+    }
+    return end;
+  }
+
+  /** What is made of calls, and of all other words. */
+  async #work(
+    { client, session, call, done }: Hands,
+    word: string,
+    text: string,
+    argument: string,
+  ): Promise<acp.PromptResponse> {
+    const { id } = session;
+    const end: acp.PromptResponse = { stopReason: "end_turn" };
+    switch (word) {
       case "tool":
         await this.#say(client, id, "Let me look. ");
         await call("notes.txt");
@@ -162,7 +186,7 @@ class Agent {
       case "hang":
         return this.#hang(client, id, true);
       case "mcp":
-        return this.#callTool(client, session, rest[0] ?? "", rest.slice(1).join(" "));
+        return this.#callTool(client, session, argument);
       default:
         await this.#say(client, id, word === "say" ? argument : `turn ${session.turns}: ${text}`);
     }
@@ -204,19 +228,19 @@ class Agent {
   }
 
   /** What a real agent does with the servers that it is given. */
-  async #callTool(
-    client: acp.AgentContext,
-    session: Kept,
-    name: string,
-    json: string,
-  ): Promise<acp.PromptResponse> {
+  async #callTool(client: acp.AgentContext, session: Kept, argument: string): Promise<acp.PromptResponse> {
+    const [name = "", ...json] = argument.split(" ");
     const [server] = session.servers;
     if (server === undefined || !("command" in server)) throw new Error("no server");
     const { url, token, key } = { ...gatewayOf(server) };
     const { connect } = await import("../../src/gateway/client.ts");
     const link = await connect({ url, token, reconnect: false });
     try {
-      const result = await link.call("tools.invoke", { name, arguments: JSON.parse(json), sessionKey: key });
+      const result = await link.call("tools.invoke", {
+        name,
+        arguments: JSON.parse(json.join(" ")),
+        sessionKey: key,
+      });
       await this.#say(client, session.id, JSON.stringify(result));
     } catch (error) {
       await this.#say(client, session.id, `refused: ${(error as Error).message}`);

@@ -157,7 +157,7 @@ const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||
-  /^bench\/(bench|cluster|crashes|load|postgres)\.ts$/.test(path) ||
+  /^bench\/(acp|bench|cluster|crashes|load|postgres)\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path.startsWith("bin/") ||

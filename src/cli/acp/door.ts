@@ -1,5 +1,7 @@
-// Owns the agent's side of the Agent Client Protocol: an editor opens sessions of the gateway, prompts, cancels.
-// DO1: a prompt is one run; it ends with that run, whatever became of the connection to the gateway meanwhile.
+// Owns the agent's side of the Agent Client Protocol: an editor opens sessions of the gateway, prompts,
+// cancels.
+// DO1: a prompt is one run; it ends with that run, whatever became of the connection to the gateway
+//      meanwhile.
 // DO2: an editor that goes away leaves its runs to the gateway: they go on.
 // DO3: every failure is an error of the protocol, in words.
 

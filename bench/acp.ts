@@ -133,9 +133,13 @@ function play(request: ServedRequest): Answer {
     return [text("I write it."), call("write_file", { file_path: file, content: "forty-two" }), counted];
   }
   if (asked.startsWith("TASK list")) {
-    if (isBack) return [text(`I see: ${request.messages.at(-1)?.texts.join("")}`), counted];
+    const results = request.toolResults.join("");
+    if (results.includes("agent:other:main")) return [text(`I see: ${results}`), counted];
     const tool = request.toolNames.find((name) => name.endsWith("sessions_list"));
-    return tool === undefined ? `no such tool among ${request.toolNames.join()}` : [call(tool, {}), counted];
+    if (tool !== undefined) return [call(tool, {}), counted];
+    // It offers tools of MCP servers only once they were searched for.
+    if (!isBack) return [call("tool_search", { query: "select:mcp__parley__sessions_list" }), counted];
+    return `no such tool among ${request.toolNames.join()}; ${results}`;
   }
   if (asked.startsWith("TASK hang")) return [text("I begin"), hang()];
   if (asked.startsWith("TASK recall"))

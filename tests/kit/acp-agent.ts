@@ -129,7 +129,6 @@ class Agent {
       default:
         return this.#work({ client, session, call, done }, word, text, argument);
     }
-    return end;
   }
 
   /** What is made of calls, and of all other words. */

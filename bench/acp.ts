@@ -1,11 +1,13 @@
-// ACP agents that nobody here wrote, by hand. In an empty folder F of its own (nothing of it belongs to this project):
+// ACP agents that nobody here wrote, by hand. In an empty folder F of its own (nothing of it belongs to this
+// project):
 //
 //   npm install --prefix F @agentclientprotocol/sdk@1.0.0    the protocol's own example agent
 //   npm install --prefix F @qwen-code/qwen-code              a coding agent, on a model server started here
 //   node bench/acp.ts example F
 //   node bench/acp.ts qwen F [--no-tools]
 //
-// A gateway is started in a temporary home with the agent in it; each line says what was tried and whether it held.
+// A gateway is started in a temporary home with the agent in it; each line says what was tried and whether it
+// held.
 // `--no-tools`: without the session tools, for a tree without `parley mcp`.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";

@@ -69,6 +69,8 @@ export interface OpenParts {
   readonly mcpServers: () => readonly McpServer[];
   /** The session that the agent had for this transcript. */
   readonly remoteId?: string;
+  /** Nobody waits for it any more: a start that it interrupts leaves nothing. */
+  readonly signal: AbortSignal;
 }
 
 /** A prompt under way. */
@@ -175,7 +177,7 @@ class Connection implements AcpConnection {
     if (isAuth(error)) {
       const methods = (this.#hello?.authMethods ?? []).map((method) => method.name).join(", ");
       const known = methods === "" ? "" : ` (it knows: ${methods})`;
-      const text = `${what}: it wants to be signed in${known}; do that with its own program, or by runtime.env`;
+      const text = `${what}: it wants to be signed in${known}: by its own program, or runtime.env`;
       return fail("run_failed", text);
     }
     return fail("run_failed", `${what}: ${wordsOf(error)}`);
@@ -305,7 +307,11 @@ export async function openAcp(parts: OpenParts): Promise<Result<AcpConnection>> 
       .onRequest("session/request_permission", ({ params }) => handlers.permission(params))
       .connect(sdk.ndJsonStream(input, output, { maxMessageBytes: MESSAGE_MAX_BYTES })),
   );
+  const kill = (): void => started.value.kill();
+  if (parts.signal.aborted) kill();
+  parts.signal.addEventListener("abort", kill, { once: true });
   const opened = await connection.open(parts, sdk.PROTOCOL_VERSION);
+  parts.signal.removeEventListener("abort", kill);
   if (opened.ok) return ok(connection);
   await connection.close();
   return opened;

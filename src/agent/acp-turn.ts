@@ -29,6 +29,8 @@ const TEXT_MAX_CHARS = 1024 * 1024;
 const RESULT_MAX_CHARS = 64 * 1024;
 const ARGUMENTS_MAX_CHARS = 256 * 1024;
 const CALLS_MAX = 1_000;
+const TITLE_MAX_CHARS = 300;
+const LOCATIONS_MAX = 20;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const NO_RESULT = "The agent ended its turn without reporting a result of this call.";
 const SETTLED = ["completed", "failed"];
@@ -157,11 +159,14 @@ export class AcpTurn {
     const { status } = update;
     const args = argumentsOf(update.rawInput);
     if (args !== undefined && Object.keys(args).length > 0 && !call.told) call.args = args;
-    if (update.title) call.title = update.title;
+    if (update.title) call.title = update.title.slice(0, TITLE_MAX_CHARS).toWellFormed();
     const output = outputOf(update);
     if (output !== "") call.output = cut(output, RESULT_MAX_CHARS);
     if (update.kind) call.details = { ...call.details, kind: update.kind };
-    if (update.locations?.length) call.details = { ...call.details, locations: update.locations };
+    if (update.locations?.length) {
+      const paths = update.locations.slice(0, LOCATIONS_MAX).map(({ path }) => path);
+      call.details = { ...call.details, paths };
+    }
     if (begins || (status != null && status !== "pending")) this.#begin(call);
     if (status != null && SETTLED.includes(status)) this.#settle(call, call.output, status === "failed");
     this.#work();
@@ -193,7 +198,7 @@ export class AcpTurn {
     };
     const callId = `${this.#port.runId}:${segment.id}:${segment.calls.length}`;
     const call: Call = {
-      ...{ block, callId, name, title: update.title ?? name, args: {} },
+      ...{ block, callId, name, title: name, args: {} },
       ...{ output: "", details: {}, begun: false, told: false },
     };
     segment.blocks.push(call);
@@ -338,7 +343,7 @@ export class AcpTurn {
     this.#over = true;
     if (this.#current.calls.length > 0) this.#segments.push(this.#newSegment());
     this.#work();
-    await Promise.race([this.#working, this.failed]);
+    await Promise.race([this.failed, this.#working]);
     const last = this.#current;
     if (last.blocks.length === 0) return undefined;
     return this.#message(last, stopReason, usage, errorMessage);

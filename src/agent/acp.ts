@@ -3,7 +3,7 @@
 // AC1: a session has one program at most, and one prompt at a time in it.
 // AC2: a run ends with its signal at once. The prompt is cancelled behind it, and a program that does not
 //      let go of it in time is killed; the session's next turn waits for that.
-// AC3: a program that ends in the middle of a prompt ends the run `error`: what it had done is not done again.
+// AC3: a program that ends in the middle of a prompt ends the run `error`: nothing of it is done again.
 // AC4: programs without work are kept for a while, and only so many of them.
 
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
@@ -150,9 +150,9 @@ export class AcpAgents {
     }
     const { world, memories, version } = this.#parts;
     const memory = await memories.read(args.sessionId, mark);
-    const { sessionId, program, mcpServers } = args;
+    const { sessionId, program, mcpServers, signal } = args;
     const known = memory === undefined ? {} : { remoteId: memory.remoteId };
-    const opened = await openAcp({ world, version, sessionId, program, mcpServers, ...known });
+    const opened = await openAcp({ world, version, sessionId, program, mcpServers, signal, ...known });
     if (!opened.ok) return opened;
     const connection = opened.value;
     const kept = memory !== undefined && connection.remoteId === memory.remoteId;

@@ -4,10 +4,11 @@ import type { ChildProcess } from "node:child_process";
 import { Readable, Transform, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 import { expect, test } from "vitest";
+import { until } from "../agent/acp-kit.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine.ts";
 import { launch } from "../kit/fleet.ts";
-import { makeHome, startGateway } from "./kit.ts";
+import { makeHome, run, startGateway } from "./kit.ts";
 
 interface Editor {
   readonly agent: acp.ClientContext;
@@ -88,8 +89,8 @@ async function openEditor(home: string, args: readonly string[] = []): Promise<E
 }
 
 /** The agent `main` is the program that tests steer; `research` is the offline model. */
-async function makeStage() {
-  const runtime = { type: "acp", command: ACP_AGENT };
+async function makeStage(more: Record<string, unknown> = {}) {
+  const runtime = { type: "acp", command: ACP_AGENT, ...more };
   const { home } = await makeHome({ agents: { list: [{ id: "main", runtime }, { id: "research" }] } });
   return { home, gateway: await startGateway(home) };
 }
@@ -179,4 +180,30 @@ test("--session opens that session, --agent another agent's; without a gateway t
   expect(await alone.exited).toBe(0);
   const nobody = await openEditor(home, ["--agent", "nobody"]);
   await expect(nobody.open()).rejects.toThrow(/there is no agent "nobody"/);
+});
+
+test("what an agent asks for is listed, allowed and denied on the command line", async () => {
+  const { home } = await makeStage({ permissions: "ask" });
+  const editor = await openEditor(home, ["--session", "main"]);
+  const sessionId = await editor.open();
+  for (const [decision, said] of [
+    ["allow", "I was told: yes"],
+    ["deny", "I was told: no"],
+  ] as const) {
+    const answered = editor.prompt(sessionId, "ask");
+    const asked = await until(
+      () => run(home, ["permissions"]),
+      ({ out }) => out.includes("Remove everything"),
+    );
+    expect(asked.out).toMatch(
+      /^\S+ {2}agent:main:main {2}Remove everything {2}\(\d+ s left\)\n {2}\{"command":"rm -r build"\}\n$/,
+    );
+    const id = asked.out.split(" ")[0] ?? "";
+    expect(await run(home, ["permissions", decision, id])).toMatchObject({ code: 0 });
+    expect(await answered).toBe("end_turn");
+    expect(editor.texts().at(-1)).toBe(said);
+  }
+  const late = await run(home, ["permissions", "allow", "nothing"]);
+  expect(late).toMatchObject({ code: 1, err: expect.stringMatching(/nobody asks for permission "nothing"/) });
+  expect((await run(home, ["permissions"])).out).toBe("(no agent asks for anything)\n");
 });

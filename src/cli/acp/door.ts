@@ -24,6 +24,8 @@ type Sdk = typeof import("@agentclientprotocol/sdk");
 /** Messages of the past that an editor is shown. */
 const REPLAYED_MAX = 1_000;
 const LABEL_MAX_CHARS = 100;
+/** What an editor may leave unread. */
+const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
 const NOT_FOUND = -32_002;
 const FAILED = -32_603;
 
@@ -48,6 +50,8 @@ export class Door {
   readonly #link: Link;
   readonly #options: DoorOptions;
   readonly #open = new Map<string, Opened>();
+  readonly #overflow = Promise.withResolvers<void>();
+  #unreadChars = 0;
   #label: string | undefined;
   #saidServers = false;
 
@@ -58,6 +62,11 @@ export class Door {
     this.#options = options;
     link.client.on("chat", (event) => this.#onChat(event));
     link.client.on("agent", (event) => this.#onAgent(event));
+  }
+
+  /** Resolves when the editor has stopped to read. */
+  get overflow(): Promise<void> {
+    return this.#overflow.promise;
   }
 
   /** The handlers of all requests, to be connected with an editor's streams. */
@@ -155,7 +164,15 @@ export class Door {
 
   /** Sends what happened in a session; an editor that is gone misses it. */
   #tell(sessionId: string, { client }: Opened, update: SessionUpdate): void {
-    client.notify("session/update", { sessionId, update }).catch(() => {});
+    if (this.#unreadChars > UNREAD_MAX_CHARS) return;
+    const chars = JSON.stringify(update).length;
+    this.#unreadChars += chars;
+    // An editor that reads nothing any more is left, before what it does not read fills the memory.
+    if (this.#unreadChars > UNREAD_MAX_CHARS) this.#overflow.resolve();
+    const settled = (): void => {
+      this.#unreadChars -= chars;
+    };
+    client.notify("session/update", { sessionId, update }).then(settled, settled);
   }
 
   async #load(sessionId: string, client: AgentContext): Promise<void> {

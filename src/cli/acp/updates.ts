@@ -11,10 +11,16 @@ import type { ToolData } from "../../gateway/protocol.ts";
 export type Tell = (update: SessionUpdate) => void;
 
 const TITLE_MAX_CHARS = 120;
-const KINDS: Readonly<Record<string, ToolKind>> = {
-  ...{ read: "read", write: "edit", edit: "edit", exec: "execute", execute: "execute" },
-  ...{ sessions_search: "search", search: "search", delete: "delete", fetch: "fetch", move: "move" },
-};
+const KINDS: ReadonlyMap<string, ToolKind> = new Map([
+  ...(["read", "edit", "search", "delete", "fetch", "move", "execute"] as const).map(
+    (kind) => [kind, kind] as const,
+  ),
+  ...([
+    ["write", "edit"],
+    ["exec", "execute"],
+    ["sessions_search", "search"],
+  ] as const),
+]);
 
 function chunk(sessionUpdate: "agent_message_chunk" | "agent_thought_chunk", text: string, id: string) {
   return { sessionUpdate, content: { type: "text", text }, messageId: id } as const;
@@ -29,7 +35,7 @@ function titleOf(name: string, args: unknown): string {
 }
 
 function callOf(toolCallId: string, name: string, args: unknown): SessionUpdate {
-  const kind = KINDS[name] ?? "other";
+  const kind = KINDS.get(name) ?? "other";
   return {
     ...{ sessionUpdate: "tool_call", toolCallId, title: titleOf(name, args), kind, status: "in_progress" },
     ...(args === undefined ? {} : { rawInput: args }),
@@ -145,8 +151,8 @@ export function promptOf(blocks: readonly ContentBlock[]): {
       case "image":
         attachments.push({ content: block.data, mimeType: block.mimeType });
         return "";
-      case "audio":
-        return "[audio: not supported]";
+      default:
+        return `[${block.type}: not supported]`;
     }
   });
   const message = parts.filter((part) => part !== "").join("\n");

@@ -22,8 +22,12 @@ async function serve(cli: Cli, link: Link, options: DoorOptions): Promise<number
     Readable.toWeb(stdin as Readable) as ReadableStream<Uint8Array>,
     { maxMessageBytes: MESSAGE_MAX_BYTES },
   );
-  const connection = new Door(sdk, cli, link, options).app().connect(stream);
+  const door = new Door(sdk, cli, link, options);
+  const connection = door.app().connect(stream);
   const { promise: left, resolve } = Promise.withResolvers<number>();
+  void door.overflow.then(() => {
+    resolve(cli.fail({ code: "too_slow", error: "The editor has stopped to read what it is told." }));
+  });
   void connection.closed.then(() => resolve(EXIT.done));
   const offs = [
     onSignal("SIGINT", () => resolve(EXIT.done)),

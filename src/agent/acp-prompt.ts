@@ -139,8 +139,8 @@ export function introduce(parts: Introduction): string {
   const { agentId, agentName, sessionKey, hasSessionTools, instructions } = parts;
   const name = agentName === undefined || agentName === agentId ? "" : ` (${agentName})`;
   const tools = hasSessionTools
-    ? 'The tools of the MCP server "parley" reach the other sessions. When one of its sends times out, only ' +
-      "the waiting ended: don't send again, read that session's history later."
+    ? 'The tools of the MCP server "parley" reach the other sessions. When one of its sends times out, ' +
+      "only the waiting ended: don't send again, read that session's history later."
     : "";
   return [
     `You are the agent "${agentId}"${name} in session ${sessionKey} of Parley: agents hold sessions in it.`,

@@ -185,6 +185,22 @@ test("what cannot be started is told in words that name the setting", async () =
   expect(await stranger.say("say x")).toMatch(/it wants to be signed in/);
 });
 
+test("AC2: an abort while the program starts ends the run at once, and leaves no program", async () => {
+  const command = ["sh", "-c", 'echo start $$ >> "$ACP_LOG"; exec sleep 1000'];
+  const stage = await openStage({ runtime: { command } });
+  const runId = await stage.begin("say x");
+  const [pid = 0] = await until(
+    () => pidsOf(stage.home),
+    (pids) => pids.length > 0,
+  );
+  await stage.client.call("chat.abort", { sessionKey: "main" });
+  expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });
+  await until(
+    () => isAlive(pid),
+    (alive) => !alive,
+  );
+});
+
 test("AP2: of the gateway's environment it gets a few plain variables and what its configuration names", async () => {
   const stage = await openStage({
     environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" },

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { textOf } from "../../src/core/message.ts";
-import { connect } from "../../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { useConfigHome } from "../kit/config-home.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
@@ -50,6 +50,10 @@ test("a reset begins a new memory; a memory that is damaged counts as none", asy
   expect(JSON.parse(await second.say("prompt"))).toHaveLength(3);
 });
 
+async function messagesOf(client: GatewayClient): Promise<Json[]> {
+  return (await client.call<{ messages: Json[] }>("chat.history", { sessionKey: "main" })).messages;
+}
+
 test("I2, PR3, AP1: a killed gateway leaves no program behind; the run goes on, and the agent is told", async () => {
   const home = temporaryFolder();
   const config = acpConfig(home, { env: { ACP_LOAD: "1" } });
@@ -57,9 +61,10 @@ test("I2, PR3, AP1: a killed gateway leaves no program behind; the run goes on, 
   const client = await first.connect();
   const idempotencyKey = crypto.randomUUID();
   await client.call("chat.send", { sessionKey: "main", message: "hang", idempotencyKey });
+  // The call is on disk: what the agent reports and what is written are two moments.
   await until(
-    () => logOf(home),
-    (log) => log.includes("waiting"),
+    () => messagesOf(client),
+    (messages) => messages.length === 2,
   );
   await first.end("SIGKILL");
   const [pid = 0] = pidsOf(home);
@@ -69,16 +74,20 @@ test("I2, PR3, AP1: a killed gateway leaves no program behind; the run goes on, 
   );
   const second = await startProcess({ home: first.home });
   const again = await second.connect();
-  await until(
-    () => logOf(home),
-    (log) => log.filter((line) => line === "waiting").length === 2,
+  const messages = await until(
+    () => messagesOf(again),
+    (found) => found.length === 4,
   );
-  const { messages } = await again.call<{ messages: Json[] }>("chat.history", { sessionKey: "main" });
   expect(messages).toMatchObject([
     { role: "user" },
     { role: "assistant", content: [{ type: "toolCall", id: "wait" }] },
     { role: "toolResult", isError: true, content: [{ text: expect.stringMatching(/^outcome unknown/) }] },
     { role: "assistant", content: [{ type: "toolCall", id: "wait" }] },
+  ]);
+  expect(logOf(home).filter((line) => /^(prompt|interrupted)/.test(line))).toEqual([
+    "prompt hang",
+    "prompt hang",
+    "interrupted",
   ]);
   await again.call("chat.abort", { sessionKey: "main" });
   const key = crypto.randomUUID();

@@ -118,6 +118,10 @@ test("what it says to have cost is counted once for each run", async () => {
 test("AC2: an abort ends the run at once and cancels the prompt; the program takes the next one", async () => {
   const stage = await openStage();
   const runId = await stage.begin("hang");
+  await until(
+    () => stage.messages(),
+    (messages) => messages.length === 2,
+  );
   await stage.logged("waiting");
   await stage.client.call("chat.abort", { sessionKey: "main" });
   expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });

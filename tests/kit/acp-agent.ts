@@ -83,6 +83,7 @@ class Agent {
     const texts = prompt.map((block) => (block.type === "text" ? block.text : `[${block.type}]`));
     const last = texts.at(-1) ?? "";
     log(`prompt ${last}`);
+    if (texts.some((text) => text.startsWith("The gateway was interrupted"))) log("interrupted");
     const { stopReason, usage } = { usage: undefined, ...(await this.#play(session, last, texts, client)) };
     if (ACP_STATE !== undefined) writeFileSync(join(ACP_STATE, sessionId), JSON.stringify(session));
     return { stopReason, ...(usage === undefined ? {} : { usage }) };

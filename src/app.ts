@@ -5,7 +5,8 @@
 // APP2: what was opened before a failure is closed again.
 
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { Accounts } from "./channels/accounts.ts";
@@ -13,6 +14,7 @@ import type { Channel } from "./channels/channel.ts";
 import { type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
+import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
@@ -20,6 +22,7 @@ import type { Settings } from "./core/settings.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
+import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
@@ -38,6 +41,7 @@ import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
+import { Passes } from "./tools/passes.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -129,12 +133,62 @@ async function openOutside(options: AppOptions): Promise<OutsideServers | undefi
   return openOutsideServers(options);
 }
 
+/** Programs of ACP agents. What they run in is loaded by the first run of one. */
+interface AcpParts {
+  readonly passes: Passes;
+  readonly open: () => Promise<AcpHost>;
+  readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  /** Set once the gateway listens: before that nothing is run. */
+  port: number;
+  close(): Promise<void>;
+}
+
+/** In a checkout and in a package alike: what starts this program. */
+const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+
+function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
+  const passes = new Passes(() => world.ids.uuid());
+  let opened: Promise<AcpHost> | undefined;
+  let host: AcpHost | undefined;
+  const gatewayUrl = (): string => `ws://${callable(settings.gateway.host)}:${parts.port}`;
+  const open = async (): Promise<AcpHost> => {
+    const { openAcpHost } = await import("./execute/acp.ts");
+    const launcher = [process.execPath, LAUNCHER];
+    const dir = join(settings.store.dir, "acp");
+    host = openAcpHost({ world, passes, environment, version, dir, mcp: { launcher, gatewayUrl } });
+    return host;
+  };
+  const parts: AcpParts = {
+    passes,
+    port: 0,
+    open: () => {
+      opened ??= open();
+      return opened;
+    },
+    permissions: {
+      list: () => host?.desk.list() ?? [],
+      answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
+    },
+    close: async () => {
+      await (await opened)?.agents.close();
+    },
+  };
+  return parts;
+}
+
+/** What runs use beside the model and the store. */
+interface Helpers {
+  readonly sandboxFor: SandboxFor;
+  readonly outside: OutsideServers | undefined;
+  readonly acp: AcpParts;
+}
+
 /** The engine with everything that it executes and delivers with. */
 function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { sandboxFor, outside }: { sandboxFor: SandboxFor; outside: OutsideServers | undefined },
+  { sandboxFor, outside, acp }: Helpers,
 ): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -153,6 +207,7 @@ function buildEngine(
     port: openModelPort(world),
     sandboxFor,
     outside,
+    acp: acp.open,
     engine: () => engine,
   });
   const engine: Engine = new Engine({
@@ -229,8 +284,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
-  const parts = { sandboxFor, outside };
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, parts);
+  const acp = acpParts({ ...options, world });
+  const helpers = { sandboxFor, outside, acp };
+  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
@@ -240,6 +296,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   await outbox.start();
   undo.push(() => outbox.stop());
   undo.push(forgetSent(engine.commit, world));
+  undo.push(() => acp.close());
   const gateway = await startGateway({
     settings,
     world,
@@ -260,10 +317,13 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     sandboxFor,
     outside,
     refusesPeer,
+    passes: acp.passes,
+    permissions: acp.permissions,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
+  acp.port = gateway.port;
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
   const accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });

@@ -25,6 +25,7 @@ import type { Engine } from "./engine/engine.ts";
 import type { LaneHandle } from "./engine/execution.ts";
 import type { EndFacts } from "./engine/finish.ts";
 import type { Executor } from "./engine/lanes.ts";
+import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
 import { spawnChainOf } from "./flows/chain.ts";
 import { childContext } from "./flows/spawn.ts";
@@ -62,6 +63,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
+  readonly acp?: () => Promise<AcpHost>;
   /** Late: tools use the engine, and the engine executes with this. */
   engine(): Engine;
 }
@@ -123,7 +126,7 @@ function promptOf(
   });
 }
 
-function factsOf(end: TurnEnd, model: ResolvedModel): EndFacts {
+function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   switch (end.kind) {
     case "ok":
       return {
@@ -149,6 +152,27 @@ function factsOf(end: TurnEnd, model: ResolvedModel): EndFacts {
   }
 }
 
+/** A turn of an outside program. It can't be contained, so whoever has to be is refused (SPEC 5). */
+async function executeAcp(
+  parts: ExecuteParts,
+  handle: LaneHandle,
+  found: { session: Session; entries: readonly Entry[]; agent: AgentSettings },
+): Promise<EndFacts> {
+  const { settings, store, world } = parts;
+  const { session, entries, agent } = found;
+  const { runtime } = agent;
+  if (runtime === undefined || parts.acp === undefined)
+    return failed(`agent "${agent.id}" can't be run here`);
+  if (isSandboxed(await spawnChainOf(store.db, session), settings)) {
+    const text = `agent "${agent.id}" is an ACP agent, which can't be contained, and this session has to be`;
+    return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
+  }
+  const { acpTurn } = await import("./execute/acp.ts");
+  const context = await contextOf(parts, handle.run, session);
+  const run = { handle, session, agent, runtime, entries, context };
+  return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
+}
+
 async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<EndFacts> {
   const { settings, store, world, port } = parts;
   const { run, signal } = handle;
@@ -160,6 +184,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     return failed("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
   if (agent === undefined) return failed(`agent "${session.agentId}" is no longer configured (agents.list)`);
+  if (agent.runtime !== undefined) return executeAcp(parts, handle, { session, entries, agent });
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
   const engine = parts.engine();

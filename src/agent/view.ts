@@ -82,7 +82,8 @@ function labelled(message: UserMessage): UserMessage {
     : { ...message, content: [{ type: "text", text: label }, ...content] };
 }
 
-function labelOf(message: UserMessage): string | undefined {
+/** Who wrote a message, where that was not the person at the other end. */
+export function labelOf(message: UserMessage): string | undefined {
   const from = message.provenance;
   if (from === undefined)
     return message.senderName === undefined ? undefined : `[from ${plainName(message.senderName)}]`;

@@ -106,6 +106,11 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   );
   addDeliveries(parent, on);
   addMcp(parent, on);
+  addPermissions(parent, on);
+  const acp = parent.command("acp").description("let an editor open sessions, over this command's streams");
+  acp.addOption(new Option("--session <key>", "open this one instead of new ones").conflicts("agent"));
+  acp.option("--agent <id>", "whose sessions (default: the default agent's)");
+  on(acp, async () => (await import("./commands/acp.ts")).runAcp);
 }
 
 function addMcp(parent: Command, on: (command: Command, load: Load) => void): void {
@@ -121,6 +126,18 @@ function addMcp(parent: Command, on: (command: Command, load: Load) => void): vo
   mcp.option("--handle <name>", "the name under which the client comes back (default: its own name)");
   mcp.option("--agent <id>", "whose external session it is (default: the default agent's)");
   on(mcp, async () => (await import("./commands/mcp.ts")).runMcp);
+}
+
+/** Hangs what agents ask for below `permissions`. */
+function addPermissions(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/permissions.ts");
+  const group = parent.command("permissions").description("what agents ask for, and the answer");
+  const list = group.command("list", { isDefault: true }).description("what is asked at this moment");
+  on(list, async () => (await commands()).listPermissions);
+  const allow = group.command("allow").argument("<id>").description("let the agent do it, this once");
+  on(allow, async () => (await commands()).allowPermission);
+  const deny = group.command("deny").argument("<id>").description("do not let the agent do it");
+  on(deny, async () => (await commands()).denyPermission);
 }
 
 /** Hangs what is done with a whole store below `store`. */

@@ -2,7 +2,7 @@
 // in.
 
 import { closestKeys } from "../core/session-key.ts";
-import type { AgentSettings, ProviderSettings, SandboxSettings } from "../core/settings.ts";
+import type { AcpRuntime, AgentSettings, ProviderSettings, SandboxSettings } from "../core/settings.ts";
 import { checkModel } from "./providers.ts";
 import type { AgentInFile, ConfigFile } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
@@ -32,11 +32,12 @@ export function agentsOf(
     const isDefault = index === defaultIndex(list);
     const allowAgents = agent.subagents?.allowAgents ?? defaults.subagents.allowAgents;
     const subagentModel = agent.subagents?.model;
+    const runtime = runtimeOf(agent, expand);
     return {
       id,
       ...(agent.name === undefined ? {} : { name: agent.name }),
       default: isDefault,
-      model: agent.model || defaults.model || firstModel,
+      model: runtime === undefined ? agent.model || defaults.model || firstModel : `acp/${id}`,
       thinking: agent.thinking ?? defaults.thinking,
       workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
       ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
@@ -46,8 +47,36 @@ export function agentsOf(
         ...(subagentModel ? { model: subagentModel } : {}),
       },
       sandbox: sandboxOf(defaults.sandbox, agent.sandbox),
+      ...(runtime === undefined ? {} : { runtime }),
     };
   });
+}
+
+function runtimeOf({ runtime }: AgentInFile, expand: (path: string) => string): AcpRuntime | undefined {
+  if (runtime?.type !== "acp") return undefined;
+  const { cwd, type, ...rest } = runtime;
+  return { type, ...rest, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) };
+}
+
+/** Reports what does not go together in the runtime of an agent. */
+function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems: Problem[]): void {
+  const { runtime } = agent;
+  if (runtime === undefined) return;
+  const tell = (key: string, text: string): void => {
+    problems.push({ path: [...path, ...key.split(".")], text });
+  };
+  if (runtime.type === "builtin") {
+    if (runtime.command.length > 0) tell("runtime.command", 'is for runtime.type "acp" only');
+    return;
+  }
+  if ((runtime.command[0] ?? "").trim() === "") {
+    tell("runtime.command", 'must name a program, like ["my-agent", "--acp"]');
+  }
+  if (agent.model) tell("model", "an ACP agent chooses its model itself: say it in runtime.command or env");
+  const mode = agent.sandbox?.mode ?? file.agents.defaults.sandbox.mode;
+  if (mode === "all") {
+    tell("sandbox.mode", 'is "all", and an ACP agent can not be contained: it would never run; set "off"');
+  }
 }
 
 /** Key by key the agent's own, else the defaults'. */
@@ -81,6 +110,7 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
       const text = `only one agent can be the default, and ${showPath(["agents", "list", chosen])} is`;
       problems.push({ path: [...path, "default"], text });
     }
+    checkRuntime(file, agent, path, problems);
   }
   for (const [names, path] of allowLists(file)) {
     for (const [index, name] of names.entries()) {

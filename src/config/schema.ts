@@ -8,6 +8,7 @@ import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settin
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
 import { outgoingHooks } from "./hooks-schema.ts";
 import { mcp } from "./mcp.ts";
+import { runtime } from "./runtime-schema.ts";
 import {
   agentSandbox,
   agentSubagents,
@@ -75,6 +76,7 @@ const agent = z.strictObject({
     .describe("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
   instructions: text.optional().describe("Put behind the runtime's own system prompt."),
   tools: toolFilter,
+  runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
 });

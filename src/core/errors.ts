@@ -50,6 +50,7 @@ export const CODES = {
   message_not_found: form("error", "NOT_FOUND", 404),
   delivery_not_found: form("error", "NOT_FOUND", 404),
   session_mismatch: form("error", "CONFLICT", 409),
+  permission_not_found: form("error", "NOT_FOUND", 404),
   session_archived: form("error", "CONFLICT", 409),
   protected_session: form("error", "CONFLICT", 409),
   invalid_model: form("error", "INVALID_REQUEST", 400),

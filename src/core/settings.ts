@@ -120,6 +120,28 @@ export interface AttachmentSettings {
   readonly retainOnSessionKeep: boolean;
 }
 
+export const PERMISSION_POLICIES = ["deny", "allow", "ask"] as const;
+export type PermissionPolicy = (typeof PERMISSION_POLICIES)[number];
+
+/** An agent that is a program of its own, driven over the Agent Client Protocol. */
+export interface AcpRuntime {
+  readonly type: "acp";
+  /** The program and its arguments; never empty. */
+  readonly command: readonly string[];
+  /** Besides the few variables that every such program gets. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute path; absent: the agent's workspace. */
+  readonly cwd?: string;
+  /** What is answered when the program asks whether it may do something. */
+  readonly permissions: PermissionPolicy;
+  /** With `ask`: what nobody answered in this time is denied. */
+  readonly askSeconds: number;
+  /** Whether it gets the session tools, through an MCP server. */
+  readonly sessionTools: boolean;
+  /** A program that has nothing to do is kept this long. */
+  readonly idleMinutes: number;
+}
+
 export interface AgentSettings {
   readonly id: string;
   readonly name?: string;
@@ -140,6 +162,8 @@ export interface AgentSettings {
   };
   /** Its own, else the defaults'. */
   readonly sandbox: SandboxSettings;
+  /** Absent: the built-in agent loop. */
+  readonly runtime?: AcpRuntime;
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
@@ -315,9 +339,10 @@ export function modelNames(providers: readonly ProviderSettings[]): string[] {
   return [...configured, OFFLINE_MODEL];
 }
 
-/** The model that a run in this session starts with. */
+/** The model that a run in this session starts with. An outside program chooses its own. */
 export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "model">): string {
-  return session.model ?? agentOf(settings, session).model;
+  const agent = agentOf(settings, session);
+  return agent.runtime === undefined ? (session.model ?? agent.model) : agent.model;
 }
 
 /** The thinking level that a run in this session starts with. */

@@ -122,6 +122,24 @@ function chooseAgent(
   return fail("spawn_denied", error, more);
 }
 
+/** The model of a child of an agent that is an outside program: it chooses its own. */
+function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
+  if (call.model === undefined) return ok(agent.model);
+  const error = `agent "${agent.id}" is an ACP agent and chooses its own model; leave model out`;
+  return fail("invalid_model", error, { details: { validModels: [agent.model] } });
+}
+
+function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
+  if (agent.runtime !== undefined) return acpModel(agent, call);
+  const model = resolveSpawnModel({
+    call: call.model,
+    agentSubagents: agent.subagents.model,
+    defaultsSubagents: settings.subagents.model,
+    agent: agent.model,
+  });
+  return checkModel(model, settings) ?? ok(model);
+}
+
 function checkModel(model: string, settings: Settings): Failure | undefined {
   const names = modelNames(settings.providers);
   if (names.includes(model)) return undefined;
@@ -182,6 +200,14 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   });
 }
 
+/** An outside program is started by the gateway itself: no sandbox of ours holds it. */
+function cantContain({ id }: AgentSettings): Failure {
+  const error = `agent "${id}" is an ACP agent and can't be contained, and this sub-agent would have to be`;
+  return fail("spawn_denied", error, {
+    hint: `agents.list[${id}].sandbox.mode must be "off", and the requester not sandboxed.`,
+  });
+}
+
 /** Whether the child must be contained for good, or why it can't be spawned (I13). */
 function chooseContainment(
   call: SpawnCall,
@@ -192,6 +218,11 @@ function chooseContainment(
   const wanted = chooseWord("sandbox", call.sandbox, ["inherit", "require"]);
   if (!wanted.ok) return wanted;
   const requesterIs = isSandboxed(chain, settings);
+  if (
+    target.runtime !== undefined &&
+    (requesterIs || wanted.value === "require" || containsSubagents(target))
+  )
+    return cantContain(target);
   const must = requesterIs || wanted.value === "require";
   if (!must || containsSubagents(target)) return ok(must);
   const why = requesterIs
@@ -218,14 +249,8 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   if (!mode.ok) return mode;
   const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
   if (!cleanup.ok) return cleanup;
-  const model = resolveSpawnModel({
-    call: call.model,
-    agentSubagents: agent.value.subagents.model,
-    defaultsSubagents: settings.subagents.model,
-    agent: agent.value.model,
-  });
-  const badModel = checkModel(model, settings);
-  if (badModel !== undefined) return badModel;
+  const model = chooseModel(agent.value, call, settings);
+  if (!model.ok) return model;
   const thinking = chooseThinking(call.thinking);
   if (!thinking.ok) return thinking;
   const timeout = chooseTimeout(call, settings);
@@ -237,7 +262,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   const stays = mode.value === "session";
   return ok({
     agent: agent.value,
-    model,
+    model: model.value,
     ...(thinking.value === undefined ? {} : { thinking: thinking.value }),
     runTimeoutSeconds: timeout.value,
     thread: call.thread ?? false,

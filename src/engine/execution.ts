@@ -77,17 +77,28 @@ function mayStream(run: Run, text: string): boolean {
 }
 
 /** Passes live text on, thinned out. */
-function createTextStream(run: Run, parts: ExecutionParts): { text(soFar: string): void; last(): string } {
+function createTextStream(run: Run, parts: ExecutionParts) {
   let last = "";
+  let sent = "";
   let sentAt = Number.NEGATIVE_INFINITY;
+  const send = (text: string): void => {
+    sent = text;
+    parts.bus.publish({ kind: "text", runId: run.runId, sessionKey: run.sessionKey, text });
+  };
   return {
-    text(soFar) {
+    text(soFar: string): void {
       last = soFar;
       if (soFar === "" || !mayStream(run, soFar)) return;
       const now = parts.world.clock.monotonic();
       if (now - sentAt < TEXT_INTERVAL_MS) return;
       sentAt = now;
-      parts.bus.publish({ kind: "text", runId: run.runId, sessionKey: run.sessionKey, text: soFar });
+      send(soFar);
+    },
+    /** The message is written: the end of its text was thinned out, maybe, and nothing else carries it. */
+    written(): void {
+      if (last !== "" && last !== sent && mayStream(run, last)) send(last);
+      last = "";
+      sent = "";
     },
     last: () => last,
   };
@@ -102,7 +113,7 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
 
   const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
   const append = async (entry: Entry): Promise<void> => {
-    if ((await writer.append(entry)) === "stored") stream.text("");
+    if ((await writer.append(entry)) === "stored") stream.written();
   };
   const wait: RunWait = {
     runId: run.runId,

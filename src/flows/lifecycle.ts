@@ -104,6 +104,8 @@ interface CreateRequest {
   /** Default: the default agent. */
   readonly agentId?: string;
   readonly label?: string;
+  /** What opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
+  readonly client?: "acp";
   readonly also?: Also<Session>;
 }
 
@@ -122,7 +124,11 @@ export async function createSession(
   const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
   if (!label.ok) return label;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
-    const key = formatKey({ form: "chat", agentId, id: unit.newId() });
+    const id = unit.newId();
+    const { client } = request;
+    const key = formatKey(
+      client === undefined ? { form: "chat", agentId, id } : { form: "external", client, agentId, id },
+    );
     const named = label.value === undefined ? {} : { label: label.value };
     const session = newSession(ctx, unit, { key, agentId, ...named });
     const gate = openGate({ db: unit.tx, settings: ctx.settings }, viewer);
@@ -159,6 +165,9 @@ export async function patchSession(
   }
   const checked = checkPatch(ctx, request);
   if (!checked.ok) return checked;
+  if (request.model != null && findAgent(ctx.settings, session.agentId)?.runtime !== undefined) {
+    return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`);
+  }
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
     const before = await holdSession(unit.tx, session.key);
     if (before === undefined) return gone(session);

@@ -5,6 +5,7 @@
 // AU2: a caller never has more than its token: what a client asks for can only take rights away.
 // AU3: an address that has used up its wrong guesses is refused before anything is compared.
 // AU4: a device token is good only as long as the token that it was made from.
+// AU5: a session's pass opens that session's tools and nothing else; it makes no device tokens.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -25,6 +26,8 @@ export interface Caller {
   readonly scopes: readonly TokenScope[];
   /** Key patterns that the token covers; absent: every session. */
   readonly patterns?: readonly string[];
+  /** The token is a session's pass: it calls that session's tools, as the session, and nothing else. */
+  readonly actsAs?: string;
 }
 
 export interface Claim {
@@ -157,7 +160,23 @@ function narrow(caller: Caller, claim: Claim): Result<Caller> {
   return ok({ ...caller, scopes });
 }
 
-export function createAuthority(clock: Clock, tokens: readonly TokenSettings[]): Authority {
+/** The rights of a session's pass; of other sessions' events it gets none. */
+function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller | undefined {
+  const key = sessionOf?.(given);
+  if (key === undefined) return undefined;
+  // A `*` in an outside id must not become a pattern.
+  const patterns = key.includes("*") ? [] : [key];
+  return { id: callerId(given), role: "operator", scopes: SCOPE_ORDER, patterns, actsAs: key };
+}
+
+/** `passes`: the session that a token is a pass of. */
+type SessionOfPass = (token: string) => string | undefined;
+
+export function createAuthority(
+  clock: Clock,
+  tokens: readonly TokenSettings[],
+  passes?: SessionOfPass,
+): Authority {
   const guesses = createGuessLimit(clock);
   return {
     admit(remote, claim) {
@@ -172,7 +191,7 @@ export function createAuthority(clock: Clock, tokens: readonly TokenSettings[]):
           hint: "Give gateway.auth.token, or the one in the file gateway-token of the store directory.",
         });
       }
-      const caller = rightsOf(tokens, claim.token);
+      const caller = passRights(claim.token, passes) ?? rightsOf(tokens, claim.token);
       if (caller !== undefined) return narrow(caller, claim);
       guesses.note(remote);
       return fail("unauthorized", "the token is not valid", {

@@ -10,17 +10,24 @@ import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { AccessContext } from "../flows/access.ts";
 import type { Outbound } from "../flows/outbox.ts";
+import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
-import type { ModelRow, PayloadOf } from "./payloads.ts";
+import type { ModelRow, PayloadOf, PermissionRow } from "./payloads.ts";
 
 /** One TCP connection, as the gateway's end sees it. */
 export interface PeerOf {
   readonly localPort: number;
   readonly remotePort: number;
   readonly remoteAddress: string;
+}
+
+interface Permissions {
+  list(): readonly PermissionRow[];
+  /** False: nobody asks that, or not any more. */
+  answer(id: string, decision: "allow" | "deny"): boolean;
 }
 
 /** What the composition root gives the gateway. */
@@ -42,6 +49,10 @@ export interface GatewayDeps {
   sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Of programs that work for a session. Absent: there are none. */
+  readonly passes?: Passes;
+  /** Where agents ask operators for permission. Absent: none asks. */
+  readonly permissions?: Permissions;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
   /** Removes the readable copy of a deleted transcript. */

@@ -21,6 +21,7 @@ import type { Answer } from "./connection.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
 import { toolMethods } from "./methods/tools.ts";
@@ -34,7 +35,11 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...agentMethods,
   ...toolMethods,
   ...deliveryMethods,
+  ...permissionMethods,
 };
+
+/** What a session's pass opens: the session itself, and its tools. */
+const PASS_METHODS: readonly MethodName[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
 /** A request through another door than the protocol's methods, under the same rules. */
 export interface DoorRequest<T> {
@@ -74,6 +79,10 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
       "missing_scope",
       `a connection with role "node" may call node methods only; "${method}" is none`,
     );
+  }
+  if (caller.actsAs !== undefined && !PASS_METHODS.includes(method)) {
+    const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
+    return fail("missing_scope", text);
   }
   const allowed = needScope(caller, method, METHODS[method].scope);
   return allowed.ok ? ok(method) : allowed;

@@ -4,7 +4,7 @@
 // E3: an event about one session that names another has a form without that name (I9).
 
 import type { LiveEvent } from "../core/event.ts";
-import { textOf } from "../core/message.ts";
+import { type Message, textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { EventMarks } from "./outlet.ts";
 import type {
@@ -34,6 +34,7 @@ type OfRun = { readonly runId: string; readonly sessionKey: string };
 
 /** Characters of a tool result that an event carries; the transcript has all of it. */
 const RESULT_MAX_CHARS = 16_000;
+const THOUGHT_MAX_CHARS = 16_000;
 /** In place of the key of a session that the reader may not see. */
 const NOT_VISIBLE = "(not visible)";
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
@@ -178,12 +179,21 @@ export class Translator {
    * text.
    */
   #note({ sessionKey, message, runId }: Of<"message">): OutEvent[] {
-    if (this.#runs.has(runId)) return [];
+    if (this.#runs.has(runId)) return this.#thought(runId, sessionKey, message);
     if (message.role !== "assistant" || message.stopReason !== "injected") return [];
     const text = textOf(message);
     this.#runs.noteShown(sessionKey, text);
     const body = { message: say(text, message.timestamp), stopReason: "injected" };
     return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
+  }
+
+  #thought(runId: string | undefined, sessionKey: string, message: Message): OutEvent[] {
+    if (runId === undefined || message.role !== "assistant" || this.#runs.isQuiet(runId)) return [];
+    const thoughts = message.content.flatMap((block) => (block.type === "thinking" ? [block.thinking] : []));
+    const text = redactSecrets(thoughts.join("\n")).slice(0, THOUGHT_MAX_CHARS);
+    return text.trim() === ""
+      ? []
+      : this.#agent({ runId, sessionKey }, message.timestamp, { stream: "thinking", data: { text } });
   }
 
   #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">): OutEvent[] {
@@ -195,7 +205,7 @@ export class Translator {
 
 type AgentBody =
   | { readonly stream: "lifecycle"; readonly data: LifecycleData }
-  | { readonly stream: "assistant"; readonly data: { readonly text: string } }
+  | { readonly stream: "assistant" | "thinking"; readonly data: { readonly text: string } }
   | { readonly stream: "tool"; readonly data: ToolData }
   | { readonly stream: "flow"; readonly data: FlowData };
 

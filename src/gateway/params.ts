@@ -194,7 +194,9 @@ export const METHODS = {
   "sessions.create": {
     scope: WRITE,
     idempotency: "required",
-    params: object({ agentId: name, label: name, idempotencyKey }, ["idempotencyKey"]),
+    params: object({ agentId: name, label: name, client: { enum: ["acp"] }, idempotencyKey }, [
+      "idempotencyKey",
+    ]),
     ignored: ["key", "model", "envelope", "parentSessionKey", "task", "message"],
   },
   "sessions.preview": {
@@ -314,6 +316,13 @@ export const METHODS = {
   },
   "deliveries.retry": { scope: ADMIN, idempotency: "optional", params: ONE_DELIVERY, ignored: [] },
   "deliveries.dismiss": { scope: ADMIN, idempotency: "optional", params: ONE_DELIVERY, ignored: [] },
+  "permissions.list": { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
+  "permissions.answer": {
+    scope: ADMIN,
+    idempotency: "optional",
+    params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
+    ignored: [],
+  },
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

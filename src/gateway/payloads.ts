@@ -58,6 +58,20 @@ interface ToolRow {
   readonly parameters: object;
 }
 
+/** What an agent asks an operator for. */
+export interface PermissionRow {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly runId: string;
+  readonly title: string;
+  readonly kind?: string;
+  readonly detail?: string;
+  readonly askedAt: number;
+  /** Denied by then. */
+  readonly expiresAt: number;
+}
+
 /** A session as `sessions.list` and `sessions.patch` show it. What isn't set is absent. */
 export interface SessionRow
   extends Pick<
@@ -202,6 +216,8 @@ interface Payloads {
     readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "permissions.list": { readonly permissions: readonly PermissionRow[] };
+  "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }
 
 /** What a method answers; `unknown` where it has many shapes. */

@@ -211,6 +211,8 @@ export type AgentEvent = AgentEventBase &
   (
     | { readonly stream: "lifecycle"; readonly data: LifecycleData }
     | { readonly stream: "assistant"; readonly data: { readonly text: string } }
+    /** What the model thought before a message, once that is written down. */
+    | { readonly stream: "thinking"; readonly data: { readonly text: string } }
     | { readonly stream: "tool"; readonly data: ToolData }
     | { readonly stream: "flow"; readonly data: FlowData }
   );

@@ -96,7 +96,9 @@ class GatewayServer implements Gateway {
     this.#presence = createPresence(clock, () => this.#tellPresence());
     this.#state = { startedAt: clock.now(), connected: () => this.#presence.count() };
     const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
-    const authority = createAuthority(clock, [main, ...settings.gateway.tokens]);
+    const authority = createAuthority(clock, [main, ...settings.gateway.tokens], (token) =>
+      this.#deps.passes?.sessionOf(token),
+    );
     this.#dispatcher = createDispatcher(deps, this.#state);
     const { call } = this.#dispatcher;
     const app = createHttp({ deps, authority, dispatcher: this.#dispatcher, stop: this.#stop.signal });

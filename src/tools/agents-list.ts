@@ -28,7 +28,7 @@ function agentRow(ctx: ToolContext, agent: AgentSettings): ToolResult {
     id: agent.id,
     ...(agent.name === undefined ? {} : { name: agent.name }),
     model: modelOf(ctx.settings, { agentId: agent.id }),
-    runtime: "builtin",
+    runtime: agent.runtime?.type ?? "builtin",
     // Whether a sub-agent of it would run contained.
     sandboxed: containsSubagents(agent),
     self: agent.id === ctx.agent.id,

@@ -161,6 +161,12 @@ async function plan(
   if (!decided.ok) return decided;
   const attachments = readAttachments(ctx, args.attachments);
   if (!attachments.ok) return attachments;
+  if (attachments.value !== undefined && decided.value.agent.runtime !== undefined) {
+    const { id } = decided.value.agent;
+    return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {
+      hint: "Put the material into the task, or spawn an agent of the built-in runtime.",
+    });
+  }
   const mountPath = readMountPath(args.attachAs);
   if (!mountPath.ok) return mountPath;
   const child = {

@@ -199,7 +199,10 @@ test.each(Object.keys(METHODS) as MethodName[])(
       required: string[];
     };
     const good = Object.fromEntries(
-      required.map((name) => [name, properties[name]?.type === "array" ? ["x"] : "x"]),
+      required.map((name) => [
+        name,
+        properties[name]?.type === "array" ? ["x"] : (properties[name]?.enum?.[0] ?? "x"),
+      ]),
     );
     let count = 0;
     const ask = async (params: object): Promise<string> => {

@@ -165,11 +165,12 @@ export const sessionMethods: Methods<SessionMethodName> = {
   "sessions.list": { handle: list },
   "sessions.resolve": { handle: resolve },
   "sessions.create": {
-    async handle(ctx, { agentId, label }) {
+    async handle(ctx, { agentId, label, client }) {
       const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId }) as const;
       const made = await createSession(ctx.deps, ctx.viewer, {
         ...(agentId === undefined ? {} : { agentId }),
         ...(label === undefined ? {} : { label }),
+        ...(client === undefined ? {} : { client }),
         also: (unit, session) => ctx.remember(unit, answer(session)),
       });
       return made.ok ? ok(answer(made.value)) : made;

@@ -1,27 +1,26 @@
 // Owns the methods about tools: which a session has, and a call in its name.
 // TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call
 //      takes.
+// TO2: a call with a session's pass is that session's own call, in the run that it has under way.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
-import type { SpawnChain } from "../../core/sandbox-policy.ts";
-import { agentOf, findAgent, type Settings } from "../../core/settings.ts";
-import { identityOf, type Viewer } from "../../core/visibility.ts";
+import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/chain.ts";
-import { callTool, describeTools, toolNames } from "../../tools/catalog.ts";
+import { describeTools, toolNames } from "../../tools/catalog.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 
 async function actor(ctx: CallContext, sessionKey: string | undefined, access: "list" | "send") {
-  const found = await resolveSession(ctx.access, ctx.viewer, access, { sessionKey: sessionKey ?? "main" });
+  const { actsAs } = ctx.caller;
+  const found =
+    actsAs === undefined
+      ? await resolveSession(ctx.access, ctx.viewer, access, { sessionKey: sessionKey ?? "main" })
+      : await sessionOfPass(ctx.access.db, actsAs, sessionKey);
   if (!found.ok) return found;
   const { settings } = ctx.deps;
   const chain = await spawnChainOf(ctx.access.db, found.value);
   return ok({ session: found.value, agent: agentOf(settings, found.value), settings, chain });
-}
-
-function actingAs(viewer: Viewer, chain: SpawnChain, settings: Settings): Viewer {
-  const as = identityOf(chain, settings);
-  return viewer.kind === "operator" ? { ...viewer, as } : viewer;
 }
 
 /** The tool's own result, as that session would get it. */
@@ -44,7 +43,7 @@ async function invoke(
     settings,
     db: ctx.access.db,
     engine: ctx.deps.engine,
-    viewer: actingAs(ctx.viewer, chain, settings),
+    viewer: viewerAs(ctx.caller, ctx.viewer, chain, settings),
     session,
     agent,
     chain,
@@ -52,11 +51,17 @@ async function invoke(
     signal: ctx.signal,
   };
   const { callId } = ctx;
+  const inHand = runOfPass(ctx.deps.passes, ctx.caller);
+  if (!inHand.ok) return inHand;
   try {
-    return ok(await callTool(tool, { callId, attempt: 1, name: call.name, arguments: call.args }));
+    const request = { callId, attempt: 1, name: call.name, arguments: call.args };
+    return ok(await callInRun(tool, request, inHand.value));
   } catch (error) {
-    if (!ctx.signal.aborted) throw error;
-    return fail("run_aborted", "the caller left, or the gateway stopped, before the tool had answered");
+    if (!ctx.signal.aborted && inHand.value?.signal.aborted !== true) throw error;
+    return fail(
+      "run_aborted",
+      "the caller left, or its run or the gateway ended, before the tool had answered",
+    );
   }
 }
 

@@ -1,0 +1,319 @@
+// Owns the programs of ACP agents, one for each session that works or has just worked, and the turns that
+// they take. Knows no sessions of Parley's but their names.
+// AC1: a session has one program at most, and one prompt at a time in it.
+// AC2: a run ends with its signal at once. The prompt is cancelled behind it, and a program that does not
+//      let go of it in time is killed; the session's next turn waits for that.
+// AC3: a program that ends in the middle of a prompt ends the run `error`: nothing of it is done again.
+// AC4: programs without work are kept for a while, and only so many of them.
+
+import type { McpServer } from "@agentclientprotocol/sdk/unstable";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Entry, ToolCallBlock } from "../core/message.ts";
+import { toolCallsOf, ZERO_USAGE } from "../core/message.ts";
+import type { Timer, World } from "../world.ts";
+import { ABORTED, untilAborted } from "./abort.ts";
+import { type AcpConnection, type AskPermission, openAcp } from "./acp-connection.ts";
+import { endOfTurn } from "./acp-end.ts";
+import { type AcpMemories, programMark } from "./acp-memory.ts";
+import type { AcpProgram } from "./acp-process.ts";
+import { acpPrompt, inputOf, writtenBy } from "./acp-prompt.ts";
+import { AcpTurn, type TurnPort } from "./acp-turn.ts";
+import type { TurnEnd } from "./loop.ts";
+
+/** How long a program may take to let go of a prompt that was cancelled. */
+const CANCEL_GRACE_MS = 3_000;
+/** Programs of all sessions; one more is refused. */
+const PROGRAMS_MAX = 64;
+/** Of these, so many are kept without work. */
+const IDLE_MAX = 8;
+
+export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly program: AcpProgram;
+  /** Asked when a program is started. */
+  readonly mcpServers: () => readonly McpServer[];
+  readonly idleMs: number;
+  readonly introduction: string;
+  readonly context?: string;
+  readonly entries: readonly Entry[];
+  /** From 1; counts claims of the run. */
+  readonly attempt: number;
+  /** Of the session, before this run. */
+  readonly contextTokens: number;
+  readonly ask: AskPermission;
+  readonly signal: AbortSignal;
+}
+
+interface Seat {
+  readonly connection: AcpConnection;
+  readonly mark: string;
+  knownUpTo: string | undefined;
+  cost: number;
+  /** Runs whose prompt was sent from here, in this life of the program. */
+  lastRunId: string | undefined;
+}
+
+/** What this process has for one session. */
+interface Place {
+  seat: Seat | undefined;
+  /** The turn under way, with its clean-up: the next one waits for it. */
+  busy: Promise<void>;
+  turns: number;
+  idle: Timer | undefined;
+}
+
+export interface AcpParts {
+  readonly world: World;
+  readonly memories: AcpMemories;
+  readonly version: string;
+  /** A session's program is gone: what it was given is good no more. */
+  closed?(sessionKey: string): void;
+}
+
+export class AcpAgents {
+  readonly #parts: AcpParts;
+  readonly #places = new Map<string, Place>();
+  #closed = false;
+
+  constructor(parts: AcpParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes one turn, or finds it taken. Throws what `append` throws. */
+  async turn(args: AcpTurnArgs): Promise<TurnEnd> {
+    const done = endBefore(args);
+    if (done !== undefined) return done;
+    for (const call of unanswered(args.entries)) await args.append(this.#lost(call));
+    const place = this.#placeOf(args.sessionKey);
+    const before = place.busy;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    place.turns += 1;
+    place.busy = before.then(() => promise);
+    place.idle?.cancel();
+    let cleanUp: Promise<void> = Promise.resolve();
+    try {
+      if ((await untilAborted(before, args.signal)) === ABORTED) {
+        cleanUp = before;
+        return aborted();
+      }
+      const taken = await this.#take(args, place);
+      cleanUp = taken.cleanUp;
+      return taken.end;
+    } finally {
+      void cleanUp.finally(() => {
+        place.turns -= 1;
+        resolve();
+        this.#rest(args, place);
+      });
+    }
+  }
+
+  #placeOf(sessionKey: string): Place {
+    const known = this.#places.get(sessionKey);
+    if (known !== undefined) return known;
+    const place: Place = { seat: undefined, busy: Promise.resolve(), turns: 0, idle: undefined };
+    this.#places.set(sessionKey, place);
+    return place;
+  }
+
+  /** A call that an earlier attempt left open: nobody knows what became of it. */
+  #lost(call: ToolCallBlock): Entry {
+    const { clock, ids } = this.#parts.world;
+    const text = "outcome unknown: the gateway stopped while this call was under way";
+    return {
+      ...{ id: ids.uuid(), role: "toolResult", toolCallId: call.id, toolName: call.name },
+      ...{ content: [{ type: "text", text }], isError: true, timestamp: clock.now() },
+    };
+  }
+
+  async #take(args: AcpTurnArgs, place: Place): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
+    const starting = this.#seat(args, place);
+    const seat = await untilAborted(starting, args.signal);
+    if (seat === ABORTED) return { end: aborted(), cleanUp: starting.then(() => {}) };
+    if (!seat.ok) return { end: failed(seat.error, args), cleanUp: Promise.resolve() };
+    return this.#prompt(args, place, seat.value);
+  }
+
+  /** The program of the session, with the agent's own session in it: as it was left, or begun anew. */
+  async #seat(args: AcpTurnArgs, place: Place): Promise<Result<Seat>> {
+    const mark = programMark(args.program.command, args.program.cwd);
+    const { seat } = place;
+    if (seat?.connection.running() && seat.connection.sessionId === args.sessionId) {
+      return ok(seat);
+    }
+    await this.#unseat(args.sessionKey, place);
+    if (this.#closed) return fail("shutting_down", "the gateway is stopping");
+    const running = [...this.#places.values()].filter((one) => one.seat !== undefined).length;
+    if (running >= PROGRAMS_MAX) {
+      return fail("run_failed", `${running} ACP agents are at work already; try again when some have ended`);
+    }
+    const { world, memories, version } = this.#parts;
+    const memory = await memories.read(args.sessionId, mark);
+    const { sessionId, program, mcpServers, signal } = args;
+    const known = memory === undefined ? {} : { remoteId: memory.remoteId };
+    const opened = await openAcp({ world, version, sessionId, program, mcpServers, signal, ...known });
+    if (!opened.ok) return opened;
+    const connection = opened.value;
+    const kept = memory !== undefined && connection.remoteId === memory.remoteId;
+    const fresh: Seat = {
+      ...{ connection, mark, lastRunId: undefined },
+      ...{ knownUpTo: kept ? memory.knownUpTo : undefined, cost: kept ? (memory.cost ?? 0) : 0 },
+    };
+    place.seat = fresh;
+    if (this.#closed) {
+      await this.#unseat(args.sessionKey, place);
+      return fail("shutting_down", "the gateway is stopping");
+    }
+    if (!kept) await this.#remember(args.sessionId, fresh);
+    return ok(fresh);
+  }
+
+  async #prompt(
+    args: AcpTurnArgs,
+    place: Place,
+    seat: Seat,
+  ): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
+    const { connection } = seat;
+    const { signal, entries, runId } = args;
+    const turn = new AcpTurn({ ...args, world: this.#parts.world });
+    const prompt = acpPrompt({
+      entries,
+      introduction: args.introduction,
+      mayHaveBegun: args.attempt > 1 || seat.lastRunId === runId,
+      takesImages: connection.takesImages,
+      ...(seat.knownUpTo === undefined ? {} : { knownUpTo: seat.knownUpTo }),
+      ...(args.context === undefined ? {} : { context: args.context }),
+    });
+    seat.lastRunId = runId;
+    const answered = connection.prompt(prompt, turn, args.ask);
+    const input = inputOf(entries)?.id;
+    // Whatever comes of it, the agent was told.
+    const told = answered.then(async (answer) => {
+      if (input !== undefined) seat.knownUpTo = input;
+      const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;
+      const spent = Math.max(0, cost - seat.cost);
+      seat.cost = cost;
+      await this.#remember(args.sessionId, seat);
+      return { answer, spent };
+    });
+    const stopped = async (): Promise<void> => {
+      turn.drop();
+      await this.#cancel(args.sessionKey, place, seat, told);
+    };
+    let outcome: Awaited<typeof told> | typeof ABORTED;
+    try {
+      outcome = await Promise.race([untilAborted(told, signal), turn.failed]);
+    } catch (error) {
+      await stopped();
+      throw error;
+    }
+    if (outcome === ABORTED || signal.aborted) return { end: aborted(), cleanUp: stopped() };
+    const end = await endOfTurn(turn, outcome.answer, { ...args, spent: outcome.spent });
+    return { end, cleanUp: Promise.resolve() };
+  }
+
+  /** Cancels the prompt, and kills the program if it does not end it in time. */
+  async #cancel(sessionKey: string, place: Place, seat: Seat, told: Promise<unknown>): Promise<void> {
+    const { clock } = this.#parts.world;
+    await seat.connection.cancel();
+    const late = Promise.withResolvers<"late">();
+    const timer = clock.at(clock.now() + CANCEL_GRACE_MS, () => late.resolve("late"));
+    const first = await Promise.race([told.then(() => "done" as const), late.promise]);
+    timer.cancel();
+    if (first === "late") await this.#unseat(sessionKey, place, seat, "kill");
+  }
+
+  async #remember(sessionId: string, seat: Seat): Promise<void> {
+    const { knownUpTo, cost, mark: program } = seat;
+    const known = knownUpTo === undefined ? {} : { knownUpTo };
+    try {
+      const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
+      await this.#parts.memories.write(sessionId, memory);
+    } catch (error) {
+      // Then the agent's next process begins anew, with an account.
+      this.#parts.world.log.warn({ err: error }, "what an ACP agent knows could not be kept");
+    }
+  }
+
+  async #unseat(sessionKey: string, place: Place, only = place.seat, how?: "kill"): Promise<void> {
+    if (only === undefined || place.seat !== only) return;
+    place.seat = undefined;
+    if (how === "kill") only.connection.kill();
+    await only.connection.close();
+    this.#parts.closed?.(sessionKey);
+  }
+
+  /** After a turn: the program is kept for a while, if it is still there and nothing waits for it. */
+  #rest(args: AcpTurnArgs, place: Place): void {
+    const { sessionKey, idleMs } = args;
+    const { clock } = this.#parts.world;
+    if (place.turns > 0 || this.#closed) return;
+    if (place.seat?.connection.running() !== true || idleMs === 0) {
+      void this.#forget(sessionKey, place);
+      return;
+    }
+    // The one that has rested longest is the first of the list.
+    this.#places.delete(sessionKey);
+    this.#places.set(sessionKey, place);
+    place.idle = clock.at(clock.now() + idleMs, () => void this.#forget(sessionKey, place));
+    const resting = [...this.#places].filter(([, one]) => one.turns === 0);
+    for (const [key, one] of resting.slice(0, Math.max(0, resting.length - IDLE_MAX))) {
+      void this.#forget(key, one);
+    }
+  }
+
+  async #forget(sessionKey: string, place: Place): Promise<void> {
+    if (place.turns > 0) return;
+    place.idle?.cancel();
+    const closing = this.#unseat(sessionKey, place);
+    // A turn that comes now waits until the old program is gone.
+    place.busy = place.busy.then(() => closing);
+    await closing;
+    if (place.turns === 0 && place.seat === undefined && this.#places.get(sessionKey) === place) {
+      this.#places.delete(sessionKey);
+    }
+  }
+
+  /** Ends every program. To be called when no turn is taken any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const places = [...this.#places];
+    this.#places.clear();
+    await Promise.all(
+      places.map(async ([sessionKey, place]) => {
+        place.idle?.cancel();
+        await this.#unseat(sessionKey, place);
+      }),
+    );
+  }
+}
+
+function aborted(): TurnEnd {
+  return { kind: "aborted", usage: ZERO_USAGE };
+}
+
+function failed(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd {
+  const text = `agent "${agentId}": ${error}`;
+  return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
+}
+
+/** A turn that an earlier attempt ended, and whose end was not stored with it. */
+function endBefore({ entries, contextTokens }: AcpTurnArgs): TurnEnd | undefined {
+  const last = writtenBy(entries).at(-1);
+  if (last?.role !== "assistant" || last.stopReason !== "stop" || toolCallsOf(last).length > 0) return;
+  const text = last.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  return { kind: "ok", text, usage: last.usage, contextTokens };
+}
+
+/** Calls of this run that have no result. */
+function unanswered(entries: readonly Entry[]): ToolCallBlock[] {
+  const open: ToolCallBlock[] = [];
+  for (const message of writtenBy(entries)) {
+    open.push(...toolCallsOf(message));
+    if (message.role !== "toolResult") continue;
+    const at = open.findLastIndex((call) => call.id === message.toolCallId);
+    if (at >= 0) open.splice(at, 1);
+  }
+  return open;
+}

@@ -1,0 +1,266 @@
+// Owns the agent's side of the Agent Client Protocol: an editor opens sessions of the gateway, prompts,
+// cancels.
+// DO1: a prompt is one run; it ends with that run, whatever became of the connection to the gateway
+//      meanwhile.
+// DO2: an editor that goes away leaves its runs to the gateway: they go on.
+// DO3: every failure is an error of the protocol, in words.
+
+import type {
+  AgentContext,
+  InitializeResponse,
+  PromptRequest,
+  PromptResponse,
+  SessionUpdate,
+} from "@agentclientprotocol/sdk";
+import type { Message } from "../../core/message.ts";
+import { GatewayError } from "../../gateway/client.ts";
+import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
+import type { Cli } from "../cli.ts";
+import type { Link, Reply } from "../link.ts";
+import { promptOf, RunTeller, replay } from "./updates.ts";
+
+type Sdk = typeof import("@agentclientprotocol/sdk");
+
+/** Messages of the past that an editor is shown. */
+const REPLAYED_MAX = 1_000;
+const LABEL_MAX_CHARS = 100;
+/** What an editor may leave unread. */
+const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
+const NOT_FOUND = -32_002;
+const FAILED = -32_603;
+
+export interface DoorOptions {
+  /** Every `session/new` opens this one. Default: a new one each time. */
+  readonly session?: string;
+  /** Whose sessions are made. Default: the default agent's. */
+  readonly agent?: string;
+}
+
+/** A session that the editor has open. */
+interface Opened {
+  readonly key: string;
+  readonly client: AgentContext;
+  /** The prompt under way. */
+  run: { readonly id: string; readonly teller: RunTeller; cancelled: boolean } | undefined;
+}
+
+export class Door {
+  readonly #sdk: Sdk;
+  readonly #cli: Cli;
+  readonly #link: Link;
+  readonly #options: DoorOptions;
+  readonly #open = new Map<string, Opened>();
+  readonly #overflow = Promise.withResolvers<void>();
+  #unreadChars = 0;
+  #label: string | undefined;
+  #saidServers = false;
+
+  constructor(sdk: Sdk, cli: Cli, link: Link, options: DoorOptions) {
+    this.#sdk = sdk;
+    this.#cli = cli;
+    this.#link = link;
+    this.#options = options;
+    link.client.on("chat", (event) => this.#onChat(event));
+    link.client.on("agent", (event) => this.#onAgent(event));
+  }
+
+  /** Resolves when the editor has stopped to read. */
+  get overflow(): Promise<void> {
+    return this.#overflow.promise;
+  }
+
+  /** The handlers of all requests, to be connected with an editor's streams. */
+  app() {
+    const { sdk, cli } = { sdk: this.#sdk, cli: this.#cli };
+    return sdk
+      .agent({ name: "parley" })
+      .onRequest("initialize", ({ params }) => {
+        const { title, name } = params.clientInfo ?? {};
+        this.#label = oneLine(title ?? name ?? "");
+        return this.#hello();
+      })
+      .onRequest("session/new", async ({ params, client }) => {
+        this.#noteServers(params.mcpServers.length);
+        return { sessionId: this.#opened(await this.#newKey(), client).key };
+      })
+      .onRequest("session/load", async ({ params, client }) => {
+        this.#noteServers(params.mcpServers.length);
+        await this.#load(params.sessionId, client);
+        return {};
+      })
+      .onRequest("session/resume", async ({ params, client }) => {
+        this.#opened(await this.#resolve(params.sessionId), client, params.sessionId);
+        return {};
+      })
+      .onRequest("session/close", async ({ params }) => {
+        await this.cancel(params.sessionId);
+        this.#open.delete(params.sessionId);
+        return {};
+      })
+      .onRequest("session/prompt", ({ params, signal }) => this.#prompt(params, signal))
+      .onNotification("session/cancel", ({ params }) => {
+        this.cancel(params.sessionId).catch((error: unknown) => {
+          cli.note(`A prompt could not be cancelled: ${error instanceof Error ? error.message : error}`);
+        });
+      });
+  }
+
+  #hello(): InitializeResponse {
+    return {
+      protocolVersion: this.#sdk.PROTOCOL_VERSION,
+      agentInfo: { name: "parley", title: "Parley", version: this.#link.client.hello.server.version },
+      agentCapabilities: {
+        loadSession: true,
+        promptCapabilities: { image: true, embeddedContext: true },
+        sessionCapabilities: { resume: {}, close: {} },
+      },
+      authMethods: [],
+    };
+  }
+
+  #noteServers(count: number): void {
+    if (count === 0 || this.#saidServers) return;
+    this.#saidServers = true;
+    this.#cli.note(
+      "The editor's MCP servers are not used: the agent has the tools of its own configuration.",
+    );
+  }
+
+  #error(code: number, text: string, data?: unknown): Error {
+    return new this.#sdk.RequestError(code, text, data);
+  }
+
+  /** The value of an answer of the gateway; what is wrong, as an error of the protocol. */
+  #value<T>(reply: Reply<T>, code = FAILED): T {
+    if (reply.ok) return reply.value;
+    const hint = reply.hint === undefined || reply.error.includes(reply.hint) ? "" : ` ${reply.hint}`;
+    throw this.#error(code, `${reply.error}${hint}`, { code: reply.code });
+  }
+
+  async #newKey(): Promise<string> {
+    const { session, agent } = this.#options;
+    if (session !== undefined) return this.#resolve(session);
+    const made = await this.#link.call<{ key: string }>("sessions.create", {
+      client: "acp",
+      idempotencyKey: this.#cli.parts.world.ids.uuid(),
+      ...(agent === undefined ? {} : { agentId: agent }),
+      ...(this.#label ? { label: this.#label } : {}),
+    });
+    return this.#value(made).key;
+  }
+
+  async #resolve(key: string): Promise<string> {
+    return this.#value(await this.#link.call<{ key: string }>("sessions.resolve", { key }), NOT_FOUND).key;
+  }
+
+  /** `sessionId`: what the editor calls it, which may be an alias. */
+  #opened(key: string, client: AgentContext, sessionId = key): Opened {
+    const known = this.#open.get(sessionId);
+    if (known !== undefined) return known;
+    const opened: Opened = { key, client, run: undefined };
+    this.#open.set(sessionId, opened);
+    return opened;
+  }
+
+  /** Sends what happened in a session; an editor that is gone misses it. */
+  #tell(sessionId: string, { client }: Opened, update: SessionUpdate): void {
+    if (this.#unreadChars > UNREAD_MAX_CHARS) return;
+    const chars = JSON.stringify(update).length;
+    this.#unreadChars += chars;
+    // An editor that reads nothing any more is left, before what it does not read fills the memory.
+    if (this.#unreadChars > UNREAD_MAX_CHARS) this.#overflow.resolve();
+    const settled = (): void => {
+      this.#unreadChars -= chars;
+    };
+    client.notify("session/update", { sessionId, update }).then(settled, settled);
+  }
+
+  async #load(sessionId: string, client: AgentContext): Promise<void> {
+    const key = await this.#resolve(sessionId);
+    const opened = this.#opened(key, client, sessionId);
+    const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", {
+      sessionKey: key,
+      limit: REPLAYED_MAX,
+    });
+    for (const message of this.#value(page).messages) {
+      replay(message, (update) => this.#tell(sessionId, opened, update));
+    }
+  }
+
+  async #prompt({ sessionId, prompt }: PromptRequest, signal: AbortSignal): Promise<PromptResponse> {
+    const opened = this.#open.get(sessionId);
+    if (opened === undefined) {
+      const text = `session ${sessionId} is not open here: use session/new or session/load first`;
+      throw this.#error(NOT_FOUND, text, { sessionId });
+    }
+    if (opened.run !== undefined) throw this.#error(-32_600, "a prompt of this session is under way already");
+    const { message, attachments } = promptOf(prompt);
+    if (message.trim() === "") throw this.#error(-32_602, "the prompt has no text");
+    const { ids } = this.#cli.parts.world;
+    const teller = new RunTeller(
+      (update) => this.#tell(sessionId, opened, update),
+      () => ids.uuid(),
+    );
+    const run = { id: ids.uuid(), teller, cancelled: false };
+    opened.run = run;
+    const onAbort = (): void => void this.cancel(sessionId).catch(() => {});
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const { key: sessionKey } = opened;
+      const params = { message, sessionKey, idempotencyKey: run.id, attachments };
+      const end = await this.#link.client.agent(params).done;
+      teller.end(end.result?.text ?? "");
+      if (end.status === "ok") return { stopReason: "end_turn" };
+      if (end.code === "run_aborted" || run.cancelled) return { stopReason: "cancelled" };
+      throw this.#error(FAILED, end.summary, end.code === undefined ? undefined : { code: end.code });
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      throw this.#error(FAILED, error.message, { code: error.code });
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      opened.run = undefined;
+    }
+  }
+
+  /** Aborts the run of a session's prompt; it then ends as every aborted run does. */
+  async cancel(sessionId: string): Promise<void> {
+    const opened = this.#open.get(sessionId);
+    if (opened?.run === undefined) return;
+    opened.run.cancelled = true;
+    await this.#link.client.call("chat.abort", { sessionKey: opened.key, runId: opened.run.id });
+  }
+
+  #onAgent(event: AgentEvent): void {
+    for (const { run } of this.#open.values()) {
+      if (run?.id !== event.runId) continue;
+      if (event.stream === "tool") run.teller.tool(event.data);
+      else if (event.stream === "thinking") run.teller.thought(event.data.text);
+    }
+  }
+
+  #onChat(event: ChatEvent): void {
+    const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
+    for (const [sessionId, opened] of this.#open) {
+      if (opened.run?.id === event.runId) {
+        if (event.state === "delta") opened.run.teller.text(text);
+      } else if (opened.key === event.sessionKey && event.state === "final" && text !== "") {
+        // What comes by itself: an announcement, an answer to another session.
+        const content = { type: "text", text } as const;
+        this.#tell(sessionId, opened, {
+          sessionUpdate: "agent_message_chunk",
+          content,
+          messageId: event.runId,
+        });
+      }
+    }
+  }
+}
+
+/** A name that may become a label. */
+function oneLine(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " ")
+    .trim()
+    .slice(0, LABEL_MAX_CHARS)
+    .toWellFormed();
+}

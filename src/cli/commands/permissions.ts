@@ -1,0 +1,47 @@
+// Owns `parley permissions`: what agents ask operators for, and the answers.
+
+import { type Cli, EXIT } from "../cli.ts";
+import { exitFor, withLink } from "../link.ts";
+import { safeLine } from "../safe-text.ts";
+
+interface Question {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly title: string;
+  readonly detail?: string;
+  readonly expiresAt: number;
+}
+
+export async function listPermissions(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ permissions: readonly Question[] }>("permissions.list", {});
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const { permissions } = answer.value;
+    if (permissions.length === 0) cli.line(cli.style("dim", "(no agent asks for anything)"));
+    for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
+      const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
+      cli.line(`${id}  ${safeLine(sessionKey)}  ${safeLine(title)}  (${seconds} s left)`);
+      if (detail !== undefined) cli.line(`  ${safeLine(detail)}`);
+    }
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+async function answer(cli: Cli, id: string, decision: "allow" | "deny"): Promise<number> {
+  return withLink(cli, async (link) => {
+    const told = await link.call("permissions.answer", { id, decision });
+    if (!told.ok) return cli.fail(told, exitFor(told));
+    cli.line(decision === "allow" ? "Allowed." : "Denied.");
+    cli.document(told.value);
+    return EXIT.done;
+  });
+}
+
+export function allowPermission(cli: Cli, [id = ""]: readonly string[]): Promise<number> {
+  return answer(cli, id, "allow");
+}
+
+export function denyPermission(cli: Cli, [id = ""]: readonly string[]): Promise<number> {
+  return answer(cli, id, "deny");
+}

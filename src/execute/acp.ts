@@ -1,0 +1,111 @@
+// Owns how a claimed run becomes a turn of an ACP agent: program, introduction, session tools, permissions.
+// EA1: a session that has to be contained is refused: the program is never run bare in its place (SPEC 5).
+// EA2: while the turn lasts, calls that the program makes with its session's pass belong to this run.
+
+import { AcpAgents } from "../agent/acp.ts";
+import type { AskPermission } from "../agent/acp-connection.ts";
+import { AcpMemories } from "../agent/acp-memory.ts";
+import { PermissionDesk } from "../agent/acp-permission.ts";
+import { plainEnvironment } from "../agent/acp-process.ts";
+import { introduce } from "../agent/acp-prompt.ts";
+import type { TurnEnd } from "../agent/loop.ts";
+import type { Entry } from "../core/message.ts";
+import type { Session } from "../core/session.ts";
+import { displayKey } from "../core/session-key.ts";
+import type { AcpRuntime, AgentSettings, Settings } from "../core/settings.ts";
+import type { LaneHandle } from "../engine/execution.ts";
+import { keyRulesOf } from "../flows/access.ts";
+import type { Passes } from "../tools/passes.ts";
+import type { World } from "../world.ts";
+
+/** What turns of ACP agents need; made at the first of them. */
+export interface AcpHost {
+  readonly agents: AcpAgents;
+  readonly desk: PermissionDesk;
+  readonly passes: Passes;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The program that serves a session's tools over MCP, and where it finds the gateway. */
+  readonly mcp: { readonly launcher: readonly string[]; readonly gatewayUrl: () => string };
+}
+
+/** Opens what turns are taken in. Nothing is started before the first of them. */
+export function openAcpHost(
+  parts: Omit<AcpHost, "agents" | "desk"> & { world: World; version: string; dir: string },
+): AcpHost {
+  const { world, version, dir, passes, environment, mcp } = parts;
+  const memories = new AcpMemories(dir, world.clock);
+  const closed = (sessionKey: string): void => passes.revoke(sessionKey);
+  const agents = new AcpAgents({ world, memories, version, closed });
+  return { agents, desk: new PermissionDesk(world), passes, environment, mcp };
+}
+
+export interface AcpRun {
+  readonly handle: LaneHandle;
+  readonly session: Session;
+  readonly agent: AgentSettings;
+  readonly runtime: AcpRuntime;
+  readonly entries: readonly Entry[];
+  readonly context: string | undefined;
+}
+
+/** The command that the agent starts to get the session tools. The pass stands in its environment only. */
+function mcpServerOf(host: AcpHost, sessionKey: string) {
+  const [command = "", ...args] = host.mcp.launcher;
+  return {
+    name: "parley",
+    command,
+    args: [...args, "--url", host.mcp.gatewayUrl(), "mcp", "--session", sessionKey],
+    env: [{ name: "PARLEY_TOKEN", value: host.passes.passFor(sessionKey) }],
+  };
+}
+
+function permissionOf(host: AcpHost, { handle, agent, runtime }: AcpRun): AskPermission {
+  const { runId, sessionKey } = handle.run;
+  return async (question, signal) => {
+    if (runtime.permissions !== "ask") return runtime.permissions;
+    const asked = { ...question, sessionKey, runId, agentId: agent.id, askMs: runtime.askSeconds * 1000 };
+    return host.desk.ask(asked, signal);
+  };
+}
+
+export async function acpTurn(
+  host: AcpHost,
+  parts: { settings: Settings; world: World },
+  acpRun: AcpRun,
+): Promise<TurnEnd> {
+  const { handle, session, agent, runtime, entries, context } = acpRun;
+  const { run, signal, wait, duringCall } = handle;
+  const { runId, sessionKey } = run;
+  const end = host.passes.begin(sessionKey, { run, wait, signal, duringCall });
+  try {
+    return await host.agents.turn({
+      ...{ runId, sessionKey, sessionId: session.sessionId, agentId: agent.id },
+      program: {
+        command: runtime.command,
+        env: { ...plainEnvironment(host.environment), ...runtime.env },
+        cwd: runtime.cwd ?? agent.workspace,
+        makeCwd: runtime.cwd === undefined,
+      },
+      mcpServers: () => (runtime.sessionTools ? [mcpServerOf(host, sessionKey)] : []),
+      idleMs: runtime.idleMinutes * 60_000,
+      introduction: introduce({
+        agentId: agent.id,
+        sessionKey: displayKey(sessionKey, agent.id, keyRulesOf(parts.settings)),
+        hasSessionTools: runtime.sessionTools,
+        ...(agent.name === undefined ? {} : { agentName: agent.name }),
+        ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
+      }),
+      ...(context === undefined ? {} : { context }),
+      entries,
+      attempt: run.attempt,
+      contextTokens: session.contextTokens,
+      ask: permissionOf(host, acpRun),
+      append: (entry) => handle.append(entry),
+      onText: (text) => handle.text(text),
+      onTool: (event) => handle.publish({ kind: "tool", runId, sessionKey, ...event }),
+      signal,
+    });
+  } finally {
+    end();
+  }
+}

@@ -1,0 +1,29 @@
+// Owns the methods about what agents ask operators for: what is open, and an answer.
+// PM1: who may not see a session sees none of its questions, and answers none.
+
+import { fail, ok } from "../../core/errors.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { PermissionRow } from "../payloads.ts";
+
+function open(ctx: CallContext, access: "status" | "send"): PermissionRow[] {
+  const sees = createGate(ctx.deps.settings, ctx.caller, access);
+  return (ctx.deps.permissions?.list() ?? []).filter((question) => sees(question.sessionKey));
+}
+
+export const permissionMethods: Methods<"permissions.list" | "permissions.answer"> = {
+  "permissions.list": {
+    async handle(ctx) {
+      return ok({ permissions: open(ctx, "status") });
+    },
+  },
+  "permissions.answer": {
+    async handle(ctx, { id, decision }) {
+      const found = open(ctx, "send").some((question) => question.id === id);
+      if (found && ctx.deps.permissions?.answer(id, decision) === true) return ok({ ok: true, id, decision });
+      return fail("permission_not_found", `nobody asks for permission ${JSON.stringify(id.slice(0, 80))}`, {
+        hint: "It may have been answered, or its time is over: permissions.list shows what is open.",
+      });
+    },
+  },
+};

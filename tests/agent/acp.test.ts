@@ -1,0 +1,272 @@
+// An agent that is a program of its own, driven over the Agent Client Protocol: a real program, a real gateway.
+
+import { expect, test } from "vitest";
+import { textOf, toolCallsOf } from "../../src/core/message.ts";
+import { isAlive, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
+
+/** A transcript as one line for each message. */
+async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {
+  return (await stage.messages(sessionKey)).map((message) => {
+    const calls = toolCallsOf(message).map((call) => `${call.name}(${call.id})`);
+    const of =
+      message.role === "toolResult" ? ` ${message.toolCallId}${message.isError ? " failed" : ""}` : "";
+    return [`${message.role}${of}:`, textOf(message), ...calls].filter(Boolean).join(" ");
+  });
+}
+
+test("a prompt is answered: streamed, in the transcript, as the run's reply", async () => {
+  const stage = await openStage();
+  expect(await stage.say("say hello there")).toBe("hello there");
+  expect(stage.chats.some((event) => event.state === "delta")).toBe(true);
+  expect(await lines(stage)).toEqual(["user: say hello there", "assistant: hello there"]);
+  const last = (await stage.messages()).at(-1);
+  expect(last).toMatchObject({ api: "acp", provider: "acp", model: "main", stopReason: "stop" });
+});
+
+test("AT1: a call and its result stand between the texts around them, and are told as they happen", async () => {
+  const stage = await openStage();
+  expect(await stage.say("tool")).toBe("It says forty-two.");
+  expect(await lines(stage)).toEqual([
+    "user: tool",
+    "assistant: Let me look.  read(notes.txt)",
+    "toolResult notes.txt: forty-two",
+    "assistant: It says forty-two.",
+  ]);
+  const [call] = toolCallsOf((await stage.messages())[1] as never);
+  expect(call?.arguments).toEqual({ path: "notes.txt" });
+  const told = stage.agents.flatMap((event) => (event.stream === "tool" ? [event.data] : []));
+  expect(told).toMatchObject([
+    { phase: "start", name: "read", args: { path: "notes.txt" } },
+    { phase: "result", name: "read", isError: false, result: "forty-two" },
+  ]);
+  expect((await stage.messages()).at(-1)).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
+});
+
+test("AT1: calls that are reported out of order get exactly one result each, behind their message", async () => {
+  const stage = await openStage();
+  expect(await stage.say("late")).toBe("at last");
+  expect(await lines(stage)).toEqual([
+    "user: late",
+    "assistant: read(a)",
+    "toolResult a: of a",
+    "assistant: meanwhile read(b)",
+    "toolResult b failed: of b",
+    "assistant: at last",
+  ]);
+});
+
+test("AT1: a call that is never answered is answered when the turn ends", async () => {
+  const stage = await openStage();
+  expect(await stage.say("open")).toBe("ok");
+  const [, , result] = await lines(stage);
+  expect(result).toMatch(/^toolResult never failed: .*without reporting/);
+});
+
+test("thoughts are kept as thinking, and are no part of the reply", async () => {
+  const stage = await openStage();
+  expect(await stage.say("think deeply")).toBe("ok");
+  const last = (await stage.messages()).at(-1);
+  expect(last?.content).toMatchObject([
+    { type: "thinking", thinking: "deeply" },
+    { type: "text", text: "ok" },
+  ]);
+});
+
+test("a flood of pieces comes out whole", async () => {
+  const stage = await openStage();
+  expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
+});
+
+test("the agent keeps its memory: it is introduced once, and told only what it does not know", async () => {
+  const stage = await openStage({ main: { instructions: "Be a good program." } });
+  const first = JSON.parse(await stage.say("prompt")) as string[];
+  expect(first).toEqual([
+    expect.stringMatching(/agent "main".*session main.*\n.*\n.*\nBe a good program/s),
+    "prompt",
+  ]);
+  await stage.client.call("chat.inject", { sessionKey: "main", message: "The door is open." });
+  const second = JSON.parse(await stage.say("prompt")) as string[];
+  expect(second).toHaveLength(2);
+  expect(second[0]).toMatch(
+    /^Since your last turn .*\n\[a note, written in your name\]\n\| The door is open\.\n$/s,
+  );
+  expect(JSON.parse(await stage.say("prompt"))).toEqual(["prompt"]);
+  expect(pidsOf(stage.home)).toHaveLength(1);
+});
+
+test("each session has a program and a memory of its own", async () => {
+  const stage = await openStage();
+  const { key } = await stage.client.call<{ key: string }>("sessions.create", {
+    agentId: "main",
+    idempotencyKey: "two",
+  });
+  await Promise.all([stage.say("say a"), stage.say("say b", key)]);
+  expect(pidsOf(stage.home)).toHaveLength(2);
+  expect(await lines(stage, key)).toEqual(["user: say b", "assistant: b"]);
+});
+
+test("what it says to have cost is counted once for each run", async () => {
+  const stage = await openStage();
+  await stage.say("spend 0.5");
+  await stage.say("spend 0.25");
+  const costs = (await stage.messages()).flatMap((message) =>
+    message.role === "assistant" ? [message.usage.cost.total] : [],
+  );
+  expect(costs).toEqual([0.5, 0.25]);
+});
+
+test("AC2: an abort ends the run at once and cancels the prompt; the program takes the next one", async () => {
+  const stage = await openStage();
+  const runId = await stage.begin("hang");
+  await until(
+    () => stage.messages(),
+    (messages) => messages.length === 2,
+  );
+  await stage.logged("waiting");
+  await stage.client.call("chat.abort", { sessionKey: "main" });
+  expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });
+  expect(await lines(stage)).toEqual([
+    "user: hang",
+    "assistant: execute(wait)",
+    expect.stringMatching(/^toolResult wait failed: The run ended \(aborted\)/),
+    "assistant: I am waiting",
+  ]);
+  expect(await stage.say("say next")).toBe("next");
+  expect(stage.log()).toContain("cancel");
+  expect(pidsOf(stage.home)).toHaveLength(1);
+});
+
+test("AC2: a program that does not let go of a cancelled prompt is killed, and the next turn has a new one", async () => {
+  const stage = await openStage();
+  const runId = await stage.begin("stuck");
+  await stage.logged("waiting");
+  await stage.client.call("chat.abort", { sessionKey: "main" });
+  expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });
+  expect(await stage.say("say again")).toBe("again");
+  const [first = 0, second = 0] = pidsOf(stage.home);
+  expect([isAlive(first), isAlive(second)]).toEqual([false, true]);
+});
+
+test("a run that takes longer than its limit ends as timeout, and its prompt is cancelled", async () => {
+  const stage = await openStage();
+  const idempotencyKey = crypto.randomUUID();
+  await stage.client.call("chat.send", {
+    sessionKey: "main",
+    message: "hang",
+    timeoutMs: 600,
+    idempotencyKey,
+  });
+  expect(await stage.end(idempotencyKey)).toMatchObject({ runStatus: "timeout", code: "run_timeout" });
+  expect(await stage.say("say on")).toBe("on");
+});
+
+test("AC3: a program that dies in the middle ends the run in words; the next turn has an account of it", async () => {
+  const stage = await openStage();
+  expect(await stage.say("die")).toMatch(
+    /^error: agent "main": in the middle .*exit code 3.*the engine fell out/,
+  );
+  expect(await lines(stage)).toEqual([
+    "user: die",
+    "assistant: read(half)",
+    expect.stringMatching(/^toolResult half failed/),
+    "assistant: half a word",
+  ]);
+  const told = JSON.parse(await stage.say("prompt")) as string[];
+  expect(told[1]).toMatch(
+    /^You have no memory of this session.*\[a person\]\n\| die\n\[you\]\n\| half a word/s,
+  );
+  expect(stage.log().filter((line) => line === "prompt die")).toHaveLength(1);
+});
+
+test("what cannot be started is told in words that name the setting", async () => {
+  const missing = await openStage({ runtime: { command: ["no-such-program-here"] } });
+  expect(await missing.say("say x")).toMatch(/exit code 127; .*runtime\.command/);
+  const strange = await openStage({ runtime: { command: [process.execPath, "-e", "console.log('hi')"] } });
+  expect(await strange.say("say x")).toMatch(/^error: agent "main": initialize: /);
+  const nowhere = await openStage({ runtime: { cwd: "/no/such/folder" } });
+  expect(await nowhere.say("say x")).toMatch(/\/no\/such\/folder .*runtime\.cwd/);
+  const stranger = await openStage({ env: { ACP_REFUSE: "1" } });
+  expect(await stranger.say("say x")).toMatch(/it wants to be signed in/);
+});
+
+test("AC2: an abort while the program starts ends the run at once, and leaves no program", async () => {
+  const command = ["sh", "-c", 'echo start $$ >> "$ACP_LOG"; exec sleep 1000'];
+  const stage = await openStage({ runtime: { command } });
+  const runId = await stage.begin("say x");
+  const [pid = 0] = await until(
+    () => pidsOf(stage.home),
+    (pids) => pids.length > 0,
+  );
+  await stage.client.call("chat.abort", { sessionKey: "main" });
+  expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });
+  await until(
+    () => isAlive(pid),
+    (alive) => !alive,
+  );
+});
+
+test("AP2: of the gateway's environment it gets a few plain variables and what its configuration names", async () => {
+  const stage = await openStage({
+    environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" },
+  });
+  const names = JSON.parse(await stage.say("env")) as string[];
+  expect(names.filter((name) => !["_", "PWD", "SHLVL", "OLDPWD"].includes(name))).toEqual(
+    ["ACP_LOG", "ACP_STATE", "HOME", "LANG", "PATH", "TERM"].filter(Boolean),
+  );
+});
+
+test("AP1, AC4: a planned stop ends every program; one without work goes after its time", async () => {
+  const stage = await openStage({ runtime: { idleMinutes: 0 } });
+  await stage.say("say a");
+  const [first = 0] = pidsOf(stage.home);
+  await until(
+    () => isAlive(first),
+    (alive) => !alive,
+  );
+  await stage.begin("stuck");
+  await stage.logged("waiting");
+  await stage.stop();
+  expect(pidsOf(stage.home).map(isAlive)).toEqual([false, false]);
+});
+
+test("permissions deny and allow are answered by policy", async () => {
+  const deny = await openStage();
+  expect(await deny.say("ask")).toBe("I was told: no");
+  const allow = await openStage({ runtime: { permissions: "allow" } });
+  expect(await allow.say("ask")).toBe("I was told: yes");
+  expect((await lines(allow))[1]).toBe("assistant: execute(rm)");
+});
+
+interface Question {
+  readonly id: string;
+  readonly title: string;
+  readonly detail: string;
+}
+
+async function question(stage: Stage): Promise<Question> {
+  const ask = () => stage.client.call<{ permissions: Question[] }>("permissions.list", {});
+  const { permissions } = await until(ask, (answer) => answer.permissions.length > 0);
+  return permissions[0] as Question;
+}
+
+test("PD1: with ask an operator decides, once; an abort takes the question back", async () => {
+  const stage = await openStage({ runtime: { permissions: "ask" } });
+  const runId = await stage.begin("ask");
+  const asked = await question(stage);
+  expect(asked).toMatchObject({ title: "Remove everything", detail: '{"command":"rm -r build"}' });
+  const answer = { id: asked.id, decision: "allow" };
+  expect(await stage.client.call("permissions.answer", answer)).toMatchObject({ ok: true });
+  await expect(stage.client.call("permissions.answer", answer)).rejects.toThrow(/nobody asks/);
+  expect(await stage.end(runId)).toMatchObject({ status: "ok" });
+  expect(stage.log()).toContain("permission yes");
+  await stage.begin("ask");
+  await question(stage);
+  await stage.client.call("chat.abort", { sessionKey: "main" });
+  await stage.logged("permission cancelled");
+  expect(await stage.client.call("permissions.list", {})).toEqual({ permissions: [] });
+});
+
+test("PD1: what nobody answers in its time is denied", async () => {
+  const stage = await openStage({ runtime: { permissions: "ask", askSeconds: 1 } });
+  expect(await stage.say("ask")).toBe("I was told: no");
+});

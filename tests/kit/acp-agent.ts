@@ -1,0 +1,290 @@
+// An ACP agent that tests steer by what they say to it: a real program, on the protocol's own library. What it was
+// told, and what it noticed, it writes line by line into the file that ACP_LOG names.
+//
+//   say TEXT        answers TEXT              prompt          answers with all it was told, as JSON
+//   think TEXT      a thought, then "ok"      servers         answers with the MCP servers that it was given
+//   tool            a call with its result    ask             asks for permission, says what it was told
+//   hang            until it is cancelled     stuck           until it is killed
+//   die             ends in the middle        open            a call that is never answered, then "ok"
+//   spend N         says that it cost N USD   flood           four thousand pieces of text
+//   late            text, call, text, with the first call's result last; env answers with its environment
+//   mcp NAME JSON   calls a tool of the MCP server, through a client of that protocol
+//
+// ACP_LOAD=1: it finds its sessions again (in ACP_STATE). ACP_REFUSE: it wants to be signed in.
+
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import * as acp from "@agentclientprotocol/sdk/unstable";
+
+const SELF = fileURLToPath(import.meta.url);
+
+/** How it is started. */
+export const ACP_AGENT: readonly string[] = [process.execPath, SELF];
+
+interface Kept {
+  readonly id: string;
+  servers: acp.McpServer[];
+  cwd: string;
+  turns: number;
+  spent: number;
+}
+
+/** How a call and its end are told. */
+interface Hands {
+  readonly client: acp.AgentContext;
+  readonly session: Kept;
+  call(toolCallId: string, more?: Partial<acp.ToolCall>): Promise<void>;
+  done(toolCallId: string, result: string, status?: acp.ToolCallStatus): Promise<void>;
+}
+
+const { ACP_LOG, ACP_STATE, ACP_LOAD, ACP_REFUSE } = process.env;
+const log = (what: string): void => {
+  if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
+};
+
+class Agent {
+  readonly #sessions = new Map<string, Kept>();
+  readonly #cancels = new Map<string, () => void>();
+
+  begin({ cwd, mcpServers }: acp.NewSessionRequest): acp.NewSessionResponse {
+    if (ACP_REFUSE !== undefined) throw acp.RequestError.authRequired();
+    const id = `own-${process.pid}-${this.#sessions.size + 1}`;
+    this.#sessions.set(id, { id, cwd, servers: mcpServers, turns: 0, spent: 0 });
+    log(`new ${id}`);
+    return { sessionId: id };
+  }
+
+  async load(request: acp.LoadSessionRequest, client: acp.AgentContext): Promise<acp.LoadSessionResponse> {
+    const file = join(ACP_STATE ?? "", request.sessionId);
+    if (ACP_STATE === undefined || !existsSync(file))
+      throw acp.RequestError.sessionNotFound(request.sessionId);
+    const kept = JSON.parse(readFileSync(file, "utf8")) as Kept;
+    this.#sessions.set(kept.id, { ...kept, servers: request.mcpServers });
+    log(`load ${kept.id}`);
+    // As the protocol asks for: the past, which is no news.
+    await this.#say(client, kept.id, "an old answer");
+    return {};
+  }
+
+  cancel(sessionId: string): void {
+    log("cancel");
+    this.#cancels.get(sessionId)?.();
+  }
+
+  async prompt(
+    { sessionId, prompt }: acp.PromptRequest,
+    client: acp.AgentContext,
+  ): Promise<acp.PromptResponse> {
+    const session = this.#sessions.get(sessionId);
+    if (session === undefined) throw acp.RequestError.sessionNotFound(sessionId);
+    session.turns += 1;
+    const texts = prompt.map((block) => (block.type === "text" ? block.text : `[${block.type}]`));
+    const last = texts.at(-1) ?? "";
+    log(`prompt ${last}`);
+    if (texts.some((text) => text.startsWith("The gateway was interrupted"))) log("interrupted");
+    const { stopReason, usage } = { usage: undefined, ...(await this.#play(session, last, texts, client)) };
+    if (ACP_STATE !== undefined) writeFileSync(join(ACP_STATE, sessionId), JSON.stringify(session));
+    return { stopReason, ...(usage === undefined ? {} : { usage }) };
+  }
+
+  async #play(
+    session: Kept,
+    text: string,
+    texts: readonly string[],
+    client: acp.AgentContext,
+  ): Promise<acp.PromptResponse> {
+    const { id } = session;
+    const [word = "", ...rest] = text.trim().split(" ");
+    const argument = rest.join(" ");
+    const end: acp.PromptResponse = { stopReason: "end_turn" };
+    const call = (toolCallId: string, more: Partial<acp.ToolCall> = {}) =>
+      this.#tell(client, id, {
+        ...{ sessionUpdate: "tool_call", toolCallId, title: `Reading ${toolCallId}`, kind: "read" },
+        ...{ status: "pending", rawInput: { path: toolCallId } },
+        ...more,
+      });
+    const done = (toolCallId: string, result: string, status: acp.ToolCallStatus = "completed") =>
+      this.#tell(client, id, {
+        ...{ sessionUpdate: "tool_call_update", toolCallId, status },
+        content: [{ type: "content", content: { type: "text", text: result } }],
+      });
+    switch (word) {
+      case "think":
+        await this.#tell(client, id, {
+          sessionUpdate: "agent_thought_chunk",
+          content: { type: "text", text: argument },
+        });
+        await this.#say(client, id, "ok");
+        return end;
+      case "prompt":
+        await this.#say(client, id, JSON.stringify(texts));
+        return end;
+      case "servers":
+        await this.#say(client, id, JSON.stringify(session.servers));
+        return end;
+      case "env":
+        await this.#say(client, id, JSON.stringify(Object.keys(process.env).sort()));
+        return end;
+      default:
+        return this.#work({ client, session, call, done }, word, text, argument);
+    }
+  }
+
+  /** What is made of calls, and of all other words. */
+  async #work(
+    { client, session, call, done }: Hands,
+    word: string,
+    text: string,
+    argument: string,
+  ): Promise<acp.PromptResponse> {
+    const { id } = session;
+    const end: acp.PromptResponse = { stopReason: "end_turn" };
+    switch (word) {
+      case "tool":
+        await this.#say(client, id, "Let me look. ");
+        await call("notes.txt");
+        await done("notes.txt", "forty-two");
+        await this.#say(client, id, "It says ");
+        await this.#say(client, id, "forty-two.");
+        return { ...end, usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } };
+      case "late":
+        await call("a", { status: "in_progress" });
+        await this.#say(client, id, "meanwhile");
+        await call("b", { status: "in_progress" });
+        await done("b", "of b", "failed");
+        await done("a", "of a");
+        await this.#say(client, id, "at last");
+        return end;
+      case "open":
+        await call("never", { status: "in_progress" });
+        await this.#say(client, id, "ok");
+        return end;
+      case "spend":
+        session.spent += Number(argument);
+        await this.#tell(client, id, {
+          ...{ sessionUpdate: "usage_update", used: 1234, size: 100_000 },
+          cost: { amount: session.spent, currency: "USD" },
+        });
+        await this.#say(client, id, "spent");
+        return end;
+      case "flood":
+        for (let index = 0; index < 4_000; index++) await this.#say(client, id, "0123456789");
+        return end;
+      case "ask":
+        return this.#askFirst(client, id);
+      case "die":
+        await call("half", { status: "in_progress" });
+        await this.#say(client, id, "half a word");
+        process.stderr.write("the engine fell out\n");
+        process.exit(3);
+        break;
+      case "stuck":
+        process.on("SIGTERM", () => log("SIGTERM"));
+        return this.#hang(client, id, false);
+      case "hang":
+        return this.#hang(client, id, true);
+      case "mcp":
+        return this.#callTool(client, session, argument);
+      default:
+        await this.#say(client, id, word === "say" ? argument : `turn ${session.turns}: ${text}`);
+    }
+    return end;
+  }
+
+  async #hang(client: acp.AgentContext, id: string, listens: boolean): Promise<acp.PromptResponse> {
+    await this.#tell(client, id, {
+      ...{ sessionUpdate: "tool_call", toolCallId: "wait", title: "Waiting", kind: "execute" },
+      status: "in_progress",
+    });
+    await this.#say(client, id, "I am waiting");
+    log("waiting");
+    const hold = setInterval(() => {}, 60_000);
+    await new Promise<void>((resolve) => {
+      if (listens) this.#cancels.set(id, resolve);
+    });
+    clearInterval(hold);
+    return { stopReason: "cancelled" };
+  }
+
+  async #askFirst(client: acp.AgentContext, id: string): Promise<acp.PromptResponse> {
+    const toolCall = { toolCallId: "rm", title: "Remove everything", kind: "execute" } as const;
+    const answer = await client.request("session/request_permission", {
+      sessionId: id,
+      toolCall: { ...toolCall, rawInput: { command: "rm -r build" } },
+      options: [
+        { kind: "allow_once", name: "Yes", optionId: "yes" },
+        { kind: "reject_once", name: "No", optionId: "no" },
+      ],
+    });
+    const { outcome } = answer;
+    const said = outcome.outcome === "selected" ? outcome.optionId : outcome.outcome;
+    log(`permission ${said}`);
+    const status = said === "yes" ? "completed" : "failed";
+    await this.#tell(client, id, { sessionUpdate: "tool_call_update", toolCallId: "rm", status });
+    await this.#say(client, id, `I was told: ${said}`);
+    return { stopReason: "end_turn" };
+  }
+
+  /** What a real agent does with the servers that it is given. */
+  async #callTool(client: acp.AgentContext, session: Kept, argument: string): Promise<acp.PromptResponse> {
+    const [name = "", ...json] = argument.split(" ");
+    const [server] = session.servers;
+    if (server === undefined || !("command" in server)) throw new Error("no server");
+    const { url, token, key } = { ...gatewayOf(server) };
+    const { connect } = await import("../../src/gateway/client.ts");
+    const link = await connect({ url, token, reconnect: false });
+    try {
+      const result = await link.call("tools.invoke", {
+        name,
+        arguments: JSON.parse(json.join(" ")),
+        sessionKey: key,
+      });
+      await this.#say(client, session.id, JSON.stringify(result));
+    } catch (error) {
+      await this.#say(client, session.id, `refused: ${(error as Error).message}`);
+    } finally {
+      link.close();
+    }
+    return { stopReason: "end_turn" };
+  }
+
+  #tell(client: acp.AgentContext, sessionId: string, update: acp.SessionUpdate): Promise<void> {
+    return client.notify("session/update", { sessionId, update });
+  }
+
+  #say(client: acp.AgentContext, id: string, text: string): Promise<void> {
+    return this.#tell(client, id, { sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+  }
+}
+
+/** What stands in the command line and the environment of an MCP server that Parley hands over. */
+function gatewayOf({ args, env }: acp.McpServerStdio): { url: string; token: string; key: string } {
+  const after = (flag: string): string => args[args.indexOf(flag) + 1] ?? "";
+  const token = env.find((variable) => variable.name === "PARLEY_TOKEN")?.value ?? "";
+  return { url: after("--url"), token, key: after("--session") };
+}
+
+function serve(): void {
+  const agent = new Agent();
+  log(`start ${process.pid}`);
+  acp
+    .agent({ name: "test-agent" })
+    .onRequest("initialize", () => ({
+      protocolVersion: acp.PROTOCOL_VERSION,
+      agentCapabilities: { loadSession: ACP_LOAD === "1" },
+    }))
+    .onRequest("session/new", ({ params }) => agent.begin(params))
+    .onRequest("session/load", ({ params, client }) => agent.load(params, client))
+    .onRequest("session/prompt", ({ params, client }) => agent.prompt(params, client))
+    .onNotification("session/cancel", ({ params }) => agent.cancel(params.sessionId))
+    .connect(
+      acp.ndJsonStream(
+        Writable.toWeb(process.stdout) as WritableStream<Uint8Array>,
+        Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>,
+      ),
+    );
+}
+
+if (process.argv[1] === SELF) serve();

@@ -38,8 +38,8 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...permissionMethods,
 };
 
-/** What a session's pass opens: the session itself, and its tools. */
-const PASS_METHODS: readonly MethodName[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
+/** What a session's pass opens, whichever the door: the session itself, and its tools. */
+const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
 /** A request through another door than the protocol's methods, under the same rules. */
 export interface DoorRequest<T> {
@@ -80,16 +80,16 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
       `a connection with role "node" may call node methods only; "${method}" is none`,
     );
   }
-  if (caller.actsAs !== undefined && !PASS_METHODS.includes(method)) {
-    const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
-    return fail("missing_scope", text);
-  }
   const allowed = needScope(caller, method, METHODS[method].scope);
   return allowed.ok ? ok(method) : allowed;
 }
 
 /** Refuses a caller whose token lacks what a request needs. */
 export function needScope(caller: Caller, name: string, needed: TokenScope): Result<void> {
+  if (caller.actsAs !== undefined && !PASS_METHODS.includes(name)) {
+    const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
+    return fail("missing_scope", text);
+  }
   if (hasScope(caller.scopes, needed)) return ok(undefined);
   return fail("missing_scope", `missing scope: ${needed}`, {
     hint: `"${name}" needs it; scopes are set by gateway.auth.tokens[].scopes.`,

@@ -11,13 +11,14 @@ import type { ToolSpec } from "../core/tool.ts";
 import { SESSION_TOOLS } from "../core/tool-policy.ts";
 import type { Access } from "../core/visibility.ts";
 import { openGate } from "../flows/access.ts";
-import { callTool, describeTools, toolNames } from "../tools/catalog.ts";
+import { describeTools, toolNames } from "../tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { thrown } from "./answer.ts";
 import type { GatewayDeps } from "./call.ts";
 import { createGate } from "./gate.ts";
 import type { McpClient } from "./mcp-client.ts";
 import { INBOX_TOOL, inboxOf } from "./mcp-inbox.ts";
+import { callInRun, runOfPass } from "./pass.ts";
 
 export interface ToolCall {
   /** Stable: the run that a call made is found by it. */
@@ -54,7 +55,8 @@ async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Prom
   const gate = openGate({ db: engine.store.db, settings }, viewer);
   const verdict = await gate.decide(access, session);
   if (!verdict.allowed) return fail(verdict.code, verdict.error);
-  if (call.name !== "sessions_spawn") return ok(undefined);
+  // A session's pass covers what the session may do.
+  if (call.name !== "sessions_spawn" || caller.actsAs !== undefined) return ok(undefined);
   const named = typeof call.arguments.agentId === "string" ? call.arguments.agentId : session.agentId;
   const agentId = named.trim().toLowerCase();
   if (!isAgentId(agentId)) return ok(undefined);
@@ -97,7 +99,9 @@ export async function callAs(
     }
     const admitted = await admit(deps, client, call);
     if (!admitted.ok) return toolFailure(admitted);
-    return await callTool(contextOf(deps, client, signal), { ...call, attempt: 1 });
+    const inHand = runOfPass(deps.passes, client.caller);
+    if (!inHand.ok) return toolFailure(inHand);
+    return await callInRun(contextOf(deps, client, signal), { ...call, attempt: 1 }, inHand.value);
   } catch (error) {
     if (signal.aborted) throw error;
     return toolFailure(thrown(deps.world, error, `the tool ${call.name.slice(0, 80)} over MCP`));

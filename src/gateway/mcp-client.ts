@@ -14,6 +14,7 @@ import { spawnChainOf } from "../flows/chain.ts";
 import { openExternal } from "../flows/external.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
+import { sessionOfPass, viewerAs } from "./pass.ts";
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const HANDLE_CHARS_MAX = 64;
@@ -95,6 +96,23 @@ async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Pro
   return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
 }
 
+/** A program that works for a session: it is that session, with its rights and no other's. */
+async function withPass(
+  deps: GatewayDeps,
+  caller: Caller,
+  actsAs: string,
+  sessionKey: string | undefined,
+): Promise<Result<McpClient>> {
+  const { settings, engine } = deps;
+  const found = await sessionOfPass(engine.store.db, actsAs, sessionKey);
+  if (!found.ok) return found;
+  const session = found.value;
+  const chain = await spawnChainOf(engine.store.db, session);
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const viewer = viewerAs(caller, token, chain, settings);
+  return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
+}
+
 /** The client behind a request. Its session is made when it comes for the first time. */
 export async function identify(
   deps: GatewayDeps,
@@ -107,6 +125,7 @@ export async function identify(
     });
   }
   const { sessionKey, handle, agentId } = wishes;
+  if (caller.actsAs !== undefined) return withPass(deps, caller, caller.actsAs, sessionKey);
   if (sessionKey !== undefined) {
     if (handle === undefined && agentId === undefined) return actAs(deps, caller, sessionKey);
     return fail("invalid_argument", "give a session to act as, or a handle and an agent; not both");

@@ -167,6 +167,10 @@ async function executeAcp(
     const text = `agent "${agent.id}" is an ACP agent, which can't be contained, and this session has to be`;
     return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
+  // Dropped without a word they would be missed by whoever sent them.
+  if ((handle.run.input.images ?? []).length > 0) {
+    return failed(`agent "${agent.id}" is an ACP agent, which takes no attachments: send text only`);
+  }
   const { acpTurn } = await import("./execute/acp.ts");
   const context = await contextOf(parts, handle.run, session);
   const run = { handle, session, agent, runtime, entries, context };

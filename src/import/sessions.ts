@@ -165,7 +165,8 @@ function sessionOf(
     createdAt: Math.min(session.startedAt ?? startedAt ?? updatedAt, updatedAt),
     updatedAt,
     spawnDepth: family.depth,
-    external: false,
+    // A client that comes back under this key finds its inbox.
+    external: parsed.ok && parsed.value.form === "external" && parsed.value.client === "mcp",
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
     inputTokens: session.inputTokens,

@@ -200,6 +200,21 @@ test("a child of an ACP agent works and announces; attachments and a model are r
   await expect(stage.client.call("sessions.patch", patch)).rejects.toThrow(/chooses its own model/);
 });
 
+test("a message with a picture is refused in words, never run without it", async () => {
+  const stage = await openStage();
+  const pixel =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+  const { runId } = await stage.client.request("chat.send", {
+    sessionKey: "main",
+    message: "look",
+    attachments: [{ type: "image", mimeType: "image/png", content: pixel }],
+  });
+  expect(await stage.end(runId)).toMatchObject({
+    status: "error",
+    error: expect.stringMatching(/ACP agent, which takes no attachments: send text only/),
+  });
+});
+
 test("SPEC 5: what would have to be contained is refused, never run bare", async () => {
   const stage = await openStage({ main: { sandbox: { mode: "non-main" } } });
   expect(await stage.say("say fine")).toBe("fine");

@@ -13,7 +13,7 @@ import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
-import { createTranscriptWriter } from "./transcript-writer.ts";
+import { createTranscriptWriter, isFinalText } from "./transcript-writer.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
@@ -94,9 +94,11 @@ function createTextStream(run: Run, parts: ExecutionParts) {
       sentAt = now;
       send(soFar);
     },
-    /** The message is written: the end of its text was thinned out, maybe, and nothing else carries it. */
-    written(): void {
+    /** Before its message is written: its end was thinned out, maybe, and nothing else carries that. */
+    whole(): void {
       if (last !== "" && last !== sent && mayStream(run, last)) send(last);
+    },
+    written(): void {
       last = "";
       sent = "";
     },
@@ -113,6 +115,8 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
 
   const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
   const append = async (entry: Entry): Promise<void> => {
+    // The text of a final message goes out with the run's end.
+    if (!isFinalText(entry)) stream.whole();
     if ((await writer.append(entry)) === "stored") stream.written();
   };
   const wait: RunWait = {

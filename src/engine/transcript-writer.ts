@@ -30,7 +30,7 @@ export interface TranscriptWriter {
 }
 
 /** A text with which a turn can end: nothing is asked of a tool, and nothing failed. */
-function isFinalText(entry: Entry): boolean {
+export function isFinalText(entry: Entry): boolean {
   return (
     !isCompaction(entry) &&
     entry.role === "assistant" &&

@@ -36,7 +36,7 @@ function socketUrl(text: string): string {
   }
   // A link to the page has the token behind "#"; a socket's address may not have such a part.
   url.hash = "";
-  return url.href.replace(/^http/, "ws");
+  return url.href.replace(/^http/, "ws").replace(/\/$/, "");
 }
 
 export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<GatewayClient> {

@@ -170,8 +170,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "events-before-the-commit",
     breaks: "U3: listeners hear of what is not on disk yet, and perhaps never will be",
     file: "src/engine/unit.ts",
-    from: "publish: (event) => notes.after.push(() => bus.publish(event)),",
-    to: "publish: (event) => bus.publish(event),",
+    from: "      notes.after.push(() => bus.publish(event));\n",
+    to: "      bus.publish(event);\n",
   },
   {
     name: "input-written-again",

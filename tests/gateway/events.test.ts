@@ -154,7 +154,9 @@ test("between the announcement of a stop and the stop clients are answered, and 
 
 test("a slow reader is closed with 1013, and one that reads keeps all of its events", async () => {
   const text = "x".repeat(40_000);
-  const house = await openHouse({ play: () => text, gateway: { maxBufferedBytes: 400_000 } });
+  // Held: however long this takes, the slow one is not cut off before it comes to read why it is closed.
+  const world = fakeWorld();
+  const house = await openHouse({ world, play: () => text, gateway: { maxBufferedBytes: 400_000 } });
   const [slow, quick] = [await joined(house), await joined(house)];
   slow.socket.pause();
   const client = await house.client();

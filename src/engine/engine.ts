@@ -305,7 +305,9 @@ export class Engine {
         state: "aborted",
         code,
         error: ABORT_TEXT[code],
-        unfinishedText: mine?.textSoFar() ?? this.#dispatch?.textOf(run.runId) ?? "",
+        ...(mine === undefined
+          ? { heardText: this.#dispatch?.textOf(run.runId) ?? "" }
+          : { unfinishedText: mine.textSoFar() }),
       };
       await holdRun(unit.tx, run.runId);
       // False: it followed from one before it in this list, and ended with that one.

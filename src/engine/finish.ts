@@ -86,6 +86,8 @@ export interface EndFacts {
   readonly model?: string;
   /** Text of an unfinished message that is kept. */
   readonly unfinishedText?: string;
+  /** The same as it was heard from the process that executes the run: it may have been written since. */
+  readonly heardText?: string;
 }
 
 export interface FinishParts {
@@ -137,12 +139,20 @@ function isStored(messages: readonly Message[], open: readonly ToolCallBlock[], 
   return textOf(last).startsWith(text);
 }
 
+/** The text that was under way when the run ended. Heard from elsewhere, it may be any of its messages'. */
+function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
+  if (unfinishedText !== undefined) return unfinishedText;
+  const isWritten = messages.some((one) => one.role === "assistant" && textOf(one).startsWith(heardText));
+  return isWritten ? "" : heardText;
+}
+
 /** Answers what was left open, so that the next model call finds a valid transcript (F2). */
 async function closeTranscript(
   unit: Unit,
   run: Run,
   facts: EndFacts,
   messages: readonly Message[],
+  text: string,
 ): Promise<void> {
   const { sessionKey, sessionId, runId } = run;
   const open = unansweredCalls(messages);
@@ -161,7 +171,6 @@ async function closeTranscript(
     await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
     unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
   }
-  const text = facts.unfinishedText ?? "";
   if (
     text === "" ||
     isStored(messages, open, text) ||
@@ -234,8 +243,8 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   };
 }
 
-function announceEnd(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): void {
-  const text = visibleText(run, facts.reply ?? facts.unfinishedText ?? "");
+function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
+  const text = visibleText(run, words);
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId));
@@ -260,7 +269,10 @@ export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: Fi
   const model = facts.model ?? told.model;
   const ended = { end, usage, ...(model === undefined ? {} : { model }) };
   if (!(await endRun(unit.tx, run.runId, ended))) return false;
-  if (run.kind === "turn" && run.startedAt !== undefined) await closeTranscript(unit, run, facts, messages);
+  const unfinished = unfinishedOf(facts, messages);
+  if (run.kind === "turn" && run.startedAt !== undefined) {
+    await closeTranscript(unit, run, facts, messages, unfinished);
+  }
   const [answered] = await together(
     answerWaits(unit.tx, run.runId, unit.now),
     giveUpWaitsOf(unit.tx, run.runId),
@@ -270,6 +282,6 @@ export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: Fi
   );
   const endedRun: Run = { ...run, ...end, usage };
   await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
-  announceEnd(unit, endedRun, facts, parts);
+  announceEnd(unit, endedRun, facts.reply ?? unfinished, parts);
   return true;
 }

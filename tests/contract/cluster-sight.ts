@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { getRun } from "../../src/store/runs.ts";
 import type { OpenGround } from "../kit/cluster.ts";
-import { endOf } from "../kit/engine.ts";
+import { assistantText, endOf } from "../kit/engine.ts";
 import type { Play } from "../kit/flow-app.ts";
 import { gate, MAIN, two, until } from "./cluster-stage.ts";
 
@@ -66,6 +66,31 @@ export function sightContract(openGround: OpenGround): void {
     await stopped.promise;
     expect(await endOf(a.app.engine, run.runId)).toMatchObject({ state: "aborted", code: "run_aborted" });
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: half a sentence"]);
+  });
+
+  test("I4: a text that was written down before is not kept again by whoever stops the run elsewhere", async () => {
+    const written = Promise.withResolvers<void>();
+    const plays: Record<string, Play> = {
+      [MAIN]: async ({ handle }) => {
+        handle.text("I look.");
+        const call = { type: "toolCall" as const, id: "c1", name: "look", arguments: {} };
+        const message = assistantText("m1", "I look.");
+        await handle.append({ ...message, stopReason: "toolUse", content: [...message.content, call] });
+        const content = [{ type: "text" as const, text: "seen" }];
+        const result = { role: "toolResult" as const, toolCallId: "c1", toolName: "look", isError: false };
+        await handle.append({ ...result, id: "r1", content, timestamp: 1 });
+        written.resolve();
+        await new Promise<void>((resolve) => handle.signal.addEventListener("abort", () => resolve()));
+        throw handle.signal.reason;
+      },
+    };
+    const { a, b } = await two(openGround, plays);
+    const run = await a.app.tell(MAIN, "work");
+    await written.promise;
+    await until(() => b.app.events.some((event) => event.kind === "text"));
+    await b.app.engine.abort({ sessionKey: MAIN });
+    expect(await endOf(a.app.engine, run.runId)).toMatchObject({ state: "aborted" });
+    expect((await b.app.texts(MAIN)).filter((text) => text.includes("I look."))).toHaveLength(1);
   });
 
   test("with every hint lost, ends are found, runs are stopped and lanes go on by the rows", async () => {

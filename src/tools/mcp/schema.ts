@@ -35,9 +35,8 @@ interface Walk {
 }
 
 /** The target of `#/…` in the same schema. */
-function referred(walk: Walk, reference: unknown): unknown {
-  if (typeof reference !== "string" || !reference.startsWith("#"))
-    throw new Broken("refers to another document");
+function referred(walk: Walk, reference: string): unknown {
+  if (!reference.startsWith("#")) throw new Broken("refers to another document");
   let place: unknown = walk.root;
   for (const part of reference.slice(1).split("/").slice(1)) {
     const name = safeDecode(part).replaceAll("~1", "/").replaceAll("~0", "~");
@@ -66,11 +65,12 @@ function plain(walk: Walk, schema: unknown, depth: number, above: readonly strin
   if (walk.parts > PARTS_MAX) throw new Broken("has too many parts");
   const { $ref } = schema;
   if ($ref !== undefined) {
-    if (above.includes(String($ref))) return {};
+    if (typeof $ref !== "string") throw new Broken("has a reference that is no text");
+    if (above.includes($ref)) return {};
     const { $ref: _, ...beside } = schema;
     const target = referred(walk, $ref);
     const all = isTree(target) ? { ...target, ...beside } : target;
-    return plain(walk, all, depth + 1, [...above, String($ref)]);
+    return plain(walk, all, depth + 1, [...above, $ref]);
   }
   return { ...wordsOf(schema), ...shapeOf(walk, schema, depth, above) };
 }

@@ -7,7 +7,7 @@ import { clusterGround, EMBEDDED, type Ground } from "../kit/grounds.ts";
 import { serverUrl } from "../kit/postgres.ts";
 
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
-const ROUNDS = 12;
+const ROUNDS = 8;
 
 const GROUNDS: readonly { readonly name: string; ground(): Promise<Ground> }[] = [
   { name: "embedded", ground: async () => EMBEDDED },

@@ -232,20 +232,20 @@ class Agent {
     const [name = "", ...json] = argument.split(" ");
     const [server] = session.servers;
     if (server === undefined || !("command" in server)) throw new Error("no server");
-    const { url, token, key } = { ...gatewayOf(server) };
-    const { connect } = await import("../../src/gateway/client.ts");
-    const link = await connect({ url, token, reconnect: false });
+    const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
+    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+    const { PATH = "", HOME = "" } = process.env;
+    const env = { PATH, HOME, ...Object.fromEntries(server.env.map((one) => [one.name, one.value])) };
+    const link = new Client({ name: "acp-agent", version: "0" });
+    await link.connect(new StdioClientTransport({ command: server.command, args: server.args, env }));
     try {
-      const result = await link.call("tools.invoke", {
-        name,
-        arguments: JSON.parse(json.join(" ")),
-        sessionKey: key,
-      });
-      await this.#say(client, session.id, JSON.stringify(result));
+      const result = await link.callTool({ name, arguments: JSON.parse(json.join(" ")) });
+      const [said] = result.content as { text: string }[];
+      await this.#say(client, session.id, said?.text ?? "nothing");
     } catch (error) {
       await this.#say(client, session.id, `refused: ${(error as Error).message}`);
     } finally {
-      link.close();
+      await link.close();
     }
     return { stopReason: "end_turn" };
   }
@@ -257,13 +257,6 @@ class Agent {
   #say(client: acp.AgentContext, id: string, text: string): Promise<void> {
     return this.#tell(client, id, { sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
   }
-}
-
-/** What stands in the command line and the environment of an MCP server that Parley hands over. */
-function gatewayOf({ args, env }: acp.McpServerStdio): { url: string; token: string; key: string } {
-  const after = (flag: string): string => args[args.indexOf(flag) + 1] ?? "";
-  const token = env.find((variable) => variable.name === "PARLEY_TOKEN")?.value ?? "";
-  return { url: after("--url"), token, key: after("--session") };
 }
 
 function serve(): void {

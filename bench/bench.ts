@@ -7,21 +7,17 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ok } from "../src/core/errors.ts";
 import type { Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
-import { Engine } from "../src/engine/engine.ts";
-import { createExecutor } from "../src/execute.ts";
+import type { Engine } from "../src/engine/engine.ts";
 import { sessionViewer } from "../src/flows/access.ts";
-import { ensureMainSessions } from "../src/flows/lifecycle.ts";
-import { createSuccessors } from "../src/flows/successors.ts";
 import { insertSession } from "../src/store/sessions.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
 import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { realWorld } from "../src/world.ts";
-import { benchSettings, instantModel, sessionRow } from "./instant.ts";
+import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 import { machine, type Row, residentMb, sample, table } from "./measure.ts";
 import { spawning } from "./spawning.ts";
 
@@ -104,30 +100,8 @@ async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   return inFolder(async (dir) => {
     const settings = benchSettings(dir);
     const store = await openSqlite({ dir: settings.store.dir, durability: "full", log: world.log });
-    const engine: Engine = new Engine({
-      store,
-      world,
-      settings: {
-        ...settings.session,
-        ...settings.session.agentToAgent,
-        maxConcurrent: settings.maxConcurrent,
-      },
-      successors: createSuccessors({
-        settings,
-        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-        outbound: { deliveryQueued: () => {} },
-      }),
-      executor: createExecutor({
-        settings,
-        store,
-        world,
-        port: instantModel(world),
-        sandboxFor: async () => ok(undefined),
-        engine: () => engine,
-      }),
-    });
-    await ensureMainSessions({ engine, settings });
-    await engine.start();
+    const { maxConcurrent } = settings;
+    const engine = await instantEngine({ store, world, settings, maxConcurrent });
     try {
       return await work({ engine, store, settings });
     } finally {
@@ -141,12 +115,9 @@ async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
 async function runOverhead(): Promise<Row> {
   const samples = await withEngine(({ engine, store }) =>
     sample(1_000, 200, async (at) => {
-      const sessionKey = `agent:main:chat:${String(at % 50).padStart(8, "0")}-0000-4000-8000-000000000000`;
+      const sessionKey = chatKey(at % 50);
       if (at < 50) await store.transaction((tx) => insertSession(tx, sessionRow(sessionKey, at)));
-      const accepted = await engine.accept({ sessionKey, input: { text: "hello" } });
-      if (!accepted.ok) throw new Error(accepted.error);
-      const run = await engine.waitForRun(accepted.value.run.runId, engine.now() + 10_000);
-      if (run?.state !== "ok") throw new Error(`run ended ${run?.state}: ${run?.error}`);
+      await oneRun(engine, sessionKey, 10_000);
     }),
   );
   return {

@@ -1,11 +1,17 @@
-// What the benchmarks stand on: a model that answers at once, default settings, plain sessions.
+// What the benchmarks stand on: an engine whose model answers at once, default settings, plain sessions.
 
 import { tmpdir } from "node:os";
 import type { ModelPort } from "../src/agent/model.ts";
 import { loadSettings } from "../src/config.ts";
+import { ok } from "../src/core/errors.ts";
 import { ZERO_USAGE } from "../src/core/message.ts";
 import type { Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
+import { Engine } from "../src/engine/engine.ts";
+import { createExecutor } from "../src/execute.ts";
+import { ensureMainSessions } from "../src/flows/lifecycle.ts";
+import { createSuccessors } from "../src/flows/successors.ts";
+import type { Store } from "../src/store/sql.ts";
 import type { World } from "../src/world.ts";
 
 /** The settings of an empty configuration file in `home`. */
@@ -16,7 +22,7 @@ export function benchSettings(home: string = tmpdir()): Settings {
 }
 
 /** A model that answers at once. */
-export function instantModel(world: World): ModelPort {
+function instantModel(world: World): ModelPort {
   return {
     async call({ model }) {
       const message = {
@@ -53,4 +59,48 @@ export function sessionRow(key: string, at: number): Session {
     totalTokens: 0,
     contextTokens: 0,
   };
+}
+
+/** The real engine, flows and agent loop over a store. */
+export async function instantEngine(parts: {
+  store: Store;
+  world: World;
+  settings: Settings;
+  maxConcurrent: number;
+}): Promise<Engine> {
+  const { store, world, settings, maxConcurrent } = parts;
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent },
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      outbound: { deliveryQueued: () => {} },
+    }),
+    executor: createExecutor({
+      settings,
+      store,
+      world,
+      port: instantModel(world),
+      sandboxFor: async () => ok(undefined),
+      engine: () => engine,
+    }),
+  });
+  await ensureMainSessions({ engine, settings });
+  await engine.start();
+  return engine;
+}
+
+/** A conversation of the agent `main` by its number. */
+export function chatKey(at: number): string {
+  return `agent:main:chat:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
+}
+
+/** From the call to accept until the waiter is told. */
+export async function oneRun(engine: Engine, sessionKey: string, withinMs: number): Promise<void> {
+  const accepted = await engine.accept({ sessionKey, input: { text: "hello" } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const run = await engine.waitForRun(accepted.value.run.runId, engine.now() + withinMs);
+  if (run?.state !== "ok") throw new Error(`run ended ${run?.state}: ${run?.error}`);
 }

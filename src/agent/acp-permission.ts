@@ -4,6 +4,7 @@
 // PD2: a question lives as long as the process that asked it: it is kept in memory, and bounded.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
+import type { PermissionQuestion } from "../core/permission.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { World } from "../world.ts";
 
@@ -12,22 +13,6 @@ const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 
 export type Decision = "allow" | "deny";
-
-/** What an operator is asked. */
-export interface PermissionQuestion {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly agentId: string;
-  readonly runId: string;
-  /** What it wants to do, in its own words. */
-  readonly title: string;
-  readonly kind?: string;
-  /** Its arguments, as JSON, cut. */
-  readonly detail?: string;
-  readonly askedAt: number;
-  /** Denied by then. */
-  readonly expiresAt: number;
-}
 
 export interface Asked {
   readonly sessionKey: string;

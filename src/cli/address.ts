@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
-import { TOKEN_FILE } from "../gateway/protocol.ts";
+import { socketAddress, TOKEN_FILE } from "../gateway/protocol.ts";
 import type { Cli } from "./cli.ts";
 
 export interface Address {
@@ -25,13 +25,8 @@ export function callable(host: string): string {
 
 /** `ws://…` from what people write: a link to the gateway, or host and port alone. */
 export function socketUrl(text: string): Result<string> {
-  const wanted = /^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`;
-  try {
-    const url = new URL(wanted.replace(/^http/i, "ws"));
-    if (url.protocol === "ws:" || url.protocol === "wss:") return ok(url.href.replace(/\/$/, ""));
-  } catch {
-    // Said below.
-  }
+  const address = socketAddress(/^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`);
+  if (address !== undefined) return ok(address);
   return fail("invalid_argument", `--url must be like ws://127.0.0.1:7275, got "${text}"`);
 }
 

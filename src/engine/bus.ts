@@ -4,6 +4,7 @@
 // B2: what came over the wire is told here and never sent again.
 // B3: the end of a run is told once, whichever way it came first; nothing of its execution comes after it.
 
+import { dropOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Log } from "../world.ts";
 
@@ -38,8 +39,7 @@ export function createBus(log: Log, forward: (event: LiveEvent) => void = () => 
     if (isOfExecution(event) && ended.has(event.runId)) return;
     if (event.kind === "run_ended") {
       ended.add(event.runId);
-      const [oldest] = ended.size > ENDED_MAX ? ended : [];
-      if (oldest !== undefined) ended.delete(oldest);
+      dropOldest(ended, ENDED_MAX);
     }
     for (const listener of listeners) {
       try {

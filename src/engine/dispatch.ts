@@ -5,6 +5,7 @@
 // DI3: what the rows say is mine and I don't execute is taken back; what I execute and the rows deny is
 //      stopped.
 
+import { dropOldest } from "../core/bounded.ts";
 import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
 import { beat, forgetDead, LEASE_MS, leave, type ProcessFacts } from "../store/processes.ts";
@@ -49,15 +50,6 @@ export interface DispatchParts {
   slotFree(): void;
   /** Looks at dates, deliveries and whatever else is due. */
   lookAround(): void;
-}
-
-/** Keeps a set or map at a size; the oldest goes first. */
-function bound(
-  kept: { size: number; keys(): Iterator<string>; delete(key: string): boolean },
-  max: number,
-): void {
-  const oldest = kept.size > max ? kept.keys().next() : undefined;
-  if (oldest?.done === false) kept.delete(oldest.value);
 }
 
 export class Dispatch {
@@ -139,7 +131,7 @@ export class Dispatch {
     if (event.kind === "text") {
       this.#texts.delete(event.runId);
       this.#texts.set(event.runId, event.text);
-      bound(this.#texts, TEXTS_MAX);
+      dropOldest(this.#texts, TEXTS_MAX);
     }
     if (event.kind === "run_ended") {
       this.#texts.delete(event.runId);

@@ -1,6 +1,7 @@
 // Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import type { PermissionQuestion } from "../core/permission.ts";
 import type { Run } from "../core/run.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Settings } from "../core/settings.ts";
@@ -15,7 +16,7 @@ import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
-import type { ModelRow, PayloadOf, PermissionRow } from "./payloads.ts";
+import type { ModelRow, PayloadOf } from "./payloads.ts";
 
 /** One TCP connection, as the gateway's end sees it. */
 export interface PeerOf {
@@ -25,7 +26,7 @@ export interface PeerOf {
 }
 
 interface Permissions {
-  list(): readonly PermissionRow[];
+  list(): readonly PermissionQuestion[];
   /** False: nobody asks that, or not any more. */
   answer(id: string, decision: "allow" | "deny"): boolean;
 }

@@ -3,6 +3,7 @@
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
 import type { Message } from "../core/message.ts";
+import type { PermissionQuestion } from "../core/permission.ts";
 import type { RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { MethodName } from "./params.ts";
@@ -56,20 +57,6 @@ interface ToolRow {
   readonly name: string;
   readonly description: string;
   readonly parameters: object;
-}
-
-/** What an agent asks an operator for. */
-export interface PermissionRow {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly agentId: string;
-  readonly runId: string;
-  readonly title: string;
-  readonly kind?: string;
-  readonly detail?: string;
-  readonly askedAt: number;
-  /** Denied by then. */
-  readonly expiresAt: number;
 }
 
 /** A session as `sessions.list` and `sessions.patch` show it. What isn't set is absent. */
@@ -216,7 +203,7 @@ interface Payloads {
     readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
   };
   "tools.invoke": Record<string, unknown>;
-  "permissions.list": { readonly permissions: readonly PermissionRow[] };
+  "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }
 

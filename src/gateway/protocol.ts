@@ -23,6 +23,16 @@ export const WAIT_DEFAULT_MS = 30_000;
 /** Name of the file in the store directory that holds a generated token. */
 export const TOKEN_FILE = "gateway-token";
 
+/** Where a gateway's socket is, from its `ws://…` or the `http://…` that people have at hand. */
+export function socketAddress(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  // A link to the page has the token behind "#"; a socket's address may not have such a part.
+  url.hash = "";
+  const address = url.href.replace(/^http/, "ws").replace(/\/$/, "");
+  return /^wss?:/.test(address) ? address : undefined;
+}
+
 /** Why a socket is closed, as WebSocket close codes. */
 export const CLOSE = {
   goingAway: 1001,

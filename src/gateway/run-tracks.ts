@@ -3,6 +3,7 @@
 //      shares its store: there they are taken from the clock, which is the database's for all.
 // RT2: what has ended is remembered for a while only.
 
+import { dropOldest } from "../core/bounded.ts";
 import type { FlowStep } from "../core/run.ts";
 
 /** Runs that have ended and are still numbered: a flow tells about them a little longer. */
@@ -19,15 +20,6 @@ export interface RunStart {
   readonly runId: string;
   readonly startedAt?: number;
   readonly flowStep?: FlowStep;
-}
-
-/** Drops the oldest entry of a map or set that has become too large. */
-function bound(
-  kept: { size: number; keys(): Iterator<string>; delete(key: string): boolean },
-  max: number,
-): void {
-  const oldest = kept.size > max ? kept.keys().next() : undefined;
-  if (oldest?.done === false) kept.delete(oldest.value);
 }
 
 export class RunTracks {
@@ -84,7 +76,7 @@ export class RunTracks {
   /** A note was shown when it was written. */
   noteShown(sessionKey: string, text: string): void {
     this.#shown.add(`${sessionKey}\n${text}`);
-    bound(this.#shown, NOTES_MAX);
+    dropOldest(this.#shown, NOTES_MAX);
   }
 
   /** Whether this text was shown as a note already; asked once, when it is delivered. */
@@ -95,6 +87,6 @@ export class RunTracks {
   #remember(runId: string, seq: number): void {
     this.#past.delete(runId);
     this.#past.set(runId, seq);
-    bound(this.#past, PAST_RUNS_MAX);
+    dropOldest(this.#past, PAST_RUNS_MAX);
   }
 }

@@ -2,6 +2,7 @@
 
 import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
 import type { World } from "../../world.ts";
+import { socketAddress } from "../protocol.ts";
 import type { Dialer } from "./dial.ts";
 import { aborted, GatewayError } from "./error.ts";
 import { ReconnectingClient } from "./reconnecting.ts";
@@ -23,20 +24,14 @@ const plainWorld: World = {
   },
 };
 
-/** `ws://…` for the `http://…` that people have at hand. */
-function socketUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const protocol = url?.protocol.replace(/^http/, "ws");
-  if (url === undefined || (protocol !== "ws:" && protocol !== "wss:")) {
-    const shown = JSON.stringify(text.slice(0, 200));
-    throw new GatewayError(
-      "INVALID_REQUEST",
-      `not an address: url must be like ws://127.0.0.1:7275, got ${shown}`,
-    );
-  }
-  // A link to the page has the token behind "#"; a socket's address may not have such a part.
-  url.hash = "";
-  return url.href.replace(/^http/, "ws").replace(/\/$/, "");
+function addressOf(text: string): string {
+  const address = socketAddress(text);
+  if (address !== undefined) return address;
+  const shown = JSON.stringify(text.slice(0, 200));
+  throw new GatewayError(
+    "INVALID_REQUEST",
+    `not an address: url must be like ws://127.0.0.1:7275, got ${shown}`,
+  );
 }
 
 export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<GatewayClient> {
@@ -44,7 +39,7 @@ export async function openClient(options: ConnectOptions, dialer: Dialer): Promi
   const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const parts: SocketParts = {
     dialer,
-    url: socketUrl(url),
+    url: addressOf(url),
     token,
     role,
     scopes,

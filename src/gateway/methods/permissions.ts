@@ -2,11 +2,11 @@
 // PM1: who may not see a session sees none of its questions, and answers none.
 
 import { fail, ok } from "../../core/errors.ts";
+import type { PermissionQuestion } from "../../core/permission.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { PermissionRow } from "../payloads.ts";
 
-function open(ctx: CallContext, access: "status" | "send"): PermissionRow[] {
+function open(ctx: CallContext, access: "status" | "send"): PermissionQuestion[] {
   const sees = createGate(ctx.deps.settings, ctx.caller, access);
   return (ctx.deps.permissions?.list() ?? []).filter((question) => sees(question.sessionKey));
 }

@@ -9,7 +9,7 @@ import type { ThinkingLevel } from "../core/settings.ts";
 import type { SeedMessage } from "../flows/client-session.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./openai-content.ts";
 import { checkFields, type OpenAiApi } from "./openai-fields.ts";
-import { MESSAGE_MAX_CHARS } from "./params.ts";
+import { MESSAGE_MAX_CHARS } from "./params/shapes.ts";
 import { isObject } from "./validate.ts";
 
 /** A request in Parley's terms. */

@@ -5,53 +5,30 @@
 
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
-import type { TokenScope } from "../core/settings.ts";
+import {
+  ADMIN,
+  anyObject,
+  count,
+  flag,
+  idempotencyKey,
+  MESSAGE_MAX_CHARS,
+  type MethodSpec,
+  message,
+  NAME_MAX_CHARS,
+  NOTHING,
+  name,
+  nameOrNull,
+  object,
+  READ,
+  threadId,
+  WRITE,
+} from "./params/shapes.ts";
 
-/** How a method treats `idempotencyKey`. `run`: required, and it is the run id too. */
-export type Idempotency = "none" | "optional" | "required" | "run";
-
-/** Characters of a key, id, label or name. */
-const NAME_MAX_CHARS = 512;
-/** Characters of a message to an agent or a person. */
-export const MESSAGE_MAX_CHARS = 1024 * 1024;
-/** Characters of a run id that a client makes up. */
-const IDEMPOTENCY_KEY_MAX_CHARS = 200;
-/** No control characters, and no halves of a character: the store would not give them back as they were. */
-const PRINTABLE = "^[^\\p{Cc}\\p{Cs}]*$";
 const ATTACHMENTS_MAX = 16;
 const HISTORY_LIMIT_MAX = 1000;
 const PREVIEW_KEYS_MAX = 64;
 
-const flag = { type: "boolean" } as const;
-const name = { type: "string", minLength: 1, maxLength: NAME_MAX_CHARS } as const;
-const nameOrNull = { type: ["string", "null"], minLength: 1, maxLength: NAME_MAX_CHARS } as const;
-const message = { type: "string", minLength: 1, maxLength: MESSAGE_MAX_CHARS } as const;
-const anyObject = { type: "object" } as const;
-const idempotencyKey = {
-  type: "string",
-  minLength: 1,
-  maxLength: IDEMPOTENCY_KEY_MAX_CHARS,
-  pattern: PRINTABLE,
-} as const;
-const threadId = { type: ["string", "number"], maxLength: NAME_MAX_CHARS } as const;
 const attachments = { type: "array", items: anyObject, maxItems: ATTACHMENTS_MAX } as const;
-
-/**
- * A whole number. Where a method has a most, it cuts to it: clients of the protocol send large numbers to say
- * "all".
- */
-function count<const Least extends 0 | 1>(least: Least) {
-  return { type: "integer", minimum: least } as const;
-}
-
-function object<const P extends object, const R extends readonly (keyof P & string)[]>(
-  properties: P,
-  required: R,
-) {
-  return { type: "object", properties, required, additionalProperties: false } as const;
-}
-
-const NOTHING = object({}, []);
 const ONE_DELIVERY = object({ id: name, idempotencyKey }, ["id"]);
 
 const PATCH = object(
@@ -167,17 +144,6 @@ export const CONNECT = open(
   },
   ["minProtocol", "maxProtocol", "client"],
 );
-
-interface MethodSpec {
-  readonly scope: TokenScope;
-  readonly idempotency: Idempotency;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly ignored: readonly string[];
-}
-
-const READ = "operator.read";
-const WRITE = "operator.write";
-const ADMIN = "operator.admin";
 
 export const METHODS = {
   health: { scope: READ, idempotency: "none", params: NOTHING, ignored: ["probe"] },

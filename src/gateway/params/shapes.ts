@@ -1,0 +1,56 @@
+// Owns the pieces that the methods' params are put together from, and what is said of each method.
+
+import type { TokenScope } from "../../core/settings.ts";
+
+/** Characters of a key, id, label or name. */
+export const NAME_MAX_CHARS = 512;
+/** Characters of a message to an agent or a person. */
+export const MESSAGE_MAX_CHARS = 1024 * 1024;
+/** Characters of a run id that a client makes up. */
+const IDEMPOTENCY_KEY_MAX_CHARS = 200;
+/** No control characters, and no halves of a character: the store would not give them back as they were. */
+const PRINTABLE = "^[^\\p{Cc}\\p{Cs}]*$";
+
+export const flag = { type: "boolean" } as const;
+export const name = { type: "string", minLength: 1, maxLength: NAME_MAX_CHARS } as const;
+export const nameOrNull = { type: ["string", "null"], minLength: 1, maxLength: NAME_MAX_CHARS } as const;
+export const message = { type: "string", minLength: 1, maxLength: MESSAGE_MAX_CHARS } as const;
+export const anyObject = { type: "object" } as const;
+export const idempotencyKey = {
+  type: "string",
+  minLength: 1,
+  maxLength: IDEMPOTENCY_KEY_MAX_CHARS,
+  pattern: PRINTABLE,
+} as const;
+export const threadId = { type: ["string", "number"], maxLength: NAME_MAX_CHARS } as const;
+
+/**
+ * A whole number. Where a method has a most, it cuts to it: clients of the protocol send large numbers to say
+ * "all".
+ */
+export function count<const Least extends 0 | 1>(least: Least) {
+  return { type: "integer", minimum: least } as const;
+}
+
+export function object<const P extends object, const R extends readonly (keyof P & string)[]>(
+  properties: P,
+  required: R,
+) {
+  return { type: "object", properties, required, additionalProperties: false } as const;
+}
+
+export const NOTHING = object({}, []);
+
+/** How a method treats `idempotencyKey`. `run`: required, and it is the run id too. */
+type Idempotency = "none" | "optional" | "required" | "run";
+
+export interface MethodSpec {
+  readonly scope: TokenScope;
+  readonly idempotency: Idempotency;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly ignored: readonly string[];
+}
+
+export const READ = "operator.read";
+export const WRITE = "operator.write";
+export const ADMIN = "operator.admin";

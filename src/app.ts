@@ -138,6 +138,7 @@ interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  readonly programs: () => readonly string[];
   /** Set once the gateway listens: before that nothing is run. */
   port: number;
   close(): Promise<void>;
@@ -169,6 +170,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       list: () => host?.desk.list() ?? [],
       answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
     },
+    programs: () => host?.agents.running() ?? [],
     close: async () => {
       await (await opened)?.agents.close();
     },
@@ -319,6 +321,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     refusesPeer,
     passes: acp.passes,
     permissions: acp.permissions,
+    programs: acp.programs,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
   });

@@ -19,7 +19,7 @@ import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
 import * as waits from "../../src/store/waits.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";
-import { sampleRun, sampleSession } from "./samples.ts";
+import { sampleRun } from "./samples.ts";
 
 const ROWS = 50_000;
 const FEWER = ROWS / 2;
@@ -178,8 +178,6 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
   activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
   childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
-  insertSession: (tx) =>
-    sessions.insertSession(tx, sampleSession({ key: "new", sessionId: "new", spawnedBy: BUSY })),
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
   holdLane: (tx) => sessions.holdLane(tx, BUSY),
   takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),

@@ -296,8 +296,8 @@ update sessions set cost = coalesce((
   ), 0);
 
 alter table sessions add column orphaned integer not null default 0;
-update sessions set orphaned = 1
-  where spawned_by is not null and not exists (select 1 from sessions above where above.key = sessions.spawned_by);
+update sessions set orphaned = 1 where spawned_by is not null
+  and not exists (select 1 from sessions above where above.key = sessions.spawned_by);
 create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;

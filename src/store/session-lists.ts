@@ -2,8 +2,8 @@
 // LS1: a page starts where the one before ended, at (updated_at, key): nothing is skipped or counted.
 // LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit
 //      the filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
-// LS3: the order is the index's: by label, spawner, roots, agent, kind or none. What few sessions can match (a
-//      tree, a searched text, key patterns, keys) is looked up first and sorted.
+// LS3: the order is the index's: by label, spawner, roots, agent, kind or none. What few sessions can match
+//      (a tree, a searched text, key patterns, keys) is looked up first and sorted.
 
 import { type RawBuilder, type Selectable, sql } from "kysely";
 import type { Session, SessionKind } from "../core/session.ts";
@@ -27,7 +27,7 @@ const WALK_ROWS_MAX = 10_000;
 /** Index ranges merged into one page; more agents than that are filtered instead. */
 const RANGES_MAX = 8;
 /** Children of one session that are counted. */
-export const CHILDREN_COUNTED_MAX = 1_000;
+const CHILDREN_COUNTED_MAX = 1_000;
 /** The full-text index holds pieces of three signs. */
 const INDEXED_SEARCH_CHARS_MIN = 3;
 

@@ -98,7 +98,7 @@ function messagesOf(rows: readonly EntryRow[]): Message[] {
 /** Where a page begins, and which way it goes from there: that place itself is not in it. */
 type Place =
   | { readonly way: "back"; readonly beforeSeq?: number }
-  | { readonly way: "on"; readonly afterSeq: number };
+  | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
 
 interface Page {
   readonly sessionId: string;
@@ -160,7 +160,7 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
 export interface HistoryPage {
   /** Oldest first. */
   readonly messages: Message[];
-  /** The run of each message that has one, by the message's id. */
+  /** The run of each message that has one, by the message's id; of the one behind which it begins, too. */
   readonly runIds: ReadonlyMap<string, string>;
   /** The oldest message of this page, when there are older ones. */
   readonly nextBefore?: string;
@@ -187,7 +187,7 @@ async function placeOf(db: Db, wanted: HistoryWanted): Promise<Result<Place>> {
   if (id === undefined) return ok({ way: "back" });
   const row = await db
     .selectFrom("messages")
-    .select(["seq", "session_id"])
+    .select(["seq", "session_id", "run_id"])
     .where("id", "=", id)
     .executeTakeFirst();
   if (row?.session_id !== sessionId) {
@@ -196,7 +196,8 @@ async function placeOf(db: Db, wanted: HistoryWanted): Promise<Result<Place>> {
     });
   }
   if (before !== undefined) return ok({ way: "back", beforeSeq: row.seq });
-  return ok({ way: "on", afterSeq: after === undefined ? row.seq - 1 : row.seq });
+  if (after === undefined) return ok({ way: "on", afterSeq: row.seq - 1 });
+  return ok({ way: "on", afterSeq: row.seq, ...(row.run_id === null ? {} : { afterRun: row.run_id }) });
 }
 
 /** Whether a page has anything older than this message, its oldest one. */
@@ -229,9 +230,11 @@ export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result
   const onward = place.value.way === "on";
   const older = onward ? await isOlder(db, wanted, oldest) : more;
   const newer = onward ? more : wanted.before !== undefined;
+  const { after } = wanted;
+  const afterRun = place.value.way === "on" ? place.value.afterRun : undefined;
   return ok({
     messages,
-    runIds,
+    runIds: after === undefined || afterRun === undefined ? runIds : new Map([[after, afterRun], ...runIds]),
     ...(older && oldest !== undefined ? { nextBefore: oldest.id } : {}),
     ...(newer && newest !== undefined ? { nextAfter: newest.id } : {}),
   });

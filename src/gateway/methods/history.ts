@@ -130,12 +130,13 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
 }
 
 /** What `includeRuns` adds: the runs of the page, and on the newest one those that are to come. */
-async function readRuns(ctx: CallContext, session: Session, page: HistoryPage) {
+async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, after: string | undefined) {
   const { db } = ctx.access;
   const atEnd = page.nextAfter === undefined;
   const lane = atEnd ? await factsOfLane(db, session.key) : [];
   const known = new Set(lane.map(({ runId }) => runId));
-  const wanted = page.messages.map(({ id }) => page.runIds.get(id));
+  // A run may have ended without another message: whoever reads on behind its last one is told.
+  const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
   const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
   const facts = [...(await factsOfRuns(db, others)), ...lane.map(({ input: _, ...run }) => run)];
   const withRun = (message: Message) => {
@@ -163,7 +164,7 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
     thinkingLevel: thinkingOf(ctx.deps.settings, session),
     ...(nextBefore === undefined ? {} : { nextBefore }),
     ...(nextAfter === undefined ? {} : { nextAfter }),
-    ...(params.includeRuns === true ? await readRuns(ctx, session, read.value) : {}),
+    ...(params.includeRuns === true ? await readRuns(ctx, session, read.value, params.after) : {}),
   });
 }
 

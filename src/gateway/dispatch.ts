@@ -21,6 +21,7 @@ import type { Answer } from "./connection.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { historyMethods } from "./methods/history.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
@@ -32,6 +33,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...systemMethods,
   ...sessionMethods,
   ...chatMethods,
+  ...historyMethods,
   ...agentMethods,
   ...toolMethods,
   ...deliveryMethods,

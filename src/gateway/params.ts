@@ -208,7 +208,14 @@ export const METHODS = {
     scope: READ,
     idempotency: "none",
     params: object(
-      { sessionKey: name, limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX }, before: name },
+      {
+        sessionKey: name,
+        limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX },
+        before: name,
+        after: name,
+        around: name,
+        includeRuns: flag,
+      },
       ["sessionKey"],
     ),
     ignored: ["maxChars"],

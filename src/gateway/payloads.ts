@@ -2,9 +2,9 @@
 // clients.
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
-import type { Message } from "../core/message.ts";
+import type { Message, Provenance } from "../core/message.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
-import type { RunState } from "../core/run.ts";
+import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { MethodName } from "./params.ts";
 import type { AgentEvent, ChatEvent, PresenceEntry, SessionsEvent, ShutdownEvent } from "./protocol.ts";
@@ -32,14 +32,41 @@ interface Preview {
   readonly items: readonly { readonly role: string; readonly text: string }[];
 }
 
+/** A run as a reader of its session's transcript sees it; `usage` once it has ended. */
+export type RunRow = Omit<RunFacts, "runId">;
+
+/** A message that waits in the lane. */
+export interface QueuedRun {
+  readonly runId: string;
+  /** Its beginning. Absent where it is long. */
+  readonly text?: string;
+  readonly provenance?: Provenance;
+  readonly senderName?: string;
+}
+
+/** The session beside the newest page of its transcript. */
+export interface HistoryNow {
+  readonly session: ListedRow;
+  /** USD, of all its transcripts. */
+  readonly cost: number;
+  /** The first runs that have not begun, in their order; `session.queuedRuns` says how many there are. */
+  readonly queue: readonly QueuedRun[];
+}
+
 interface HistoryPage {
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** Oldest first. */
-  readonly messages: readonly Message[];
+  /** Oldest first; with `includeRuns` each names its run, if it has one. */
+  readonly messages: readonly (Message & { readonly runId?: string })[];
   readonly thinkingLevel: string;
   /** For `before`: the page before this one. Absent on the first page of the transcript. */
   readonly nextBefore?: string;
+  /** For `after`: the page behind this one. Absent on the newest page. */
+  readonly nextAfter?: string;
+  /** With `includeRuns`: the runs of these messages, and on the newest page those that have not ended. */
+  readonly runs?: Readonly<Record<string, RunRow>>;
+  /** With `includeRuns`, on the newest page. */
+  readonly now?: HistoryNow;
 }
 
 export interface WaitAnswer {

@@ -18,7 +18,9 @@ import { nearestName } from "../tools/arguments.ts";
 import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
+import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
+import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { historyMethods } from "./methods/history.ts";
@@ -38,6 +40,8 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...accessMethods,
+  ...channelMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

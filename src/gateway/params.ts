@@ -5,6 +5,7 @@
 
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
+import { accessParams } from "./params/access.ts";
 import {
   ADMIN,
   anyObject,
@@ -284,6 +285,7 @@ export const METHODS = {
         state: { enum: ["pending", "sent", "failed", "skipped"] },
         sessionKey: name,
         includeDismissed: flag,
+        maxChars: count(1),
         limit: count(1),
         cursor: name,
       },
@@ -300,6 +302,7 @@ export const METHODS = {
     params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
     ignored: [],
   },
+  ...accessParams,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

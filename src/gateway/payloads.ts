@@ -139,6 +139,10 @@ interface Status extends Health {
   readonly agents: number;
   readonly models: number;
   readonly connections?: number;
+  /** Nobody has ever said anything here. As above. */
+  readonly unused?: boolean;
+  /** Absent: this gateway has none to show. */
+  readonly demo?: { readonly running: boolean };
 }
 
 /** What each event carries. */
@@ -150,6 +154,12 @@ export interface EventPayloads {
   readonly health: Health;
   readonly tick: { readonly ts: number };
   readonly shutdown: ShutdownEvent;
+}
+
+/** Where a demo's WebSocket is, on the port of the gateway that was asked, and the token that opens it. */
+export interface DemoAddress {
+  readonly path: string;
+  readonly token: string;
 }
 
 interface Payloads {
@@ -203,6 +213,8 @@ interface Payloads {
     readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "demo.start": DemoAddress;
+  "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -77,8 +77,8 @@ async function openGateway(
 }
 
 /**
- * A gateway of its own for the page's demo, always on the offline model. It gets nothing of the environment, so
- * that no key of the user's can be spent in it, and no tool that reaches beyond its sessions.
+ * A gateway of its own for the page's demo, always on the offline model. It gets nothing of the environment,
+ * so that no key of the user's can be spent in it, and no tool that reaches beyond its sessions.
  */
 export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   const { Ground, OPEN_TOOLS } = await import("./cli/demo/ground.ts");

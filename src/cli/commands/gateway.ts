@@ -5,13 +5,13 @@
 // GW2: the token is printed to somebody who sits at a terminal, inside the page's link, and nowhere else.
 
 import { join } from "node:path";
+import { safeLine } from "../../core/safe-text.ts";
 import { storePlace } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { callable, pageLink } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { RunningGateway } from "../parts.ts";
-import { safeLine } from "../safe-text.ts";
 
 /** Running work has this long to finish or to be parked. */
 const STOP_GRACE_MS = 10_000;

@@ -33,6 +33,7 @@ import { createHookRecorder } from "./flows/outgoing-hooks.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
+import type { OpenDemo } from "./gateway/demo.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -54,6 +55,8 @@ export interface AppOptions {
   readonly configPath?: string;
   /** The process's environment, for the programs that contain others. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Opens a demo beside the gateway. Absent: it has none to show. */
+  readonly openDemo?: OpenDemo;
 }
 
 export interface App {
@@ -329,6 +332,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;

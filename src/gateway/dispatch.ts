@@ -23,6 +23,7 @@ import { agentMethods } from "./methods/agent.ts";
 import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
@@ -42,6 +43,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...permissionMethods,
   ...accessMethods,
   ...channelMethods,
+  ...demoMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

@@ -6,6 +6,7 @@
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
 import { accessParams } from "./params/access.ts";
+import { DEMO_METHODS } from "./params/demo.ts";
 import {
   ADMIN,
   anyObject,
@@ -303,6 +304,7 @@ export const METHODS = {
     ignored: [],
   },
   ...accessParams,
+  ...DEMO_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

@@ -244,6 +244,10 @@ interface Status extends Health {
   readonly agents: number;
   readonly models: number;
   readonly connections?: number;
+  /** Nobody has ever said anything here. As above. */
+  readonly unused?: boolean;
+  /** Absent: this gateway has none to show. */
+  readonly demo?: { readonly running: boolean };
 }
 
 /** What each event carries. */
@@ -256,6 +260,12 @@ export interface EventPayloads {
   readonly health: Health;
   readonly tick: { readonly ts: number };
   readonly shutdown: ShutdownEvent;
+}
+
+/** Where a demo's WebSocket is, on the port of the gateway that was asked, and the token that opens it. */
+export interface DemoAddress {
+  readonly path: string;
+  readonly token: string;
 }
 
 interface Payloads {
@@ -329,6 +339,8 @@ interface Payloads {
     readonly answers: readonly Explanation[];
   };
   "channels.status": { readonly channels: readonly ChannelRow[] };
+  "demo.start": DemoAddress;
+  "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -19,6 +19,7 @@ import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/client-ses
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import type { OpenDemo } from "../../src/gateway/demo.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
@@ -58,6 +59,7 @@ export interface HouseOptions {
   readonly world?: World;
   /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
+  readonly openDemo?: OpenDemo;
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -157,6 +159,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     outside,
     pageDir: PAGE_DIR,
     dropTranscript: async () => {},
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
   });
   let stopped = false;
   const stop = async (): Promise<void> => {

@@ -23,6 +23,8 @@ import { agentMethods } from "./methods/agent.ts";
 import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { demoMethods } from "./methods/demo.ts";
+import { historyMethods } from "./methods/history.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
@@ -34,12 +36,14 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...systemMethods,
   ...sessionMethods,
   ...chatMethods,
+  ...historyMethods,
   ...agentMethods,
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
   ...accessMethods,
   ...channelMethods,
+  ...demoMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

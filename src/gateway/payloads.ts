@@ -3,10 +3,10 @@
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
 import type { Explanation } from "../core/explanation.ts";
-import type { Message } from "../core/message.ts";
+import type { Message, Provenance } from "../core/message.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
 import type { Route } from "../core/route.ts";
-import type { RunState } from "../core/run.ts";
+import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { MethodName } from "./params.ts";
@@ -42,14 +42,41 @@ interface Preview {
   readonly items: readonly { readonly role: string; readonly text: string }[];
 }
 
+/** A run as a reader of its session's transcript sees it; `usage` once it has ended. */
+export type RunRow = Omit<RunFacts, "runId">;
+
+/** A message that waits in the lane. */
+export interface QueuedRun {
+  readonly runId: string;
+  /** Its beginning. Absent where it is long. */
+  readonly text?: string;
+  readonly provenance?: Provenance;
+  readonly senderName?: string;
+}
+
+/** The session beside the newest page of its transcript. */
+export interface HistoryNow {
+  readonly session: ListedRow;
+  /** USD, of all its transcripts. */
+  readonly cost: number;
+  /** The first runs that have not begun, in their order; `session.queuedRuns` says how many there are. */
+  readonly queue: readonly QueuedRun[];
+}
+
 interface HistoryPage {
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** Oldest first. */
-  readonly messages: readonly Message[];
+  /** Oldest first; with `includeRuns` each names its run, if it has one. */
+  readonly messages: readonly (Message & { readonly runId?: string })[];
   readonly thinkingLevel: string;
   /** For `before`: the page before this one. Absent on the first page of the transcript. */
   readonly nextBefore?: string;
+  /** For `after`: the page behind this one. Absent on the newest page. */
+  readonly nextAfter?: string;
+  /** With `includeRuns`: the runs of these messages, and on the newest page those that have not ended. */
+  readonly runs?: Readonly<Record<string, RunRow>>;
+  /** With `includeRuns`, on the newest page. */
+  readonly now?: HistoryNow;
 }
 
 export interface WaitAnswer {
@@ -142,6 +169,7 @@ export interface SessionRow
     | "updatedAt"
     | "sessionId"
     | "contextTokens"
+    | "cost"
     | "inputTokens"
     | "outputTokens"
     | "totalTokens"
@@ -168,6 +196,10 @@ export interface SessionRow
 export interface ListedRow extends SessionRow {
   readonly state: SessionState;
   readonly queuedRuns: number;
+  /** Of a waiting one: the sessions whose runs it waits for, as far as the caller sees them. */
+  readonly waitingOn?: readonly string[];
+  /** With `includeChildren`: the sessions that it spawned, counted up to 1000. */
+  readonly children?: number;
   readonly derivedTitle?: string;
   readonly lastMessagePreview?: string;
 }
@@ -212,6 +244,10 @@ interface Status extends Health {
   readonly agents: number;
   readonly models: number;
   readonly connections?: number;
+  /** Nobody has ever said anything here. As above. */
+  readonly unused?: boolean;
+  /** Absent: this gateway has none to show. */
+  readonly demo?: { readonly running: boolean };
 }
 
 /** What each event carries. */
@@ -224,6 +260,12 @@ export interface EventPayloads {
   readonly health: Health;
   readonly tick: { readonly ts: number };
   readonly shutdown: ShutdownEvent;
+}
+
+/** Where a demo's WebSocket is, on the port of the gateway that was asked, and the token that opens it. */
+export interface DemoAddress {
+  readonly path: string;
+  readonly token: string;
 }
 
 interface Payloads {
@@ -297,6 +339,8 @@ interface Payloads {
     readonly answers: readonly Explanation[];
   };
   "channels.status": { readonly channels: readonly ChannelRow[] };
+  "demo.start": DemoAddress;
+  "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

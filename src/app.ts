@@ -141,6 +141,7 @@ interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  readonly programs: () => readonly string[];
   /** Set once the gateway listens: before that nothing is run. */
   port: number;
   close(): Promise<void>;
@@ -176,6 +177,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       list: () => host?.desk.list() ?? [],
       answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
     },
+    programs: () => host?.agents.running() ?? [],
     close: async () => {
       await (await opened)?.agents.close();
     },
@@ -327,6 +329,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     pageDir: PAGE_DIR,
     passes: acp.passes,
     permissions: acp.permissions,
+    programs: acp.programs,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),

@@ -61,6 +61,8 @@ export interface GatewayDeps {
   readonly openDemo?: OpenDemo;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
+  programs?(): readonly string[];
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }

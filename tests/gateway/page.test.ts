@@ -12,8 +12,8 @@ const get = (path: string, headers: Record<string, string> = {}) =>
   new Request(`http://127.0.0.1:7275${path}`, { headers });
 
 function builtPage(): string {
-  const dir = temporaryFolder();
-  mkdirSync(join(dir, "assets"));
+  const dir = join(temporaryFolder(), "ui");
+  mkdirSync(join(dir, "assets"), { recursive: true });
   writeFileSync(join(dir, "index.html"), "<!doctype html><title>page</title>");
   writeFileSync(join(dir, "assets", "index-abc.js"), `console.log("${"a".repeat(4_000)}");`);
   return dir;
@@ -43,7 +43,7 @@ test("WP2: no script but the page's own files runs, nothing frames it, no addres
 
 test("WP1: only files that were built are served, whatever the path says", async () => {
   const dir = builtPage();
-  symlinkSync("/etc/hostname", join(dir, "..", "outside-of-the-page"));
+  symlinkSync("/etc/hostname", join(dir, "..", "outside"));
   const page = createPage(dir);
   expect((await page.answer(get("/")))?.status).toBe(200);
   expect((await page.answer(get("/assets/index-abc.js")))?.headers.get("cache-control")).toContain(

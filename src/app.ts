@@ -143,8 +143,12 @@ interface AcpParts {
   close(): Promise<void>;
 }
 
-/** In a checkout and in a package alike: what starts this program. */
-const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+/** The top of a checkout, and of a package. */
+const HOME = join(dirname(fileURLToPath(import.meta.url)), "..");
+/** What starts this program. */
+const LAUNCHER = join(HOME, "bin", "parley.js");
+/** Where `npm run build:page` puts the web page. */
+const PAGE_DIR = join(HOME, "dist", "ui");
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());
@@ -317,6 +321,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     sandboxFor,
     outside,
     refusesPeer,
+    pageDir: PAGE_DIR,
     passes: acp.passes,
     permissions: acp.permissions,
     dropTranscript: (sessionId) => mirror.remove(sessionId),

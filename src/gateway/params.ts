@@ -27,6 +27,7 @@ import {
 const ATTACHMENTS_MAX = 16;
 const HISTORY_LIMIT_MAX = 1000;
 const PREVIEW_KEYS_MAX = 64;
+const LIST_KEYS_MAX = 200;
 
 const attachments = { type: "array", items: anyObject, maxItems: ATTACHMENTS_MAX } as const;
 const ONE_DELIVERY = object({ id: name, idempotencyKey }, ["id"]);
@@ -105,6 +106,9 @@ const LIST = object(
     includeArchived: flag,
     label: name,
     spawnedBy: name,
+    roots: flag,
+    keys: { type: "array", items: name, maxItems: LIST_KEYS_MAX },
+    includeChildren: flag,
     agentId: name,
     search: { type: "string", maxLength: NAME_MAX_CHARS },
     kinds: { type: "array", items: { enum: SESSION_KINDS }, maxItems: SESSION_KINDS.length },

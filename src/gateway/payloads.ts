@@ -96,6 +96,7 @@ export interface SessionRow
     | "updatedAt"
     | "sessionId"
     | "contextTokens"
+    | "cost"
     | "inputTokens"
     | "outputTokens"
     | "totalTokens"
@@ -122,6 +123,10 @@ export interface SessionRow
 export interface ListedRow extends SessionRow {
   readonly state: SessionState;
   readonly queuedRuns: number;
+  /** Of a waiting one: the sessions whose runs it waits for, as far as the caller sees them. */
+  readonly waitingOn?: readonly string[];
+  /** With `includeChildren`: the sessions that it spawned, counted up to 1000. */
+  readonly children?: number;
   readonly derivedTitle?: string;
   readonly lastMessagePreview?: string;
 }

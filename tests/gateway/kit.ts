@@ -2,6 +2,7 @@
 // it.
 
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model.ts";
 import type { Channel } from "../../src/channels/channel.ts";
@@ -26,6 +27,8 @@ import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "
 import { type Choices, settingsWith } from "../tools/app.ts";
 
 export const TOKEN = "main-token-of-the-tests";
+/** Where tests/setup.ts has built the web page. */
+const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 
 /** What a session answers; a thrown error fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
@@ -152,6 +155,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
     outside,
+    pageDir: PAGE_DIR,
     dropTranscript: async () => {},
   });
   let stopped = false;

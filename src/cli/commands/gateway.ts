@@ -4,13 +4,13 @@
 //      at once. Neither loses anything: what was accepted is on disk.
 
 import { join } from "node:path";
+import { safeLine } from "../../core/safe-text.ts";
 import { storePlace } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { callable } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { RunningGateway } from "../parts.ts";
-import { safeLine } from "../safe-text.ts";
 
 /** Running work has this long to finish or to be parked. */
 const STOP_GRACE_MS = 10_000;

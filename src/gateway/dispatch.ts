@@ -19,6 +19,7 @@ import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
 import { agentMethods } from "./methods/agent.ts";
+import { chainMethods } from "./methods/chains.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { permissionMethods } from "./methods/permissions.ts";
@@ -36,6 +37,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...chainMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

@@ -2,6 +2,7 @@
 // clients.
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
+import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
 import type { Message } from "../core/message.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
 import type { RunState } from "../core/run.ts";
@@ -203,6 +204,21 @@ interface Payloads {
     readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "chains.list": {
+    readonly ts: number;
+    readonly count: number;
+    /** Newest activity first; behind the last page those that are at long, silent work. */
+    readonly chains: readonly ChainRow[];
+    readonly nextCursor?: string;
+  };
+  "chains.get": {
+    readonly ts: number;
+    readonly chain: ChainRow;
+    readonly parties: readonly ChainParty[];
+    /** Oldest first; the newest 1,000. */
+    readonly steps: readonly ChainStep[];
+    readonly truncated: boolean;
+  };
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -287,8 +287,36 @@ create table holdings (
 ) strict, without rowid;
 `;
 
+const CHAIN_PICTURES = `
+alter table chains add column last_at integer not null default 0;
+alter table chains add column crossed integer not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
+
+create table refusals (
+  call_id text primary key,
+  chain_id text not null,
+  run_id text not null,
+  from_key text not null,
+  to_key text,
+  named text,
+  tool text not null,
+  code text not null,
+  error text not null,
+  cycle_json text,
+  hop integer not null,
+  at integer not null
+) strict, without rowid;
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
 /** Entry n brings a file from version n to n + 1. */
-const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST + STATISTICS, SPAWNS, PROCESSES];
+const MIGRATIONS: readonly string[] = [
+  SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
+  SPAWNS,
+  PROCESSES,
+  CHAIN_PICTURES,
+];
 
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -308,7 +308,6 @@ test("an abort and a used-up budget are told as what they are", async () => {
   const { chain, steps } = await look(house, run.chainId);
   expect(chain.tokens).toBeGreaterThanOrEqual(10);
   expect(steps.map(line)).toContain("send main>research error 1 chain_limit");
-  expect(steps.find((step) => step.source === "notice")).toMatchObject({ to: MAIN, appended: true });
 });
 
 test("what looks like a credential is masked, and a long text is cut, in steps", async () => {

@@ -169,6 +169,10 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
   start.option("--port <n>", "instead of the configured port; 0: any free one", portNumber);
   start.option("--host <address>", "instead of the configured address");
   on(start, gateway);
+  on(
+    parent.command("link").description("the link that opens the page and signs in"),
+    async () => (await import("./commands/link.ts")).printLink,
+  );
   addStore(parent, on);
   const moving = parent.command("import").argument("<dir>");
   moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");

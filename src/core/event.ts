@@ -94,6 +94,13 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
+      /** A row of the outbox has changed. Of news for programs only trouble is told. */
+      readonly kind: "outbox";
+      readonly deliveryId: string;
+      readonly sessionKey: string;
+      readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+    }
+  | {
       readonly kind: "session";
       readonly sessionKey: string;
       readonly change: "created" | "updated" | "reset" | "deleted" | "state";

@@ -204,6 +204,7 @@ async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): 
     output: usage.output,
     total: usage.totalTokens,
     contextTokens: facts.contextTokens,
+    cost: usage.cost.total,
   });
 }
 

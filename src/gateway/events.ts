@@ -12,6 +12,7 @@ import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
+  DeliveriesEvent,
   EventName,
   FlowData,
   LifecycleData,
@@ -24,7 +25,9 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent;
+  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent;
+  /** What it takes to be told. Default `events`. */
+  readonly access?: "deliveries";
   /** Another session that the payload names, and what those get who may not see it. */
   readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
   readonly marks?: EventMarks;
@@ -93,8 +96,10 @@ export class Translator {
       case "delivered":
         return this.#delivered(event);
       case "delivery":
-        // Operators read the outbox; programs have web hooks.
+        // Who looks at the outbox is told of every change of it; programs have web hooks.
         return [];
+      case "outbox":
+        return [deliveriesEvent(event)];
       case "session":
         return [sessionEvent(event)];
     }
@@ -223,6 +228,12 @@ function toolData(event: Of<"tool">): ToolData {
 function flowData(event: Of<"flow">): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
   return { flowId, step, from, to, turn, turnsMax, text: redactSecrets(event.text), ...optional({ reason }) };
+}
+
+function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): OutEvent {
+  const payload = { id, sessionKey, state };
+  const marks = { replaces: `delivery:${id}` };
+  return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
 }
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {

@@ -65,6 +65,11 @@ export function routeKeyOf(route: Route): string {
   return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
 }
 
+/** What the route keys of a channel begin with. */
+export function channelPrefix(channel: string): string {
+  return `[${JSON.stringify(channel)},`;
+}
+
 function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<unknown> {
   if (of === undefined) return sql`true`;
   return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;

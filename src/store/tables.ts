@@ -18,6 +18,8 @@ export interface SessionTable {
   /** 1 while `archived_at` is set: kept by the database, so that lists can be read in index order. */
   archived: ColumnType<number, never, never>;
   spawned_by: string | null;
+  /** 1 while the session that `spawned_by` names is not there. */
+  orphaned: Generated<number>;
   spawn_depth: number;
   external: number;
   model: string | null;
@@ -30,6 +32,8 @@ export interface SessionTable {
   output_tokens: number;
   total_tokens: number;
   context_tokens: number;
+  /** USD, since the last reset. */
+  cost: Generated<number>;
   last_channel: string | null;
   last_to: string | null;
   last_account_id: string | null;

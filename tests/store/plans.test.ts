@@ -15,7 +15,7 @@ import * as idempotency from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import * as refusals from "../../src/store/refusals.ts";
 import * as runs from "../../src/store/runs.ts";
-import { listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
+import { childCounts, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
 import * as sessions from "../../src/store/sessions.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
@@ -107,6 +107,16 @@ const filters: Record<string, Partial<SessionFilter>> = {
   "a label": { label: "x" },
   "a label and an agent": { label: "x", agentId: "main" },
   "a spawner": { spawnedBy: KEY },
+  roots: { roots: true },
+  "roots with a cursor": { roots: true, cursor: Buffer.from('[1,"k"]').toString("base64url") },
+  "roots of an agent": { roots: true, agentId: "main" },
+  "archived roots": { roots: true, includeArchived: true },
+  "roots among key patterns": {
+    roots: true,
+    scope: { all: false, agentIds: "any", patterns: ["agent:main:*", "*x"] },
+  },
+  keys: { keys: [KEY, "child"] },
+  "keys and a text": { keys: [KEY, "child"], search: "hello" },
   "a searched text": { search: "hello" },
   "a short searched text": { search: "x" },
   "keys left out": { excludeKeys: [KEY] },
@@ -138,6 +148,13 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "child"),
   descendantsOf: (tx) => sessions.descendantsOf(tx, KEY, 5),
   activityOf: (tx) => sessions.activityOf(tx, [KEY, "child"]),
+  childCounts: (tx) => childCounts(tx, { keys: [KEY, "child"], scope: ALL }),
+  childCountsOfPatterns: (tx) =>
+    childCounts(tx, {
+      keys: [KEY],
+      scope: { all: false, agentIds: "any", patterns: ["*x"] },
+      includeArchived: true,
+    }),
   readHistory: (tx) =>
     transcripts.readHistory(tx, { sessionId: "session-1", limit: 5, before: "m1", includeTools: false }),
   lastMessages: (tx) => transcripts.lastMessages(tx, "session-1", 5, { includeTools: true }),
@@ -230,4 +247,17 @@ test("unfinished runs of a lane are found by their state, past any number of end
   expect(plan.map((row) => String(row.detail)).join()).toContain(
     "runs_in_lane_by_state (session_key=? AND state=?)",
   );
+});
+
+test("roots are read in the order of their own index, past any number of sub-agents", async () => {
+  await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
+  const plans = queries.map((query) =>
+    raw
+      .prepare(`explain query plan ${query.sql}`)
+      .all(...(query.parameters as string[]))
+      .map((row) => String(row.detail))
+      .join(),
+  );
+  expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);
+  expect(plans.join()).not.toContain("TEMP B-TREE");
 });

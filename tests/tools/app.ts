@@ -195,6 +195,7 @@ function rowOf(settings: Settings, world: World, key: string, more: Partial<Sess
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...more,
   };
 }

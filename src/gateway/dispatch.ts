@@ -20,6 +20,7 @@ import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
+import { chainMethods } from "./methods/chains.ts";
 import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
@@ -41,6 +42,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...chainMethods,
   ...accessMethods,
   ...channelMethods,
   ...demoMethods,

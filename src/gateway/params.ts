@@ -6,6 +6,7 @@
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
 import { accessParams } from "./params/access.ts";
+import { CHAIN_PARAMS } from "./params/chains.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
 import {
   ADMIN,
@@ -303,6 +304,7 @@ export const METHODS = {
     params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
     ignored: [],
   },
+  ...CHAIN_PARAMS,
   ...accessParams,
   ...DEMO_METHODS,
 } as const satisfies Record<string, MethodSpec>;

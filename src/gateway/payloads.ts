@@ -2,6 +2,7 @@
 // clients.
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
+import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
 import type { Explanation } from "../core/explanation.ts";
 import type { Message, Provenance } from "../core/message.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
@@ -322,6 +323,21 @@ interface Payloads {
     readonly missing: readonly { readonly server: string; readonly why: string }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "chains.list": {
+    readonly ts: number;
+    readonly count: number;
+    /** Newest activity first; behind the last page those that are at long, silent work. */
+    readonly chains: readonly ChainRow[];
+    readonly nextCursor?: string;
+  };
+  "chains.get": {
+    readonly ts: number;
+    readonly chain: ChainRow;
+    readonly parties: readonly ChainParty[];
+    /** Oldest first; the newest 1,000. */
+    readonly steps: readonly ChainStep[];
+    readonly truncated: boolean;
+  };
   "deliveries.list": {
     readonly count: number;
     /** Newest first. */

@@ -15,7 +15,10 @@ import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
+import type { History } from "./history.ts";
+import type { Metrics } from "./metrics.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
+import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
 
 /** One TCP connection, as the gateway's end sees it. */
@@ -56,6 +59,10 @@ export interface GatewayDeps {
   readonly permissions?: Permissions;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** What is measured of this process. */
+  readonly metrics: Metrics;
+  /** Reads the configuration file again. Absent: there is none to read. */
+  readonly checkConfig?: (() => ConfigCheck) | undefined;
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }
@@ -65,6 +72,8 @@ export interface GatewayState {
   readonly startedAt: number;
   /** Connections that have said hello. */
   connected(): number;
+  /** The last hour of the figures. */
+  readonly history: Pick<History, "after">;
 }
 
 export interface CallContext {

@@ -21,6 +21,7 @@ import type { Answer } from "./connection.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { operationMethods } from "./methods/operations.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
@@ -36,6 +37,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...operationMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

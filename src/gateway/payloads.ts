@@ -7,6 +7,7 @@ import type { PermissionQuestion } from "../core/permission.ts";
 import type { RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { MethodName } from "./params.ts";
+import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
 import type { AgentEvent, ChatEvent, PresenceEntry, SessionsEvent, ShutdownEvent } from "./protocol.ts";
 
 /** A model as `models.list` shows it. */
@@ -203,6 +204,9 @@ interface Payloads {
     readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "metrics.history": MetricsHistory;
+  "logs.tail": LogPage;
+  "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -116,6 +116,12 @@ function findTool(policy: Policy, name: string): Result<Tool> {
 
 /** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
+  const result = await answerTo(ctx, call);
+  ctx.answered?.(call.name, result);
+  return result;
+}
+
+async function answerTo(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const known = toolsIn(ctx.outside).find((candidate) => candidate.spec.name === call.name);
   const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
   const args = checkArguments(schema, call.arguments);

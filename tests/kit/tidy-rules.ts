@@ -38,6 +38,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   hono: ["gateway"],
   "@hono/node-server": ["gateway"],
   ws: ["gateway"],
+  "prom-client": ["gateway"],
   "@modelcontextprotocol/client": ["tools"],
   "node:sqlite": ["store"],
   pg: ["store"],

@@ -10,6 +10,8 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
+      /** How long it had been in its lane before. Absent: it goes on after an earlier attempt. */
+      readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
   | {

@@ -26,6 +26,7 @@ import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
+import { operationMethods } from "./methods/operations.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
@@ -46,6 +47,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...accessMethods,
   ...channelMethods,
   ...demoMethods,
+  ...operationMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

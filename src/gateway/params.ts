@@ -8,6 +8,7 @@ import { SESSION_KINDS } from "../core/session.ts";
 import { accessParams } from "./params/access.ts";
 import { CHAIN_PARAMS } from "./params/chains.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
+import { OPERATIONS } from "./params/operations.ts";
 import {
   ADMIN,
   anyObject,
@@ -307,6 +308,7 @@ export const METHODS = {
   ...CHAIN_PARAMS,
   ...accessParams,
   ...DEMO_METHODS,
+  ...OPERATIONS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

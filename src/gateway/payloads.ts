@@ -11,6 +11,7 @@ import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { MethodName } from "./params.ts";
+import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -357,6 +358,9 @@ interface Payloads {
   "channels.status": { readonly channels: readonly ChannelRow[] };
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
+  "metrics.history": MetricsHistory;
+  "logs.tail": LogPage;
+  "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -1,9 +1,9 @@
 // Owns `parley may`: what one session may do to another, and the rule that decides.
 
 import type { Explanation } from "../../core/explanation.ts";
+import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { exitFor, withLink } from "../link.ts";
-import { safeLine } from "../safe-text.ts";
 
 interface Explained {
   readonly viewer: { readonly key: string };

@@ -10,6 +10,8 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
+      /** How long it had been in its lane before. Absent: it goes on after an earlier attempt. */
+      readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
   | {
@@ -60,7 +62,8 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly flowId: string;
-      readonly step: FlowStep | "ended";
+      /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+      readonly step: FlowStep | "ended" | "refused";
       readonly from: string;
       readonly to: string;
       readonly turn: number;

@@ -217,7 +217,8 @@ export interface ToolData {
 
 export interface FlowData {
   readonly flowId: string;
-  readonly step: FlowStep | "ended";
+  /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+  readonly step: FlowStep | "ended" | "refused";
   readonly from: string;
   readonly to: string;
   readonly turn: number;

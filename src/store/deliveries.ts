@@ -321,6 +321,24 @@ export async function listDeliveries(
     : { rows };
 }
 
+/** Texts for people that these runs brought about, newest first. */
+export async function deliveriesOfRuns(
+  db: Db,
+  runIds: readonly string[],
+  limit: number,
+): Promise<Delivery[]> {
+  if (runIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("run_id", "in", runIds)
+    .where("kind", "!=", sql.lit("hook"))
+    .orderBy("seq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(toDelivery);
+}
+
 /** How many texts wait, and how many failed and were not dismissed. */
 export async function countDeliveries(db: Db): Promise<{ pending: number; failed: number }> {
   const row = await db

@@ -147,6 +147,29 @@ export interface ChainTable {
   cost: Generated<number>;
   /** 1 once the root session was told that the budget is used up. */
   told: Generated<number>;
+  /** When something was last accepted, used up or refused in it; 0: not since this is written down. */
+  last_at: Generated<number>;
+  /** 1 once something in it went, or tried to go, from session to session. */
+  crossed: Generated<number>;
+}
+
+/** A send or a spawn that was refused to a run: kept for some days, for whoever looks at the chain. */
+export interface RefusalTable {
+  call_id: string;
+  chain_id: string;
+  run_id: string;
+  from_key: string;
+  /** The session that was meant, where what was named is a key or was found. */
+  to_key: string | null;
+  /** What was named. */
+  named: string | null;
+  tool: string;
+  code: string;
+  error: string;
+  /** Of a refused wait: the keys of the circle, as JSON. */
+  cycle_json: string | null;
+  hop: number;
+  at: number;
 }
 
 /** Things that fall due: rows, so that a restart forgets none. */
@@ -245,6 +268,7 @@ export interface Tables {
   waits: WaitTable;
   flows: FlowTable;
   chains: ChainTable;
+  refusals: RefusalTable;
   deadlines: DeadlineTable;
   deliveries: DeliveryTable;
   ledger: LedgerTable;

@@ -96,7 +96,15 @@ function settle({ does, row }: Question, onDone: () => void): void {
     .finally(onDone);
 }
 
-function Asked({ question, onDone, onClose }: { question: Question; onDone: () => void; onClose: () => void }) {
+function Asked({
+  question,
+  onDone,
+  onClose,
+}: {
+  question: Question;
+  onDone: () => void;
+  onClose: () => void;
+}) {
   const { does, row } = question;
   return (
     <Confirm

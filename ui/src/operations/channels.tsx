@@ -54,7 +54,7 @@ function Row({ row }: { row: ChannelRow }) {
   const state = STATES[row.state];
   const seesOutbox = may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0;
   return (
-    <li class="row channel">
+    <li class="row wide">
       <div class="row-state">
         <State state={row.state} text={state.text} tone={state.tone} />
       </div>

@@ -19,8 +19,12 @@ import { SessionPicker } from "./session-picker.tsx";
 
 const PAGE_ROWS = 50;
 const TEXT_CHARS_MAX = 2_000;
+const EXCERPT_CHARS_MAX = 300;
 const BATCH_MS = 300;
 const STATES = ["pending", "failed", "sent", "skipped"] as const;
+
+/** An error is a trouble where somebody may have to do something. */
+const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
 type StateFilter = "" | (typeof STATES)[number];
 
@@ -166,10 +170,14 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
           <Name text={routeWords(row)} />
         </p>
         <button type="button" class="row-text" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          <Name text={row.text === "" ? "(no text)" : row.text.slice(0, 300)} />
+          <Name
+            text={
+              row.text === "" ? "(no text)" : row.text.slice(0, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ")
+            }
+          />
         </button>
         {row.error !== undefined && (
-          <p class={`row-error ${dismissed ? "" : "tone-bad"}`}>
+          <p class={`row-error ${dismissed ? "" : ERROR_TONES[row.state]}`}>
             <Name text={row.code === undefined ? row.error : `${row.code}: ${row.error}`} />
           </p>
         )}

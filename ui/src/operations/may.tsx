@@ -29,15 +29,39 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
   wait_cycle: "Waiting",
 };
 
-function Answer({ answer }: { answer: Explanation }) {
-  const { access, allowed, rule, settings, checks } = answer;
+/** Kinds of access that one rule decides alike. */
+interface Group {
+  readonly accesses: readonly Explanation["access"][];
+  readonly first: Explanation;
+  /** Each rule once. */
+  readonly checks: readonly Explanation["checks"][number][];
+}
+
+function grouped(answers: readonly Explanation[]): Group[] {
+  const groups = new Map<string, Explanation[]>();
+  for (const answer of answers) {
+    const { allowed, rule, settings } = answer;
+    const same = JSON.stringify([allowed, rule, settings]);
+    groups.set(same, [...(groups.get(same) ?? []), answer]);
+  }
+  return [...groups.values()].flatMap((alike) => {
+    const [first] = alike;
+    const checks = new Map(alike.flatMap((one) => one.checks).map((check) => [check.rule, check]));
+    const accesses = alike.map(({ access }) => access);
+    return first === undefined ? [] : [{ accesses, first, checks: [...checks.values()] }];
+  });
+}
+
+function Answer({ accesses, first, checks }: Group) {
+  const { allowed, rule, settings } = first;
   return (
     <li class="answer">
-      <div class="answer-what">
-        <strong>{access}</strong>
-        <span class="soft">{WORDS[access]}</span>
-      </div>
       <State state={allowed ? "ok" : "refused"} text={allowed ? "yes" : "no"} />
+      <ul class="answer-what">
+        {accesses.map((access) => (
+          <li key={access}>{WORDS[access]}</li>
+        ))}
+      </ul>
       <div class="answer-why">
         <p>
           <Name text={rule} />
@@ -54,11 +78,11 @@ function Answer({ answer }: { answer: Explanation }) {
         )}
         <details>
           <summary>
-            every rule<span class="visually-hidden"> of {access}</span>
+            every rule<span class="visually-hidden"> of {accesses.join(", ")}</span>
           </summary>
           <dl class="facts">
             {checks.map((check) => (
-              <div key={check.of} class="fact">
+              <div key={check.rule} class="fact">
                 <dt>
                   <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
                   {check.now === true && <span class="chip tone-warn">at this moment</span>}
@@ -110,8 +134,8 @@ function Answers({ viewer, target }: { viewer: string; target: string }) {
     <>
       <Facts explained={read.value} />
       <ul class="answers" aria-label="Answers">
-        {read.value.answers.map((answer) => (
-          <Answer key={answer.access} answer={answer} />
+        {grouped(read.value.answers).map((group) => (
+          <Answer key={group.first.access} {...group} />
         ))}
       </ul>
       <p class="more">

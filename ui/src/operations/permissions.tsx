@@ -23,7 +23,7 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
       .finally(onDone);
   };
   return (
-    <li class="row">
+    <li class="row wide">
       <div class="row-state">
         <span class="chip tone-warn">{duration(Math.max(0, expiresAt - now()))} left</span>
         {kind !== undefined && (

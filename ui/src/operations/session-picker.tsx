@@ -30,19 +30,31 @@ async function find(text: string): Promise<readonly Option[]> {
   return sessions.map((row) => ({ key: row.key, name: sessionName(row) }));
 }
 
-/** What the list of options is at this moment, and how it is asked for. */
-function useOptions(): { options: readonly Option[]; search: (text: string) => void } {
-  const [options, setOptions] = useState<readonly Option[]>([]);
+/** Options, and the words that they were found for. */
+interface Found {
+  readonly words: string;
+  readonly options: readonly Option[];
+}
+
+/** What was found last, and how more is asked for. */
+function useOptions(): { found: Found; search: (words: string) => void } {
+  const [found, setFound] = useState<Found>({ words: "", options: [] });
   const latest = useRef(0);
-  const search = useCallback((text: string) => {
+  const search = useCallback((words: string) => {
     const mine = ++latest.current;
     // A list that can't be had is no obstacle: a key can be typed (PK1).
-    find(text).then(
-      (found) => mine === latest.current && setOptions(found),
-      () => mine === latest.current && setOptions([]),
-    );
+    find(words)
+      .catch(() => [])
+      .then((options) => mine === latest.current && setFound({ words, options }));
   }, []);
-  return { options, search };
+  return { found, search };
+}
+
+/** Until the answer to new words is there, what of the old one fits them. */
+function fitting({ words, options }: Found, typed: string): readonly Option[] {
+  if (words === typed) return options;
+  const wanted = typed.trim().toLowerCase();
+  return options.filter(({ key, name }) => `${key} ${name}`.toLowerCase().includes(wanted));
 }
 
 export function SessionPicker({ label, value, onPick, placeholder }: PickerProps) {
@@ -50,10 +62,11 @@ export function SessionPicker({ label, value, onPick, placeholder }: PickerProps
   const [text, setText] = useState(value);
   const [isOpen, setOpen] = useState(false);
   const [active, setActive] = useState(-1);
-  const { options, search } = useOptions();
+  const [words, setWords] = useState("");
+  const { found, search } = useOptions();
   const typed = useMemo(() => settled(TYPED_MS, search), [search]);
   useEffect(() => setText(value), [value]);
-  const shown = isOpen ? options : [];
+  const shown = isOpen ? fitting(found, words) : [];
 
   const pick = (key: string): void => {
     setText(key);
@@ -62,11 +75,14 @@ export function SessionPicker({ label, value, onPick, placeholder }: PickerProps
     onPick(key);
   };
   const open = (): void => {
-    if (!isOpen) search("");
+    if (isOpen) return;
+    setWords("");
+    search("");
     setOpen(true);
   };
   const onInput = (next: string): void => {
     setText(next);
+    setWords(next);
     setOpen(true);
     setActive(-1);
     typed(next);

@@ -34,6 +34,9 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
   configured: { text: "configured", tone: "quiet" },
 };
 
+/** An outside server is started when somebody wants it, and not before. */
+const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
+
 /** What is known of a way out, in a few words each. */
 function factsOf(row: ChannelRow, now: number): string[] {
   const { backoffUntil = 0 } = row;
@@ -44,7 +47,7 @@ function factsOf(row: ChannelRow, now: number): string[] {
     row.tools === undefined ? "" : counted(row.tools, "tool"),
     row.programs ? `${counted(row.programs, "program")} running` : "",
     row.connectedSince === undefined ? "" : `connected ${ago(row.connectedSince, now)}`,
-    backoffUntil > now ? `next attempt in ${duration(backoffUntil - now)}` : "",
+    backoffUntil > now ? `${BACKOFF[row.kind === "mcp" ? "mcp" : "outbox"]} ${duration(backoffUntil - now)}` : "",
   ].filter((one) => one !== "");
 }
 

@@ -41,6 +41,8 @@ export interface GatewayDeps {
   /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
   readonly token: string;
   readonly configPath?: string;
+  /** The zone of a schedule that names none. */
+  readonly timeZone: string;
   /** This machine, as clients are told. Default: the address that is listened on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];

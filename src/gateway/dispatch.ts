@@ -20,6 +20,7 @@ import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chatMethods } from "./methods/chat.ts";
+import { cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
@@ -36,6 +37,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...cronMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

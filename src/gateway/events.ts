@@ -11,6 +11,7 @@ import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
+  CronEvent,
   EventName,
   FlowData,
   LifecycleData,
@@ -23,7 +24,7 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent;
+  readonly payload: ChatEvent | AgentEvent | SessionsEvent | CronEvent;
   /** Another session that the payload names, and what those get who may not see it. */
   readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
   readonly marks?: EventMarks;
@@ -98,6 +99,10 @@ export class Translator {
         return [];
       case "session":
         return [sessionEvent(event)];
+      case "cron": {
+        const { jobId: id, sessionKey, change } = event;
+        return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
+      }
     }
   }
 

@@ -5,6 +5,7 @@
 
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
+import { CRON_METHODS } from "./params/cron.ts";
 import {
   ADMIN,
   anyObject,
@@ -289,6 +290,7 @@ export const METHODS = {
     params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
     ignored: [],
   },
+  ...CRON_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

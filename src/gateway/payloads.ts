@@ -7,7 +7,15 @@ import type { PermissionQuestion } from "../core/permission.ts";
 import type { RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { MethodName } from "./params.ts";
-import type { AgentEvent, ChatEvent, PresenceEntry, SessionsEvent, ShutdownEvent } from "./protocol.ts";
+import type { CronPayloads } from "./payloads-cron.ts";
+import type {
+  AgentEvent,
+  ChatEvent,
+  CronEvent,
+  PresenceEntry,
+  SessionsEvent,
+  ShutdownEvent,
+} from "./protocol.ts";
 
 /** A model as `models.list` shows it. */
 export interface ModelRow {
@@ -146,13 +154,14 @@ export interface EventPayloads {
   readonly chat: ChatEvent;
   readonly agent: AgentEvent;
   readonly sessions: SessionsEvent;
+  readonly cron: CronEvent;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };
   readonly shutdown: ShutdownEvent;
 }
 
-interface Payloads {
+interface Payloads extends CronPayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;

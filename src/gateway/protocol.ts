@@ -4,6 +4,7 @@
 // P2: names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
 
 import type { RpcCode } from "../core/errors.ts";
+import type { CronChange } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
 import type { EndedRunState, FlowStep } from "../core/run.ts";
 
@@ -154,7 +155,16 @@ export interface PresenceEntry {
 }
 
 /** Events that a connection may get, with `connect.challenge` before all of them. */
-export const EVENTS = ["chat", "agent", "sessions", "presence", "health", "tick", "shutdown"] as const;
+export const EVENTS = [
+  "chat",
+  "agent",
+  "sessions",
+  "cron",
+  "presence",
+  "health",
+  "tick",
+  "shutdown",
+] as const;
 export type EventName = (typeof EVENTS)[number];
 
 /** A message as a chat event carries it. */
@@ -230,6 +240,13 @@ export type AgentEvent = AgentEventBase &
 export interface SessionsEvent {
   readonly key: string;
   readonly change: "created" | "updated" | "reset" | "deleted" | "state";
+}
+
+/** Something became of a scheduled job; `cron.list` says what it is now. */
+export interface CronEvent {
+  readonly id: string;
+  readonly key: string;
+  readonly change: CronChange;
 }
 
 export interface ShutdownEvent {

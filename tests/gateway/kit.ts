@@ -21,6 +21,8 @@ import { type ConnectOptions, connect, type GatewayClient } from "../../src/gate
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
+import { withReplies } from "../../src/triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
 import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
@@ -100,13 +102,21 @@ async function openWorkers(
       ...settings.session.agentToAgent,
       maxConcurrent: settings.maxConcurrent,
     },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
-    }),
+    successors: withReplies(
+      createSuccessors({
+        settings,
+        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+      }),
+      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+    ),
     executor: executorOf(options, settings, store, world, { engine: () => engine, outside }),
-    deadlineHandlers: new Map([[TEMPORARY_DEADLINE, archiveTemporary]]),
+    deadlineHandlers: new Map([
+      [TEMPORARY_DEADLINE, archiveTemporary],
+      ...(settings.cron.enabled
+        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
+        : []),
+    ]),
   });
   const outbox: OutboxWorker = new OutboxWorker({
     db: store.db,
@@ -145,6 +155,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     outbound: outbox,
     version: "0.0.0-test",
     token: TOKEN,
+    timeZone: "UTC",
     models: () => [
       { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
     ],

@@ -41,6 +41,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@modelcontextprotocol/client": ["tools"],
   "node:sqlite": ["store"],
   pg: ["store"],
+  croner: ["triggers"],
 };
 
 /** The composition root: it may import everything, and nobody else may import it. */

@@ -278,6 +278,7 @@ export class GatewayProcess {
       engine,
       outbound: this.#outbox,
       version: "story",
+    timeZone: "UTC",
       token: OWNER_TOKEN,
       models: () => [],
       checkModel: (name) => resolveModel(settings.providers, name),

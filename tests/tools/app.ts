@@ -58,6 +58,7 @@ export interface Choices {
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
+  readonly cron?: Settings["cron"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -114,6 +115,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
+    cron: choices.cron ?? { enabled: true },
     outgoingHooks: [],
   };
 }

@@ -1,9 +1,9 @@
 // Owns the methods of a chat window: history, a message, a stop, an operator's note.
 
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import { redactMessage } from "../../core/redact.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import type { Run } from "../../core/run.ts";
 import { THINKING_LEVELS, thinkingOf } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";

@@ -1,5 +1,6 @@
 // Owns the tab with the outbox: what left, what waits, what failed, and what a person does about it.
-// DV1: what is shown is read again when the gateway tells of a change: the event is a hint, the row the truth.
+// DV1: what is shown is read again when the gateway tells of a change: the event is a hint, the row is the
+//      truth.
 // DV2: what may bring a text twice, or gives it up for good, is asked about first.
 
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -21,7 +21,7 @@ function Search() {
       type="search"
       class="session-search"
       aria-label="Search sessions"
-      placeholder="Search label, name or key"
+      placeholder="Search names and keys"
       defaultValue={wish.value.search}
       maxLength={SEARCH_MAX_CHARS}
       onInput={(event) => ask(event.currentTarget.value)}
@@ -92,6 +92,7 @@ export function Bar() {
     <div class="session-bar">
       <div class="session-bar-line">
         <Search />
+        <Shape />
         {may("operator.write") && has("sessions.create") && (
           <button type="button" onClick={() => setMaking(true)} aria-label="New session" title="New session">
             <span aria-hidden="true">+</span> New
@@ -99,7 +100,6 @@ export function Bar() {
         )}
       </div>
       <div class="session-bar-line">
-        <Shape />
         <Filters />
       </div>
       {making && <NewSession onClose={() => setMaking(false)} />}

@@ -109,7 +109,6 @@ function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | 
   };
   const isTree = wish.value.shape === "tree" && !isFiltered.value;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: what the pointer does here is done in the tree
     <div
       ref={frame}
       class="session-frame"

@@ -70,8 +70,7 @@ function Used({ row }: { row: ListedRow }) {
   const words = `${row.totalTokens.toLocaleString()} tokens, ${money(row.cost)} since the last reset`;
   return (
     <span class="session-used number" title={words}>
-      {tokens(row.totalTokens)}
-      <span class="visually-hidden"> tokens</span>
+      {tokens(row.totalTokens)} tok
       {row.cost > 0 && ` · ${money(row.cost)}`}
     </span>
   );

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ListedRow } from "../../src/gateway/client/web.ts";
 import { Forest, type Line, TOP } from "../../ui/src/sessions/forest.ts";
-import { placeAfterKey } from "../../ui/src/sessions/keys.ts";
+import { deedOf } from "../../ui/src/sessions/keys.ts";
 import { shiftOf } from "../../ui/src/sessions/shift.ts";
 
 function row(key: string, updatedAt: number, more: Partial<ListedRow> = {}): ListedRow {
@@ -105,7 +105,7 @@ test("sessions that name each other as spawners, or themselves, end the tree now
 test("keys walk the tree as in any other: down, in, out, to its ends, and choose", () => {
   const forest = smallTree();
   const lines = forest.lines((key) => key === "a");
-  const after = (key: string, at: number) => placeAfterKey(key, lines, at, 2);
+  const after = (key: string, at: number) => deedOf(key, lines, at, 2);
   expect(after("ArrowDown", 3)).toEqual({ kind: "move", at: 3 });
   expect(after("ArrowUp", 0)).toEqual({ kind: "move", at: 0 });
   expect(after("ArrowRight", 0)).toEqual({ kind: "move", at: 1 });
@@ -113,7 +113,7 @@ test("keys walk the tree as in any other: down, in, out, to its ends, and choose
   expect(after("ArrowLeft", 2)).toEqual({ kind: "move", at: 0 });
   expect(after("ArrowLeft", 0)).toEqual({ kind: "turn", open: false });
   expect(
-    placeAfterKey(
+    deedOf(
       "ArrowRight",
       forest.lines(() => false),
       0,

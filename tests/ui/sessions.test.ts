@@ -261,6 +261,22 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
       .toEqual(["conversation 299", "conversation 5"]);
   });
 
+  test("a link to a session deep in the tree opens what is above it, and brings it into sight", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, [...manySessions(60, NEWEST), ...FAMILY]);
+    const at = `sessions/${encodeURIComponent("agent:main:subagent:deep")}`;
+    const { page } = await visit(house.http, { token: TOKEN, at });
+    await row(page, /^check it/).waitFor();
+    await expect.poll(() => row(page, /^check it/).getAttribute("aria-selected")).toBe("true");
+    const inSight = () =>
+      row(page, /^check it/).evaluate((element) => {
+        const list = document.querySelector(".session-list")?.getBoundingClientRect();
+        const { top, bottom } = element.getBoundingClientRect();
+        return list !== undefined && top >= list.top && bottom <= list.bottom;
+      });
+    await expect.poll(inSight).toBe(true);
+  });
+
   test("I9: a scoped token sees the sessions that it covers, and may make none where it may not write", async () => {
     const scoped = {
       token: "scoped",

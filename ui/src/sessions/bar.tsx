@@ -21,7 +21,8 @@ function Search() {
       type="search"
       class="session-search"
       aria-label="Search sessions"
-      placeholder="Search names and keys"
+      placeholder="Search"
+      title="Part of a label, a name or a key"
       defaultValue={wish.value.search}
       maxLength={SEARCH_MAX_CHARS}
       onInput={(event) => ask(event.currentTarget.value)}

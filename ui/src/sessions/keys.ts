@@ -22,12 +22,7 @@ function rowNear(lines: readonly Line[], at: number, step: 1 | -1): number | und
 }
 
 /** `at`: the active row. `pageRows`: rows in sight. Undefined: the key means nothing here. */
-export function placeAfterKey(
-  key: string,
-  lines: readonly Line[],
-  at: number,
-  pageRows: number,
-): Deed | undefined {
+export function deedOf(key: string, lines: readonly Line[], at: number, pageRows: number): Deed | undefined {
   const line = lines[at];
   if (line?.kind !== "row") return undefined;
   const move = (to: number, step: 1 | -1): Deed => ({ kind: "move", at: rowNear(lines, to, step) ?? at });

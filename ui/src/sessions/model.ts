@@ -1,8 +1,9 @@
-// Owns what the reader of the session list sees and does: what is read from the gateway and when, what of it is
-// open, and whether rows may move now.
+// Owns what the reader of the session list sees and does: what is read from the gateway and when, what of it
+// is open, and whether rows may move now.
 // SM1: what was asked before a filter changed, or before the connection broke, counts for nothing any more.
 // SM2: news are gathered for a moment and read together; an answer of hundreds of rows is drawn once.
-// SM3: while somebody aims at a row, rows change where they are and none moves (`hold`); what waits is counted.
+// SM3: while somebody aims at a row, rows change where they are and none moves (`hold`); what waits is
+//      counted.
 
 import { computed, effect, signal } from "@preact/signals";
 import type { ListedRow, ParamsOf } from "../../../src/gateway/client/web.ts";
@@ -18,6 +19,8 @@ const KEYS_MAX = 200;
 /** News of so many sessions at once: it is quicker to read what is shown anew. */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
+/** How far up the spawners of a session are looked for: beyond any spawn depth. */
+const LEVELS_MAX = 8;
 
 type SessionKind = NonNullable<ParamsOf<"sessions.list">["kinds"]>[number];
 
@@ -55,6 +58,8 @@ let forest = new Forest(false);
 let generation = 0;
 const news = new Set<string>();
 let isReadingNews = false;
+/** The session that the reader looks at. */
+let revealed: string | undefined;
 /** Who holds the rows in their places: a pointer above them, keys pressed a moment ago. */
 const holders = new Set<string>();
 
@@ -171,6 +176,7 @@ function readAgain(): void {
     else forest.drop(parent);
   }
   if (forest.branch(TOP) === undefined) void readBranch(TOP, true);
+  reveal(revealed);
 }
 
 /** Another list than before. */
@@ -180,6 +186,7 @@ function beginAnew(): void {
   forest = new Forest(wish.value.shape === "list" || isFiltered.value);
   void readBranch(TOP, true);
   draw(false);
+  reveal(revealed);
 }
 
 /** A row that was read, whether it is in sight or not. */
@@ -198,6 +205,37 @@ export function toggle(key: string, isOpen: boolean): void {
   if (isOpen) open.add(key);
   else open.delete(key);
   draw(false);
+}
+
+/** Opens what is above a session, so that it can be seen in the tree. */
+export function reveal(key: string | undefined): void {
+  revealed = key;
+  if (key !== undefined) void openAbove(key);
+}
+
+async function openAbove(key: string): Promise<void> {
+  const mine = generation;
+  const above: string[] = [];
+  let at: string | undefined = key;
+  while (at !== undefined && above.length < LEVELS_MAX) {
+    const row: ListedRow | undefined = forest.row(at) ?? (await rowOf(at));
+    if (mine !== generation || revealed !== key) return;
+    at = row?.spawnedBy;
+    if (at === undefined || above.includes(at)) break;
+    above.push(at);
+  }
+  if (forest.flat || above.every((one) => open.has(one))) return;
+  for (const one of above) {
+    open.add(one);
+    // Their places may be out of sight, where nothing is read by itself.
+    if (forest.branch(one) === undefined) void readBranch(one);
+  }
+  draw(false);
+}
+
+async function rowOf(key: string): Promise<ListedRow | undefined> {
+  const found = await ask("sessions.list", { keys: [key], includeArchived: true }).catch(() => undefined);
+  return found?.sessions[0];
 }
 
 /** Reads on where a branch ends. */

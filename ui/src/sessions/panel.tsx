@@ -2,6 +2,7 @@
 // SP1: the focus stays on the list itself, which names its active row: rows may leave the document.
 // SP2: rows that move above what is in sight do not shift it.
 
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Failed } from "../parts/failure.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
@@ -9,7 +10,7 @@ import { go } from "../route.ts";
 import "./sessions.css";
 import { Bar } from "./bar.tsx";
 import type { Line } from "./forest.ts";
-import { placeAfterKey } from "./keys.ts";
+import { deedOf } from "./keys.ts";
 import {
   follow,
   hold,
@@ -18,6 +19,7 @@ import {
   letGo,
   picture,
   readMore,
+  reveal,
   showNews,
   toggle,
   unsettled,
@@ -64,15 +66,22 @@ function News() {
   );
 }
 
-function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | undefined }) {
-  const [chosen, setChosen] = useState<string>();
+/** What the tree does with its scrolling box: keeps rows in sight where they are, brings one into sight. */
+function useBox(lines: readonly Line[], selected: string | undefined) {
   const frame = useRef<HTMLDivElement>(null);
   const before = useRef<readonly Line[]>(lines);
-  const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
-  const placeOf = (key: string | undefined): number =>
-    key === undefined ? -1 : lines.findIndex((line) => line.key === key);
-  const active = Math.max(0, [chosen, selected].map(placeOf).find((at) => at >= 0) ?? 0);
+  /** The selected row that was brought into sight, or whose place the reader left. */
+  const met = useRef<string | undefined>(undefined);
   const { moved } = picture.value;
+  const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
+  const show = (at: number): void => {
+    const element = box();
+    if (element === null) return;
+    const top = at * ROW_HEIGHT;
+    const bottom = top + ROW_HEIGHT - element.clientHeight;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (bottom > element.scrollTop) element.scrollTop = bottom;
+  };
   useLayoutEffect(() => {
     const element = box();
     if (moved && element !== null && element.scrollTop > 0) {
@@ -82,23 +91,62 @@ function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | 
     }
     before.current = lines;
   }, [lines]);
-
-  const show = (at: number): void => {
-    const element = box();
-    if (element === null) return;
-    const top = at * ROW_HEIGHT;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + ROW_HEIGHT > element.scrollTop + element.clientHeight)
-      element.scrollTop = top + ROW_HEIGHT - element.clientHeight;
+  useEffect(() => {
+    if (selected === undefined || met.current === selected) return;
+    const at = lines.findIndex((line) => line.key === selected);
+    if (at < 0) return;
+    met.current = selected;
+    show(at);
+  }, [lines, selected]);
+  const leave = (): void => {
+    met.current = selected;
   };
+  const rowsInSight = (): number => Math.max(2, Math.floor((box()?.clientHeight ?? 0) / ROW_HEIGHT));
+  return { frame, show, leave, rowsInSight };
+}
+
+/** What is around the tree: who is above it with a pointer or a finger holds its rows where they are. */
+function Frame(props: {
+  within: RefObject<HTMLDivElement | null>;
+  onUse: () => void;
+  children: ComponentChildren;
+}) {
+  const { within, onUse, children } = props;
+  const touch = (): void => {
+    onUse();
+    holdFor("touch", HELD_MS);
+  };
+  useEffect(() => () => letGo("pointer"), []);
+  return (
+    <div
+      ref={within}
+      class="session-frame"
+      onPointerEnter={(event) => event.pointerType === "mouse" && hold("pointer")}
+      onPointerLeave={() => letGo("pointer")}
+      onTouchStart={touch}
+      onTouchMove={touch}
+      onWheel={onUse}
+      onPointerDown={onUse}
+    >
+      <News />
+      {children}
+    </div>
+  );
+}
+
+function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | undefined }) {
+  const [chosen, setChosen] = useState<string>();
+  const { frame, show, leave, rowsInSight } = useBox(lines, selected);
+  const placeOf = (key: string | undefined): number =>
+    key === undefined ? -1 : lines.findIndex((line) => line.key === key);
+  const active = [chosen, selected].map(placeOf).find((at) => at >= 0) ?? 0;
   const press = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const line = lines[active];
-    if (line?.kind !== "row") return;
-    const pageRows = Math.max(1, Math.floor((box()?.clientHeight ?? 0) / ROW_HEIGHT) - 1);
-    const deed = placeAfterKey(event.key, lines, active, pageRows);
+    if (event.ctrlKey || event.metaKey || event.altKey || line === undefined) return;
+    const deed = deedOf(event.key, lines, active, rowsInSight() - 1);
     if (deed === undefined) return;
     event.preventDefault();
+    leave();
     holdFor("keys", HELD_MS);
     if (deed.kind === "choose") go({ view: "sessions", key: line.key });
     else if (deed.kind === "turn") toggle(line.key, deed.open);
@@ -108,44 +156,30 @@ function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | 
     }
   };
   const isTree = wish.value.shape === "tree" && !isFiltered.value;
+  const draw = (index: number) => {
+    const line = lines[index];
+    if (line === undefined) return null;
+    if (line.kind === "more") return <More key={line.key} line={line} />;
+    const marks = { selected: line.key === selected, active: index === active, tree: isTree };
+    return <SessionRow key={line.key} line={line} {...marks} />;
+  };
+  const attributes = {
+    role: "tree",
+    tabIndex: 0,
+    "aria-label": isFiltered.value ? "Matching sessions" : "Sessions",
+    "aria-activedescendant": rowId(lines[active]?.key ?? ""),
+  };
   return (
-    <div
-      ref={frame}
-      class="session-frame"
-      onPointerEnter={(event) => event.pointerType === "mouse" && hold("pointer")}
-      onPointerLeave={() => letGo("pointer")}
-      onTouchStart={() => holdFor("touch", HELD_MS)}
-      onTouchMove={() => holdFor("touch", HELD_MS)}
-    >
-      <News />
+    <Frame within={frame} onUse={leave}>
       <VirtualList
         class="session-list"
         count={lines.length}
         rowHeight={ROW_HEIGHT}
-        attributes={{
-          role: "tree",
-          tabIndex: 0,
-          "aria-label": isFiltered.value ? "Matching sessions" : "Sessions",
-          "aria-activedescendant": rowId(lines[active]?.key ?? ""),
-        }}
+        attributes={attributes}
         onKeyDown={press}
-        row={(index) => {
-          const line = lines[index];
-          if (line === undefined) return null;
-          if (line.kind === "more") return <More key={line.key} line={line} />;
-          const isActive = index === active;
-          return (
-            <SessionRow
-              key={line.key}
-              line={line}
-              selected={line.key === selected}
-              active={isActive}
-              tree={isTree}
-            />
-          );
-        }}
+        row={draw}
       />
-    </div>
+    </Frame>
   );
 }
 
@@ -164,6 +198,7 @@ function Body({ selected }: { selected: string | undefined }) {
 
 export function SessionsPanel({ selected }: { selected: string | undefined }) {
   useEffect(follow, []);
+  useEffect(() => reveal(selected), [selected]);
   return (
     <div class="sessions">
       <Bar />

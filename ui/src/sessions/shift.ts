@@ -1,4 +1,4 @@
-// Owns by how many lines a list is scrolled on when its rows have moved, so that what is in sight stays there.
+// Owns by how many lines a list is scrolled on when its rows have moved, so that what is in sight stays.
 
 interface Keyed {
   readonly key: string;

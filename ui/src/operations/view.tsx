@@ -3,6 +3,7 @@
 
 import type { ComponentType } from "preact";
 import { has, may } from "../gateway.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { hrefOf, route } from "../route.ts";
 import { StatusTab } from "./status.tsx";
 
@@ -19,6 +20,22 @@ interface Tab {
 
 const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
+  {
+    ...{ name: "deliveries", title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
+    component: lazy(async () => (await import("./deliveries.tsx")).DeliveriesTab),
+  },
+  {
+    ...{ name: "channels", title: "Channels", scope: "operator.read", method: "channels.status" },
+    component: lazy(async () => (await import("./channels.tsx")).ChannelsTab),
+  },
+  {
+    ...{ name: "rights", title: "Rights", scope: "operator.read", method: "tools.catalog" },
+    component: lazy(async () => (await import("./rights.tsx")).RightsTab),
+  },
+  {
+    ...{ name: "permissions", title: "Permissions", scope: "operator.read", method: "permissions.list" },
+    component: lazy(async () => (await import("./permissions.tsx")).PermissionsTab),
+  },
 ];
 
 export function OperationsView() {

@@ -36,11 +36,11 @@ function useReader(sessionKey: string, messageId: string | undefined): Reader {
 }
 
 /** The way back to the newest messages, where the reader is elsewhere. */
-function ToLatest({ reader, onLatest }: { reader: Reader; onLatest: () => void }) {
+function ToLatest({ reader }: { reader: Reader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;
   return (
-    <button type="button" class="to-latest" onClick={onLatest}>
+    <button type="button" class="to-latest" onClick={() => reader.latest()}>
       {unseen === 0 ? "↓ Latest" : `↓ Latest, ${counted(unseen, "new message")}`}
     </button>
   );
@@ -53,15 +53,10 @@ function endedWords(items: readonly Item[]): string {
 }
 
 function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
-  const list = useRef<MessageList>(null);
   const before = useRef<Item[]>([]);
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
   const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(thread.sessionKey)?.[1] ?? "agent";
-  const toLatest = (): void => {
-    if (thread.nextAfter === undefined) list.current?.toEnd();
-    else reader.latest();
-  };
   const { fate } = reader;
   return (
     <div class="conversation">
@@ -73,7 +68,6 @@ function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
       )}
       <div class="conversation-body">
         <MessageList
-          ref={list}
           items={items}
           agentId={agentId}
           jump={reader.jump.value.count}
@@ -93,7 +87,7 @@ function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
           }
           tail={<Tail reader={reader} agentId={agentId} />}
         />
-        <ToLatest reader={reader} onLatest={toLatest} />
+        <ToLatest reader={reader} />
         <p class="visually-hidden" role="status">
           {endedWords(items)}
         </p>
@@ -106,7 +100,7 @@ function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
           thread={thread}
           onSent={() => {
             reader.news();
-            toLatest();
+            reader.latest();
           }}
         />
       )}

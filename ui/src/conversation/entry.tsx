@@ -15,21 +15,25 @@ const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "fail
 
 function Author({ origin }: { origin: Origin }) {
   const { manner, who, sessionKey, marks } = origin;
+  const chips = marks.map((mark) => (
+    <span key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`}>
+      <Name text={mark} />
+    </span>
+  ));
+  if (manner === "session" && sessionKey !== undefined)
+    return (
+      <>
+        {chips}
+        <SessionLink sessionKey={sessionKey} />
+      </>
+    );
   return (
     <>
-      {manner === "session" && sessionKey !== undefined ? (
-        <SessionLink sessionKey={sessionKey} />
-      ) : (
-        <strong>
-          <Name text={who} />
-        </strong>
-      )}
-      {manner === "runtime" && sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />}
-      {marks.map((mark) => (
-        <span key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`}>
-          <Name text={mark} />
-        </span>
-      ))}
+      <strong>
+        <Name text={who} />
+      </strong>
+      {sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />}
+      {chips}
     </>
   );
 }
@@ -104,10 +108,7 @@ function MessageEntry(props: Parts & { marked: boolean }) {
           agentId={agentId}
         />
       ) : (
-        message.content.map((block, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the blocks of a message never change
-          <Part key={at} block={block} {...props} />
-        ))
+        message.content.map((block, at) => <Part key={at} block={block} {...props} />)
       )}
       {message.role === "assistant" && message.errorMessage !== undefined && (
         <p class="entry-error">

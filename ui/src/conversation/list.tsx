@@ -83,12 +83,6 @@ export class MessageList extends Component<ListProps> {
     this.#look();
   }
 
-  /** Goes to the end, as far as the window reaches. */
-  toEnd(): void {
-    this.#setFollows(this.props.atNewest);
-    this.#toEnd();
-  }
-
   /** Where the entries are that can be seen. */
   #places(): Place[] {
     const box = this.#box.current;
@@ -150,10 +144,10 @@ export class MessageList extends Component<ListProps> {
     const box = this.#box.current;
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // Whoever moves up by a little wants to leave the end.
-    const near = box.scrollTop < this.#top - 1 ? 4 : END_PX;
+    // Whoever moves up by a little wants to leave the end; whoever does not move stays with what grows.
+    const up = box.scrollTop < this.#top - 1;
     this.#top = box.scrollTop;
-    const follows = this.props.atNewest && left <= near;
+    const follows = this.props.atNewest && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
     if (follows !== this.#follows) this.#setFollows(follows);
     this.#look();
   };

@@ -31,7 +31,7 @@ function stepMark(run: Run | undefined): string | undefined {
     case "announce":
       return "announce step";
     case "task":
-      return "task";
+      return "task from";
   }
 }
 
@@ -64,6 +64,7 @@ export function originOf(message: Message, run: Run | undefined, agentId: string
   if (message.role === "user") return ofUser(message, run);
   if (message.role === "toolResult") return { manner: "agent", who: agentId, marks: ["tool result"] };
   if (message.stopReason === "injected") return { manner: "runtime", who: "Note", marks: [] };
-  const step = run?.flow?.step === "announce" ? "announcement" : stepMark(run);
-  return { manner: "agent", who: agentId, marks: step === undefined || step === "task" ? [] : [step] };
+  const step = run?.flow?.step;
+  const mark = step === "announce" ? "announcement" : step === "reply" ? stepMark(run) : undefined;
+  return { manner: "agent", who: agentId, marks: mark === undefined ? [] : [mark] };
 }

@@ -104,8 +104,12 @@ export class Reader {
     });
   }
 
-  /** Shows the newest messages. */
+  /** Leads to the newest message. */
   latest(): void {
+    if (this.thread.value?.nextAfter === undefined) {
+      this.jump.value = { count: this.jump.value.count + 1 };
+      return;
+    }
     this.#then(async () => this.#replace(await this.#read({})));
   }
 

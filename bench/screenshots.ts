@@ -47,14 +47,20 @@ function save(name: string, png: Buffer): void {
   const small = smallPng(png);
   writeFileSync(join(dir, `${name}.png`), small);
   if (keep.includes(name)) writeFileSync(join(KEPT, `${name}.png`), small);
-  process.stdout.write(`${name}  ${Math.round(small.length / 1024)} KiB (${Math.round(png.length / 1024)})\n`);
+  process.stdout.write(
+    `${name}  ${Math.round(small.length / 1024)} KiB (${Math.round(png.length / 1024)})\n`,
+  );
 }
 
 async function take(page: Page, name: string): Promise<void> {
   save(name, await page.screenshot({ animations: "disabled", caret: "hide" }));
 }
 
-async function takeAll(gateway: GatewayProcess, views: readonly PageView[], facts: StoryFacts): Promise<void> {
+async function takeAll(
+  gateway: GatewayProcess,
+  views: readonly PageView[],
+  facts: StoryFacts,
+): Promise<void> {
   const { methods } = facts.client.hello.features;
   const there = views.filter(({ needs }) => needs === undefined || methods.includes(needs));
   for (const { name: shape, viewport } of SHAPES) {

@@ -55,7 +55,8 @@ function unfilter(raw: Buffer, width: number, height: number, step: number): Buf
 function readPng(png: Buffer): Pixels | undefined {
   const chunks = [...chunksOf(png)];
   const head = chunks[0]?.data;
-  if (head === undefined || head[8] !== 8 || (head[9] !== 2 && head[9] !== 6) || head[12] !== 0) return undefined;
+  if (head === undefined || head[8] !== 8 || (head[9] !== 2 && head[9] !== 6) || head[12] !== 0)
+    return undefined;
   const [width, height] = [head.readUInt32BE(0), head.readUInt32BE(4)];
   const step = head[9] === 2 ? 3 : 4;
   const packed = Buffer.concat(chunks.flatMap(({ type, data }) => (type === "IDAT" ? [data] : [])));

@@ -11,9 +11,12 @@ import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { MethodName } from "./params.ts";
+import type { CronPayloads } from "./payloads/cron.ts";
+import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
+  CronEvent,
   DeliveriesEvent,
   PresenceEntry,
   SessionsEvent,
@@ -257,6 +260,7 @@ export interface EventPayloads {
   readonly agent: AgentEvent;
   readonly sessions: SessionsEvent;
   readonly deliveries: DeliveriesEvent;
+  readonly cron: CronEvent;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };
@@ -269,7 +273,7 @@ export interface DemoAddress {
   readonly token: string;
 }
 
-interface Payloads {
+interface Payloads extends CronPayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;
@@ -357,6 +361,9 @@ interface Payloads {
   "channels.status": { readonly channels: readonly ChannelRow[] };
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
+  "metrics.history": MetricsHistory;
+  "logs.tail": LogPage;
+  "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -127,3 +127,19 @@ export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<void
   }
   await query.execute();
 }
+
+/**
+ * How many waits of runs and of callers are open. It looks from the runs that could wait, which are few, for
+ * settled waits are many.
+ */
+export async function countOpenWaits(db: Db): Promise<number> {
+  const waiters = sql<string>`(select '' union all
+    select run_id from runs where state in ('running', 'waiting'))`;
+  const row = await db
+    .selectFrom("waits")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("state", "=", sql.lit("open"))
+    .where("waiter_run_id", "in", waiters)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}

@@ -142,6 +142,7 @@ function findTool(policy: Policy, name: string): Result<Tool> {
 /** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const result = await answerCall(ctx, call);
+  ctx.answered?.(call.name, result);
   if (ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, result);
   return result;
 }

@@ -1,6 +1,7 @@
 // The views of the web page, one a line, and the story that fills them: for screenshots of each, and for the
 // rules that hold on every one.
 
+import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/gateway/client.ts";
 
 /** A gateway with this configuration has something to show in every view. */
@@ -27,6 +28,8 @@ export interface PageView {
   at(facts: StoryFacts): Promise<string> | string;
   /** Its text or a selector's element is there when the view is. Default: the view's own content. */
   readonly shows?: string;
+  /** What the reader does there before it is as wanted. */
+  enter?(page: Page): Promise<void>;
   /** Before anything was said. */
   readonly unused?: boolean;
   /** Before somebody has signed in. */
@@ -40,11 +43,33 @@ const MAIN = encodeURIComponent("agent:main:main");
 export const PAGE_VIEWS: readonly PageView[] = [
   { name: "sign-in", at: () => "", signedOut: true, shows: "form" },
   { name: "offer", at: () => "sessions", unused: true, shows: ".offer" },
+  {
+    name: "demo",
+    at: () => "sessions",
+    unused: true,
+    shows: ".offer",
+    async enter(page) {
+      await page.getByRole("button", { name: "Play the demo" }).click();
+      await page.getByRole("button", { name: /^Next:|^Play again/ }).waitFor();
+    },
+  },
   { name: "sessions", at: () => "sessions" },
   { name: "conversation", at: () => `sessions/${MAIN}` },
   { name: "flow", at: () => "flow" },
   { name: "status", at: () => "operations/status" },
 ];
+
+/** Goes there, and waits until what is to be seen is there. */
+export async function showView(page: Page, http: string, view: PageView, facts: StoryFacts): Promise<void> {
+  const at = await view.at(facts);
+  if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
+  await page
+    .locator(view.shows ?? "#view > *")
+    .first()
+    .waitFor();
+  await view.enter?.(page);
+  await page.locator("main:not(:has(.loading))").waitFor();
+}
 
 /** Sentences that the offline model acts on, in the order in which they are said. */
 const STORY: readonly { readonly to: string; readonly text: string }[] = [

@@ -10,6 +10,7 @@ import { readChain } from "../../src/store/chain-whole.ts";
 import * as chains from "../../src/store/chains.ts";
 import * as claims from "../../src/store/claims.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
+import { deliveryFigures } from "../../src/store/delivery-figures.ts";
 import * as flows from "../../src/store/flows.ts";
 import * as idempotency from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
@@ -165,6 +166,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   dueDeliveries: (tx) => deliveries.dueDeliveries(tx, 5, 5),
   nextDueAt: (tx) => deliveries.nextDueAt(tx),
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", cursor: "5", limit: 5 }),
+  deliveryFigures: (tx) => deliveryFigures(tx, ['["webchat",', '["webhook",null,"x",null]']),
   listDeliveriesOfSession: (tx) => deliveries.listDeliveries(tx, { sessionKey: KEY, limit: 5 }),
   usageOf: (tx) => usageOf(tx, { sessionKey: KEY }),
   recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", caller: "c", method: "m", paramsHash: "h" }),

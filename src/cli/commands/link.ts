@@ -1,8 +1,8 @@
 // Owns `parley link`: the link that opens the page and signs in, for whoever may read the token.
 
+import { safeLine } from "../../core/safe-text.ts";
 import { findAddress, pageLink } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { safeLine } from "../safe-text.ts";
 
 export async function printLink(cli: Cli): Promise<number> {
   const address = await findAddress(cli);

@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { epoch } from "../gateway.ts";
 import { leaveDemo } from "./scene.ts";
+import "./demo.css";
 import { ACTS, enterTour, playAct, playAgain, tour } from "./tour.ts";
 
 function Next() {
@@ -32,7 +33,6 @@ export function DemoBanner() {
   const said = shown?.lines.at(-1);
   // A demo that was begun anew, after a restart of the gateway, has played nothing.
   const connection = epoch.value;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is not read, it says when
   useEffect(() => void enterTour(), [connection]);
   return (
     <aside class="demo" aria-label="Demo">

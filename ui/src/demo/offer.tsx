@@ -5,7 +5,9 @@ import { useEffect, useState } from "preact/hooks";
 import { batched } from "../clock.ts";
 import { ask, has, may, on } from "../gateway.ts";
 import { useReading } from "../parts/reading.ts";
+import { route } from "../route.ts";
 import { canEnterDemo, enterDemo } from "./scene.ts";
+import "./demo.css";
 
 const OFFLINE_PROVIDER = "offline/";
 const BATCH_MS = 500;
@@ -22,13 +24,15 @@ export function DemoOffer() {
   const [declined, setDeclined] = useState(false);
   const welcome = useReading("demo", isWelcome);
   useEffect(() => on("sessions", batched(BATCH_MS, welcome.again)), [welcome.again]);
-  if (declined || welcome.value !== true) return null;
+  const at = route.value;
+  const isFirst = at.view === "flow" || (at.view === "sessions" && at.key === undefined);
+  if (declined || !isFirst || welcome.value !== true) return null;
   return (
     <section class="offer card" aria-labelledby="offer-title">
       <h2 id="offer-title">Nobody has said anything here yet</h2>
       <p>
         Watch three agents at work: one asks another and they go back and forth, jobs are handed out and come
-        back, a circle is refused. It needs no key and no network, and plays in a store of its own.
+        back, a circle is refused. No key, no network, and a store of its own.
       </p>
       <div class="bar">
         <button type="button" class="primary" onClick={enterDemo}>

@@ -34,6 +34,7 @@ import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
+import type { ModelRow } from "./gateway/payloads.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -282,6 +283,16 @@ function mirrorOf({ settings, world }: AppOptions, store: Store): Mirror {
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
+function modelRows({ providers }: Settings): ModelRow[] {
+  return listModels(providers).map(({ ref, settings: model }) => ({
+    id: model.id,
+    name: model.name ?? model.id,
+    provider: ref.slice(0, ref.indexOf("/")),
+    contextWindow: model.contextWindow,
+    reasoning: model.reasoning,
+  }));
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -314,14 +325,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     version,
     token,
     hostName: hostname(),
-    models: () =>
-      listModels(settings.providers).map(({ ref, settings: model }) => ({
-        id: model.id,
-        name: model.name ?? model.id,
-        provider: ref.slice(0, ref.indexOf("/")),
-        contextWindow: model.contextWindow,
-        reasoning: model.reasoning,
-      })),
+    models: () => modelRows(settings),
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
     outside,

@@ -1,6 +1,6 @@
 // Owns the tour of the demo: what is said to its agents, in which order, and how far it is.
-// TR1: what is said has a fixed run id in the first round: it is said once, however often the page is loaded and
-//      in however many tabs.
+// TR1: what is said has a fixed run id in the first round: it is said once, however often the page is loaded
+//      and in however many tabs.
 // TR2: an act is over when nothing of the demo is under way any more.
 
 import { signal } from "@preact/signals";
@@ -32,22 +32,22 @@ export const ACTS: readonly Act[] = [
       { agent: "main", text: "ask research: what should we check before a release?" },
     ],
     caption:
-      "main asks research and waits for the answer. Then the two go back and forth, one turn each, until one has " +
-      "nothing to add; and research announces to its own people how it ended.",
+      "main asks research and waits for the answer. Then the two go back and forth, one turn each, until " +
+      "one has nothing to add; and research announces to its own people how it ended.",
   },
   {
     title: "Three jobs",
     lines: [{ agent: "main", text: "spawn 3 jobs: wait 2 seconds, then say part {n} is done" }],
     caption:
-      "main hands out three jobs to sub-agents and is free at once. They work side by side, and each result comes " +
-      "back once: into main's conversation, and to its people.",
+      "main hands out three jobs to sub-agents and is free at once. They work side by side, and each " +
+      "result comes back once: into main's conversation, and to its people.",
   },
   {
     title: "A circle",
     lines: [{ agent: "main", text: "ask research: ask ops: ask main: may we ship?" }],
     caption:
-      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody would wait for " +
-      "everybody. That send is refused at once, naming the circle, and the others get their answers.",
+      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody would " +
+      "wait for everybody. That send is refused at once, naming the circle, and the others get their answers.",
   },
 ];
 

@@ -34,7 +34,7 @@ import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
-import type { ModelRow } from "./gateway/payloads.ts";
+import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -44,6 +44,8 @@ import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
+import { withReplies } from "./triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "./triggers/turns.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -54,6 +56,8 @@ export interface AppOptions {
   readonly world: World;
   readonly version: string;
   readonly configPath?: string;
+  /** Reads the configuration file again. */
+  readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The process's environment, for the programs that contain others. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Opens a demo beside the gateway. Absent: it has none to show. */
@@ -89,8 +93,12 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Lo
   });
 }
 
-/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions. */
-function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, DeadlineHandler> {
+/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
+function deadlineHandlers(
+  options: AppOptions,
+  mirror: Mirror,
+  engine: () => Engine,
+): Map<string, DeadlineHandler> {
   const { settings, world } = options;
   const cleanup = createChildCleanup({
     settings,
@@ -107,6 +115,8 @@ function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, Dead
   return new Map([
     [CHILD_DEADLINE, cleanup],
     [TEMPORARY_DEADLINE, archiveTemporary],
+    // Without it dates stay as they are, for a gateway that fires jobs, or for later.
+    ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);
 }
 
@@ -188,6 +198,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
 
 /** What runs use beside the model and the store. */
 interface Helpers {
+  readonly metrics: Metrics;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
@@ -198,23 +209,25 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { sandboxFor, outside, acp }: Helpers,
+  { metrics, sandboxFor, outside, acp }: Helpers,
 ): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
   const hooks = createWebhooks(settings.outgoingHooks, world);
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
-  const successors = createSuccessors({
+  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
+  const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
+  const successors = withReplies(createSuccessors({ settings, outbound, transcriptPath }), {
     settings,
-    outbound: { deliveryQueued: () => outbox.deliveryQueued() },
-    transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+    outbound,
   });
   const executor = createExecutor({
     settings,
     store,
     world,
-    port: openModelPort(world),
+    port: openModelPort(world, metrics.modelCalled),
+    answered: metrics.toolAnswered,
     sandboxFor,
     outside,
     acp: acp.open,
@@ -225,7 +238,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers(options, mirror),
+    deadlineHandlers: deadlineHandlers(options, mirror, () => engine),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -234,7 +247,8 @@ function buildEngine(
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
-    ...(record === undefined ? {} : { record }),
+    record,
+    committed: metrics.committed,
   });
   const shared = store.shared !== undefined;
   const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
@@ -283,14 +297,10 @@ function mirrorOf({ settings, world }: AppOptions, store: Store): Mirror {
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
-function modelRows({ providers }: Settings): ModelRow[] {
-  return listModels(providers).map(({ ref, settings: model }) => ({
-    id: model.id,
-    name: model.name ?? model.id,
-    provider: ref.slice(0, ref.indexOf("/")),
-    contextWindow: model.contextWindow,
-    reasoning: model.reasoning,
-  }));
+function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
+  return listModels(providers).map(({ ref, settings: { id, name = id, contextWindow, reasoning } }) => {
+    return { id, name, provider: ref.slice(0, ref.indexOf("/")), contextWindow, reasoning };
+  });
 }
 
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
@@ -305,7 +315,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
   const acp = acpParts({ ...options, world });
-  const helpers = { sandboxFor, outside, acp };
+  const metrics = openMetrics(options);
+  undo.push(async () => metrics.close());
+  const helpers = { metrics, sandboxFor, outside, acp };
   const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
@@ -324,6 +336,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     outbound: outbox,
     version,
     token,
+    timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel: (name) => resolveModel(settings.providers, name),
@@ -334,9 +347,11 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     passes: acp.passes,
     permissions: acp.permissions,
     programs: acp.programs,
+    metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;

@@ -43,15 +43,17 @@ async function openGateway(
 ): Promise<Result<RunningGateway>> {
   const { loadSettings } = await import("./config.ts");
   const { configPath, port, host } = options;
-  const loaded = loadSettings({
+  const wanted = {
     env: parts.env,
     home: parts.home,
     overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
     ...(configPath === undefined ? {} : { configPath }),
-  });
+  };
+  const loaded = loadSettings(wanted);
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
   const { openApp } = await import("./app.ts");
+  const { checkAgain } = await import("./config/check.ts");
   const world =
     options.quiet === true ? realWorld({ level: "error", sync: true, mask: redactSecrets }) : parts.world;
   const app = await openApp({
@@ -59,6 +61,7 @@ async function openGateway(
     world,
     version: versionOf(),
     configPath: path,
+    checkConfig: () => checkAgain(wanted, settings),
     environment: parts.env,
     ...(parts.openDemo === undefined ? {} : { openDemo: parts.openDemo }),
   });

@@ -16,7 +16,10 @@ import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { Demo, OpenDemo } from "./demo.ts";
+import type { History } from "./history.ts";
+import type { Metrics } from "./metrics.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
+import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
 
 /** One TCP connection, as the gateway's end sees it. */
@@ -44,6 +47,8 @@ export interface GatewayDeps {
   readonly configPath?: string;
   /** The folder that the web page was built into. Absent: no page is served. */
   readonly pageDir?: string;
+  /** The zone of a schedule that names none. */
+  readonly timeZone: string;
   /** This machine, as clients are told. Default: the address that is listened on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];
@@ -63,6 +68,10 @@ export interface GatewayDeps {
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
+  /** What is measured of this process. */
+  readonly metrics: Metrics;
+  /** Reads the configuration file again. Absent: there is none to read. */
+  readonly checkConfig?: (() => ConfigCheck) | undefined;
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }
@@ -74,6 +83,8 @@ export interface GatewayState {
   connected(): number;
   /** Absent: there is none to show. */
   readonly demo?: Pick<Demo, "start" | "stop" | "running">;
+  /** The last hour of the figures. */
+  readonly history: Pick<History, "after">;
 }
 
 export interface CallContext {

@@ -3,6 +3,7 @@
 // E2: credential-like text is masked on the way out (I14), before anything is cut.
 // E3: an event about one session that names another has a form without that name (I9).
 
+import { NOT_VISIBLE } from "../core/chain-step.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
@@ -11,6 +12,7 @@ import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
+  CronEvent,
   DeliveriesEvent,
   EventName,
   FlowData,
@@ -24,7 +26,7 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent;
+  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent | CronEvent;
   /** What it takes to be told. Default `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and what those get who may not see it. */
@@ -38,8 +40,6 @@ type OfRun = { readonly runId: string; readonly sessionKey: string };
 /** Characters of a tool result that an event carries; the transcript has all of it. */
 const RESULT_MAX_CHARS = 16_000;
 const THOUGHT_MAX_CHARS = 16_000;
-/** In place of the key of a session that the reader may not see. */
-export const NOT_VISIBLE = "(not visible)";
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
 const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
 
@@ -103,6 +103,10 @@ export class Translator {
         return [deliveriesEvent(event)];
       case "session":
         return [sessionEvent(event)];
+      case "cron": {
+        const { jobId: id, sessionKey, change } = event;
+        return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
+      }
     }
   }
 

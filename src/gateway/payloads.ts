@@ -2,6 +2,7 @@
 // clients.
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
+import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
 import type { Explanation } from "../core/explanation.ts";
 import type { Message, Provenance } from "../core/message.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
@@ -10,9 +11,12 @@ import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { MethodName } from "./params.ts";
+import type { CronPayloads } from "./payloads/cron.ts";
+import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
+  CronEvent,
   DeliveriesEvent,
   PresenceEntry,
   SessionsEvent,
@@ -256,6 +260,7 @@ export interface EventPayloads {
   readonly agent: AgentEvent;
   readonly sessions: SessionsEvent;
   readonly deliveries: DeliveriesEvent;
+  readonly cron: CronEvent;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };
@@ -268,7 +273,7 @@ export interface DemoAddress {
   readonly token: string;
 }
 
-interface Payloads {
+interface Payloads extends CronPayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;
@@ -322,6 +327,21 @@ interface Payloads {
     readonly missing: readonly { readonly server: string; readonly why: string }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "chains.list": {
+    readonly ts: number;
+    readonly count: number;
+    /** Newest activity first; behind the last page those that are at long, silent work. */
+    readonly chains: readonly ChainRow[];
+    readonly nextCursor?: string;
+  };
+  "chains.get": {
+    readonly ts: number;
+    readonly chain: ChainRow;
+    readonly parties: readonly ChainParty[];
+    /** Oldest first; the newest 1,000. */
+    readonly steps: readonly ChainStep[];
+    readonly truncated: boolean;
+  };
   "deliveries.list": {
     readonly count: number;
     /** Newest first. */
@@ -341,6 +361,9 @@ interface Payloads {
   "channels.status": { readonly channels: readonly ChannelRow[] };
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
+  "metrics.history": MetricsHistory;
+  "logs.tail": LogPage;
+  "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

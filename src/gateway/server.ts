@@ -22,9 +22,11 @@ import { Connection, type ConnectionParts, type Member } from "./connection.ts";
 import { DEMO_PATH, Demo } from "./demo.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch.ts";
 import { createFanout, type Fanout } from "./fanout.ts";
+import { History } from "./history.ts";
 import { checkHeaders } from "./host.ts";
 import { badRequest, createHttp } from "./http.ts";
-import { health, seesEverything } from "./methods/system.ts";
+import { health, momentOf, seesEverything } from "./methods/system.ts";
+import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
 import { METHODS } from "./params.ts";
 import { createPresence } from "./presence.ts";
@@ -74,6 +76,9 @@ class GatewayServer implements Gateway {
   readonly #presence: ReturnType<typeof createPresence>;
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
+  readonly #history: History;
+  /** Ends the counting of what the bus tells. */
+  readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
   /** Connections of which it is still being found out whether they come from inside a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
@@ -99,14 +104,23 @@ class GatewayServer implements Gateway {
     const { openDemo } = deps;
     this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
     const demo = this.#demo === undefined ? {} : { demo: this.#demo };
-    this.#state = { startedAt: clock.now(), connected: () => this.#presence.count(), ...demo };
+    const moment = (): Promise<Moment> => momentOf(deps, this.#presence.count());
+    this.#unfollow = deps.metrics.follow(engine.bus);
+    this.#history = new History(world, deps.metrics, moment);
+    this.#state = {
+      startedAt: clock.now(),
+      connected: () => this.#presence.count(),
+      history: this.#history,
+      ...demo,
+    };
     const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens], (token) =>
       this.#deps.passes?.sessionOf(token),
     );
     this.#dispatcher = createDispatcher(deps, this.#state);
     const { call } = this.#dispatcher;
-    const app = createHttp({ deps, authority, dispatcher: this.#dispatcher, stop: this.#stop.signal });
+    const dispatcher = this.#dispatcher;
+    const app = createHttp({ deps, authority, dispatcher, stop: this.#stop.signal, moment });
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       errorHandler: badRequest,
@@ -144,6 +158,7 @@ class GatewayServer implements Gateway {
     });
     this.#http.on("error", (error) => this.#deps.world.log.error({ err: error }, "the HTTP server failed"));
     this.#scheduleTick();
+    this.#history.start();
   }
 
   announce(shutdown: ShutdownEvent): void {
@@ -156,6 +171,8 @@ class GatewayServer implements Gateway {
   async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
     this.announce(shutdown);
     this.#tickTimer?.cancel();
+    this.#history.stop();
+    this.#unfollow();
     this.#presence.close();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);

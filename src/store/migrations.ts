@@ -287,6 +287,29 @@ create table holdings (
 ) strict, without rowid;
 `;
 
+const CHAIN_PICTURES = `
+alter table chains add column last_at integer not null default 0;
+alter table chains add column crossed integer not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
+
+create table refusals (
+  call_id text primary key,
+  chain_id text not null,
+  run_id text not null,
+  from_key text not null,
+  to_key text,
+  named text,
+  tool text not null,
+  code text not null,
+  error text not null,
+  cycle_json text,
+  hop integer not null,
+  at integer not null
+) strict, without rowid;
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
 // What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
 const SESSION_TREE = `
 alter table sessions add column cost real not null default 0;
@@ -302,12 +325,44 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
+const CRON = `
+create table cron_jobs (
+  id text primary key,
+  name text,
+  agent_id text not null,
+  enabled integer not null,
+  schedule_json text not null,
+  message text not null,
+  deliver_json text,
+  model text,
+  thinking text,
+  timeout_ms integer not null,
+  missed text not null,
+  next_at integer,
+  created_at integer not null,
+  updated_at integer not null
+) strict, without rowid;
+create index cron_jobs_by_age on cron_jobs (created_at, id);
+
+create table cron_runs (
+  seq integer primary key,
+  job_id text not null,
+  cause text not null,
+  due_at integer,
+  fired_at integer not null,
+  run_id text,
+  code text,
+  error text
+) strict;
+create index cron_runs_of_job on cron_runs (job_id, seq);
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
   SPAWNS,
   PROCESSES,
-  SESSION_TREE,
+  SESSION_TREE + CHAIN_PICTURES + CRON,
 ];
 
 /** The version that this program writes. */

@@ -16,6 +16,7 @@ import {
   outsidePrefix,
   type ToolVerdict,
 } from "../core/tool-policy.ts";
+import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
 import { checkArguments, nearestName } from "./arguments.ts";
 import { execTool } from "./exec.ts";
@@ -140,6 +141,13 @@ function findTool(policy: Policy, name: string): Result<Tool> {
 
 /** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
+  const result = await answerCall(ctx, call);
+  ctx.answered?.(call.name, result);
+  if (ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, result);
+  return result;
+}
+
+async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const known = toolsIn(ctx.outside).find((candidate) => candidate.spec.name === call.name);
   const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
   const args = checkArguments(schema, call.arguments);

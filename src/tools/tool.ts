@@ -74,9 +74,14 @@ export interface ToolContext {
   readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
+  /** For whoever counts calls. */
+  readonly answered?: ToolAnswered | undefined;
 }
 
 export type ToolResult = Record<string, unknown>;
+
+/** Told of each call that was answered, whoever made it. */
+export type ToolAnswered = (name: string, result: ToolResult) => void;
 
 export interface Tool {
   readonly spec: ToolSpec;

@@ -1,6 +1,7 @@
 // Owns the method that answers "may A do this to B?" with the rule that decides.
 // AX1: both sessions must be covered by the token; the answer names no session that it does not cover (I9).
 
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { EXPLAINED } from "../../core/explanation.ts";
 import type { Session } from "../../core/session.ts";
@@ -10,7 +11,6 @@ import { spawnChainOf } from "../../flows/chain.ts";
 import { explainAccess } from "../../flows/explain.ts";
 import { getSession } from "../../store/sessions.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { NOT_VISIBLE } from "../events.ts";
 import { createGate } from "../gate.ts";
 
 interface Named {

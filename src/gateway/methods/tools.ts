@@ -50,6 +50,7 @@ async function invoke(
     chain,
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
+    answered: ctx.deps.metrics.toolAnswered,
   };
   const { callId } = ctx;
   const inHand = runOfPass(ctx.deps.passes, ctx.caller);

@@ -8,7 +8,7 @@ import { GatewayError } from "../../../src/gateway/client/web.ts";
 import { after } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
-import { go } from "../route.ts";
+import { go, route } from "../route.ts";
 
 interface Line {
   readonly agent: string;
@@ -90,9 +90,22 @@ async function isQuiet(): Promise<boolean> {
   return busy + (deliveries?.pending ?? 0) === 0;
 }
 
-async function untilQuiet(): Promise<void> {
+/** The chain that moved last. */
+async function newestChain(): Promise<string | undefined> {
+  const { chains } = await ask("chains.list", { limit: 1 });
+  return chains[0]?.chainId;
+}
+
+/** Waits until the act is over; its chain is shown as soon as there is one. */
+async function watch(before: string | undefined): Promise<void> {
+  let shown = before;
   do {
     await new Promise<void>((resolve) => after(QUIET_EVERY_MS, resolve));
+    const chainId = await newestChain();
+    if (chainId === undefined || chainId === shown) continue;
+    shown = chainId;
+    // Who went elsewhere to look is not fetched back.
+    if (route.value.view === "flow") go({ view: "flow", chainId }, true);
   } while (!(await isQuiet()));
 }
 
@@ -101,6 +114,7 @@ async function play(act: number): Promise<void> {
   const mine = ++turn;
   tour.value = { act, playing: true, played: act + 1 };
   try {
+    const before = await newestChain();
     for (const [at, { agent, text }] of (ACTS[act]?.lines ?? []).entries()) {
       await ask("chat.send", {
         sessionKey: `agent:${agent}:main`,
@@ -108,7 +122,7 @@ async function play(act: number): Promise<void> {
         ...(isFirstRound ? { idempotencyKey: runId(act, at) } : {}),
       });
     }
-    await untilQuiet();
+    await watch(before);
   } catch (error) {
     if (mine === turn) complain(error);
   }

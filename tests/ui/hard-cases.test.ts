@@ -8,6 +8,7 @@ import type { GatewayClient } from "../../src/gateway/client.ts";
 import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
+import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
 import { openLine } from "../kit/line.ts";
 
@@ -37,11 +38,12 @@ async function timesSaid(client: GatewayClient, text: string): Promise<number> {
   return messages.filter((message) => message.role === "user" && textOf(message) === text).length;
 }
 
-/** No layout of the page is wider than its window, and one can go everywhere. */
+/** One can go from view to view. */
 async function expectUsable(page: Page): Promise<void> {
-  await page.getByRole("link", { name: "Flow" }).click();
+  const views = page.getByRole("navigation", { name: "Views" });
+  await views.getByRole("link", { name: "Flow" }).click();
   await expect.poll(() => page.url()).toContain("#/flow");
-  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await views.getByRole("link", { name: "Sessions" }).click();
   await expect.poll(() => page.url()).toContain("#/sessions");
 }
 
@@ -49,9 +51,9 @@ async function expectUsable(page: Page): Promise<void> {
 describe.skipIf(browserPath === undefined)("a bad day", () => {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     test(`after a restart (${signal}) the open page comes back by itself and shows what it missed, once`, async () => {
-      const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
+      const home = homeWith({ gateway: { port: await freePort(), auth: { token: PROCESS_TOKEN } } });
       const first = await startProcess({ home });
-      const { page } = await visit(first.httpUrl, { token: TOKEN, at: AT_MAIN, allow: NOBODY_THERE });
+      const { page } = await visit(first.httpUrl, { token: first.token, at: AT_MAIN, allow: NOBODY_THERE });
       await say(await first.connect(), "say before the restart");
       await shown(page, "before the restart").waitFor();
       await first.end(signal);

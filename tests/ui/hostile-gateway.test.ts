@@ -82,7 +82,7 @@ describe.skipIf(browserPath === undefined)("a hostile gateway", () => {
     const delta = { runId: "y", sessionKey: "agent:main:main", seq: 1, state: "delta" };
     const message = { role: "assistant", content: [{ type: "text", text }] };
     socket().send(JSON.stringify({ type: "event", event: "chat", payload: { ...delta, message } }));
-    await page.getByRole("link", { name: "Operations" }).click();
+    await views(page).getByRole("link", { name: "Operations" }).click();
     await page.getByRole("heading", { name: "Operations" }).first().waitFor();
     await views(page).waitFor();
   });
@@ -122,7 +122,7 @@ describe.skipIf(browserPath === undefined)("a hostile gateway", () => {
     await page.reload();
     await page.goto(`${house.http}/#/operations/status`);
     await page.getByRole("heading", { name: "This view failed" }).waitFor();
-    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await views(page).getByRole("link", { name: "Sessions" }).click();
     await page.getByRole("heading", { name: "This view failed" }).waitFor({ state: "detached" });
     await page.goBack();
     await page.getByRole("heading", { name: "This view failed" }).waitFor();

@@ -80,7 +80,7 @@ describe.skipIf(browserPath === undefined)("sign-in", () => {
     }, TOKEN);
     await expect.poll(() => page.url()).not.toContain(TOKEN);
     await views(page).waitFor();
-    await page.getByRole("link", { name: "Operations" }).click();
+    await views(page).getByRole("link", { name: "Operations" }).click();
     for (let step = 0; step < 4; step++) {
       await page.goBack({ waitUntil: "commit" }).catch(() => null);
       expect(page.url()).not.toContain(TOKEN);

@@ -50,7 +50,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     shows: ".offer",
     async enter(page) {
       await page.getByRole("button", { name: "Play the demo" }).click();
-      await page.getByRole("button", { name: /^Next:|^Play again/ }).waitFor();
+      await page.getByRole("button", { name: "Next: three jobs" }).waitFor();
     },
   },
   { name: "sessions", at: () => "sessions" },

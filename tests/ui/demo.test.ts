@@ -122,6 +122,9 @@ describe.skipIf(browserPath === undefined)("the demo", () => {
       expect(await accessibilityProblems(page)).toEqual([]);
       await button(page, "Play the demo").click();
       await button(page, "Next: three jobs").waitFor();
+      // Above every view alike; the flow view has tests of its own.
+      await page.getByRole("link", { name: "Operations" }).click();
+      await page.getByRole("heading", { name: "Status" }).waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
     }

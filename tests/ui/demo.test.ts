@@ -39,7 +39,7 @@ describe.skipIf(browserPath === undefined)("the demo", () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN });
     await button(page, "Play the demo").click();
-    await banner(page).getByText("This is a demo with a store of its own.").waitFor();
+    await banner(page).getByText("This is a demo with a store of its own").waitFor();
     await button(page, "Next: three jobs").waitFor();
     // The picture of what was just said.
     expect(page.url()).toMatch(/#\/flow\/[\w-]+$/);

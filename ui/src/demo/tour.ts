@@ -96,6 +96,11 @@ async function newestChain(): Promise<string | undefined> {
   return chains[0]?.chainId;
 }
 
+function show(chainId: string | undefined): void {
+  // Who went elsewhere to look is not fetched back.
+  if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
+}
+
 /** Waits until the act is over; its chain is shown as soon as there is one. */
 async function watch(before: string | undefined): Promise<void> {
   let shown = before;
@@ -104,8 +109,7 @@ async function watch(before: string | undefined): Promise<void> {
     const chainId = await newestChain();
     if (chainId === undefined || chainId === shown) continue;
     shown = chainId;
-    // Who went elsewhere to look is not fetched back.
-    if (route.value.view === "flow") go({ view: "flow", chainId }, true);
+    show(chainId);
   } while (!(await isQuiet()));
 }
 
@@ -138,6 +142,7 @@ export async function enterTour(): Promise<void> {
     if (mine !== turn) return;
     if (played === 0) return void playAct(0);
     tour.value = { act: played - 1, playing: false, played };
+    if (route.value.view === "flow" && route.value.chainId === undefined) show(await newestChain());
   } catch (error) {
     if (mine === turn) complain(error);
   }

@@ -33,6 +33,7 @@ import { createHookRecorder } from "./flows/outgoing-hooks.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
+import type { OpenDemo } from "./gateway/demo.ts";
 import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
@@ -57,6 +58,8 @@ export interface AppOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The process's environment, for the programs that contain others. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Opens a demo beside the gateway. Absent: it has none to show. */
+  readonly openDemo?: OpenDemo;
 }
 
 export interface App {
@@ -141,13 +144,18 @@ interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  readonly programs: () => readonly string[];
   /** Set once the gateway listens: before that nothing is run. */
   port: number;
   close(): Promise<void>;
 }
 
-/** In a checkout and in a package alike: what starts this program. */
-const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+/** The top of a checkout, and of a package. */
+const HOME = join(dirname(fileURLToPath(import.meta.url)), "..");
+/** What starts this program. */
+const LAUNCHER = join(HOME, "bin", "parley.js");
+/** Where `npm run build:page` puts the web page. */
+const PAGE_DIR = join(HOME, "dist", "ui");
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());
@@ -172,6 +180,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       list: () => host?.desk.list() ?? [],
       answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
     },
+    programs: () => host?.agents.running() ?? [],
     close: async () => {
       await (await opened)?.agents.close();
     },
@@ -324,11 +333,14 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     sandboxFor,
     outside,
     refusesPeer,
+    pageDir: PAGE_DIR,
     passes: acp.passes,
     permissions: acp.permissions,
+    programs: acp.programs,
     metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));

@@ -62,7 +62,8 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly flowId: string;
-      readonly step: FlowStep | "ended";
+      /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+      readonly step: FlowStep | "ended" | "refused";
       readonly from: string;
       readonly to: string;
       readonly turn: number;
@@ -93,6 +94,13 @@ export type LiveEvent =
       readonly channel: string;
       readonly to: string;
       readonly atMs: number;
+    }
+  | {
+      /** A row of the outbox has changed. Of news for programs only trouble is told. */
+      readonly kind: "outbox";
+      readonly deliveryId: string;
+      readonly sessionKey: string;
+      readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
     }
   | {
       readonly kind: "session";

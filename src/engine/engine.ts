@@ -14,7 +14,7 @@ import type { ProcessFacts } from "../store/processes.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
-import type { World } from "../world.ts";
+import type { Log, World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
 import { createBus, type SharedBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
@@ -96,6 +96,8 @@ export class Engine {
   readonly processId: string;
   /** Runs work in one transaction; see `Unit`. */
   readonly commit: Commit;
+  /** For what is done beside the work and must not fail it. */
+  readonly log: Log;
   readonly #world: World;
   readonly #settings: EngineSettings;
   readonly #watch: EndWatch;
@@ -112,6 +114,7 @@ export class Engine {
   constructor(parts: EngineParts) {
     const { store, world } = parts;
     this.store = store;
+    this.log = world.log;
     const { shared } = store;
     const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
     this.processId = world.ids.uuid();

@@ -15,6 +15,7 @@ import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
+import type { Demo, OpenDemo } from "./demo.ts";
 import type { History } from "./history.ts";
 import type { Metrics } from "./metrics.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
@@ -44,6 +45,8 @@ export interface GatewayDeps {
   /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
   readonly token: string;
   readonly configPath?: string;
+  /** The folder that the web page was built into. Absent: no page is served. */
+  readonly pageDir?: string;
   /** This machine, as clients are told. Default: the address that is listened on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];
@@ -57,8 +60,12 @@ export interface GatewayDeps {
   readonly passes?: Passes;
   /** Where agents ask operators for permission. Absent: none asks. */
   readonly permissions?: Permissions;
+  /** Opens a demo. Absent: there is none to show. */
+  readonly openDemo?: OpenDemo;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
+  programs?(): readonly string[];
   /** What is measured of this process. */
   readonly metrics: Metrics;
   /** Reads the configuration file again. Absent: there is none to read. */
@@ -72,6 +79,8 @@ export interface GatewayState {
   readonly startedAt: number;
   /** Connections that have said hello. */
   connected(): number;
+  /** Absent: there is none to show. */
+  readonly demo?: Pick<Demo, "start" | "stop" | "running">;
   /** The last hour of the figures. */
   readonly history: Pick<History, "after">;
 }

@@ -18,9 +18,14 @@ import { nearestName } from "../tools/arguments.ts";
 import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
+import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
+import { chainMethods } from "./methods/chains.ts";
+import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { demoMethods } from "./methods/demo.ts";
+import { historyMethods } from "./methods/history.ts";
 import { operationMethods } from "./methods/operations.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
@@ -33,10 +38,15 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...systemMethods,
   ...sessionMethods,
   ...chatMethods,
+  ...historyMethods,
   ...agentMethods,
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...chainMethods,
+  ...accessMethods,
+  ...channelMethods,
+  ...demoMethods,
   ...operationMethods,
 };
 

@@ -1,5 +1,5 @@
 // Owns the plain HTTP routes beside the WebSocket: liveness, readiness, one tool call; and where the others
-// begin.
+// begin, the web page among them.
 // HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
 // HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
 // HT3: what answers OpenAI's and MCP's clients is loaded when the first one comes.
@@ -17,6 +17,7 @@ import { needEverySession } from "./methods/operations.ts";
 import { storeAnswers } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import type { OpenAiDoor } from "./openai.ts";
+import { createPage } from "./page.ts";
 import { isObject } from "./validate.ts";
 
 /** Bytes of a request's body. */
@@ -104,6 +105,14 @@ function openAiRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> 
   };
 }
 
+/** In a checkout the page is there once it was built. */
+function notBuilt(c: Context<Env>): Response {
+  c.header("upgrade", "websocket");
+  const message =
+    "this is a WebSocket endpoint; the web page is not built here: npm run build:page, then load this again";
+  return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
+}
+
 export function createHttp(parts: HttpParts): Hono<Env> {
   const { deps } = parts;
   const app = new Hono<Env>();
@@ -126,16 +135,15 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
   app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
   const mcp = mcpDoor(parts);
+  const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
   app.all("/mcp", authenticate(parts.authority), async (c) =>
     (await mcp()).answer(c.req.raw, c.get("caller")),
   );
-  app.get("/", (c) => {
-    c.header("upgrade", "websocket");
-    const message = "this is a WebSocket endpoint; README.md and docs/ say how to talk to it";
-    return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
-  });
-  app.notFound((c) => {
-    const there = `the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, ${OTHERS}`;
+  app.get("/", async (c) => (await page?.answer(c.req.raw)) ?? notBuilt(c));
+  app.notFound(async (c) => {
+    const file = c.req.method === "GET" ? await page?.answer(c.req.raw) : undefined;
+    if (file !== undefined) return file;
+    const there = `the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, ${OTHERS}`;
     const message = `not found; there are: ${there}`;
     return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
   });

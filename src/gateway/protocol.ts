@@ -154,7 +154,16 @@ export interface PresenceEntry {
 }
 
 /** Events that a connection may get, with `connect.challenge` before all of them. */
-export const EVENTS = ["chat", "agent", "sessions", "presence", "health", "tick", "shutdown"] as const;
+export const EVENTS = [
+  "chat",
+  "agent",
+  "sessions",
+  "deliveries",
+  "presence",
+  "health",
+  "tick",
+  "shutdown",
+] as const;
 export type EventName = (typeof EVENTS)[number];
 
 /** A message as a chat event carries it. */
@@ -208,7 +217,8 @@ export interface ToolData {
 
 export interface FlowData {
   readonly flowId: string;
-  readonly step: FlowStep | "ended";
+  /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+  readonly step: FlowStep | "ended" | "refused";
   readonly from: string;
   readonly to: string;
   readonly turn: number;
@@ -230,6 +240,13 @@ export type AgentEvent = AgentEventBase &
 export interface SessionsEvent {
   readonly key: string;
   readonly change: "created" | "updated" | "reset" | "deleted" | "state";
+}
+
+/** A hint: the row, as `deliveries.list` gives it, is the truth. */
+export interface DeliveriesEvent {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
 }
 
 export interface ShutdownEvent {

@@ -287,8 +287,51 @@ create table holdings (
 ) strict, without rowid;
 `;
 
+const CHAIN_PICTURES = `
+alter table chains add column last_at integer not null default 0;
+alter table chains add column crossed integer not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
+
+create table refusals (
+  call_id text primary key,
+  chain_id text not null,
+  run_id text not null,
+  from_key text not null,
+  to_key text,
+  named text,
+  tool text not null,
+  code text not null,
+  error text not null,
+  cycle_json text,
+  hop integer not null,
+  at integer not null
+) strict, without rowid;
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
+// What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
+const SESSION_TREE = `
+alter table sessions add column cost real not null default 0;
+update sessions set cost = coalesce((
+    select sum(l.cost) from ledger l join runs r on r.run_id = l.run_id
+    where l.session_key = sessions.key and r.session_id = sessions.session_id
+  ), 0);
+
+alter table sessions add column orphaned integer not null default 0;
+update sessions set orphaned = 1 where spawned_by is not null
+  and not exists (select 1 from sessions above where above.key = sessions.spawned_by);
+create index sessions_roots on sessions (archived, updated_at desc, key desc)
+  where spawned_by is null or orphaned = 1;
+`;
+
 /** Entry n brings a file from version n to n + 1. */
-const MIGRATIONS: readonly string[] = [SESSIONS + MESSAGES + RUNS + REST + STATISTICS, SPAWNS, PROCESSES];
+const MIGRATIONS: readonly string[] = [
+  SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
+  SPAWNS,
+  PROCESSES,
+  SESSION_TREE + CHAIN_PICTURES,
+];
 
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -327,7 +327,49 @@ create unlogged table live_payloads (
 create index live_payloads_by_age on live_payloads (created_at);
 `;
 
+const CHAIN_PICTURES = `
+alter table chains add column last_at bigint not null default 0;
+alter table chains add column crossed bigint not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
+
+create table refusals (
+  call_id ${T} primary key,
+  chain_id ${T} not null,
+  run_id ${T} not null,
+  from_key ${T} not null,
+  to_key ${T},
+  named ${T},
+  tool ${T} not null,
+  code ${T} not null,
+  error ${T} not null,
+  cycle_json ${T},
+  hop bigint not null,
+  at bigint not null
+);
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
+// What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
+const SESSION_TREE = `
+alter table sessions add column cost double precision not null default 0;
+update sessions s set cost = spent.cost
+  from (
+    select l.session_key, r.session_id, sum(l.cost) as cost
+    from ledger l join runs r on r.run_id = l.run_id
+    group by l.session_key, r.session_id
+  ) spent
+  where spent.session_key = s.key and spent.session_id = s.session_id;
+
+alter table sessions add column orphaned bigint not null default 0;
+update sessions s set orphaned = 1
+  where s.spawned_by is not null and not exists (select 1 from sessions above where above.key = s.spawned_by);
+create index sessions_roots on sessions (archived, updated_at desc, key desc)
+  where spawned_by is null or orphaned = 1;
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
+  SESSION_TREE + CHAIN_PICTURES,
 ];

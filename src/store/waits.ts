@@ -53,6 +53,13 @@ export async function getWait(db: Db, callId: string): Promise<Wait | undefined>
   return row && toWait(row);
 }
 
+/** The waits of these calls, as far as they waited. */
+export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
+  if (callIds.length === 0) return [];
+  const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
+  return rows.map(toWait);
+}
+
 /** The sessions for which runs of `sessionKeys` wait at `now`. A wait past its deadline holds nobody up. */
 export async function openEdges(
   db: Db,

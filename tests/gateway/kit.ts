@@ -2,6 +2,7 @@
 // it.
 
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model.ts";
 import type { Channel } from "../../src/channels/channel.ts";
@@ -19,6 +20,7 @@ import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import type { GatewayDeps } from "../../src/gateway/call.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import type { OpenDemo } from "../../src/gateway/demo.ts";
 import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -28,6 +30,8 @@ import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "
 import { type Choices, settingsWith } from "../tools/app.ts";
 
 export const TOKEN = "main-token-of-the-tests";
+/** Where tests/setup.ts has built the web page. */
+const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 
 /** What a session answers; a thrown error fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
@@ -57,6 +61,7 @@ export interface HouseOptions {
   readonly world?: World;
   /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
+  readonly openDemo?: OpenDemo;
   /** What reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The test ends it by the death of its process: only its sockets are closed. */
@@ -162,6 +167,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
     outside,
+    pageDir: PAGE_DIR,
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,

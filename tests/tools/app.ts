@@ -58,6 +58,7 @@ export interface Choices {
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
+  readonly outgoingHooks?: Settings["outgoingHooks"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -114,7 +115,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
-    outgoingHooks: [],
+    outgoingHooks: choices.outgoingHooks ?? [],
   };
 }
 
@@ -195,6 +196,7 @@ function rowOf(settings: Settings, world: World, key: string, more: Partial<Sess
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...more,
   };
 }

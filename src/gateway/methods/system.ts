@@ -77,12 +77,21 @@ async function processesOf({ engine, world }: GatewayDeps) {
   return { processId: engine.processId, processes: await listProcesses(store.db, world.clock.now()) };
 }
 
+/** Whether nobody has ever said anything. */
+async function isUnused({ engine }: GatewayDeps): Promise<boolean> {
+  const said = await engine.store.db.selectFrom("messages").select("id").limit(1).executeTakeFirst();
+  return said === undefined;
+}
+
 async function status(ctx: CallContext) {
   const { deps, state, caller } = ctx;
-  const all = seesEverything(caller) ? { connections: state.connected(), ...(await processesOf(deps)) } : {};
+  const all = seesEverything(caller)
+    ? { connections: state.connected(), unused: await isUnused(deps), ...(await processesOf(deps)) }
+    : {};
   return {
     ...(await health(deps, state, caller)),
     ...all,
+    ...(state.demo === undefined ? {} : { demo: { running: state.demo.running } }),
     protocol: PROTOCOL_VERSIONS,
     agents: deps.settings.agents.length,
     models: deps.models().length,

@@ -136,10 +136,11 @@ test("ME1: no session, label or made-up name is in a label; a refusal is counted
   await call(`mcp__${planted}__tool`, {});
   const { text, exposed } = await scrape(house.http);
   for (const hidden of [planted, key, "agent:", "nobody-there", "run-"]) expect(text).not.toContain(hidden);
-  expect(exposed.value("parley_refusals_total", { tool: "sessions_send", code: "not_visible" })).toBe(1);
-  expect(
-    exposed.samples.filter(({ name }) => name === "parley_refusals_total").map(({ labels }) => labels.tool),
-  ).toEqual(["sessions_send", "sessions_spawn"]);
+  const refused = exposed.samples.filter(({ name }) => name === "parley_refusals_total");
+  expect(refused.map(({ labels, value }) => [labels.tool, labels.code, value])).toEqual([
+    ["sessions_send", "session_not_found", 1],
+    ["sessions_spawn", "spawn_denied", 1],
+  ]);
   expect(
     exposed.samples
       .filter(({ name, labels }) => name === "parley_tool_calls_total" && labels.tool === "unknown")

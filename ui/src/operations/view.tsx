@@ -2,8 +2,10 @@
 // OP1: a tab is offered only where the token may do what it shows.
 
 import type { ComponentType } from "preact";
-import { has, may } from "../gateway.ts";
+import { coversAll, has, may } from "../gateway.ts";
 import { hrefOf, route } from "../route.ts";
+import { ConfigurationTab } from "./configuration.tsx";
+import { LogTab } from "./log.tsx";
 import { StatusTab } from "./status.tsx";
 
 interface Tab {
@@ -13,18 +15,38 @@ interface Tab {
   readonly scope: Parameters<typeof may>[0];
   /** What the gateway must have for it. */
   readonly method: string;
+  /** It speaks of every session's work: not for a token that covers some. */
+  readonly whole?: true;
   /** `about`: the rest of the address, such as a session's key. */
   readonly component: ComponentType<{ about: string | undefined }>;
 }
 
 const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
+  {
+    name: "log",
+    title: "Log",
+    scope: "operator.admin",
+    method: "logs.tail",
+    whole: true,
+    component: LogTab,
+  },
+  {
+    name: "configuration",
+    title: "Configuration",
+    scope: "operator.admin",
+    method: "config.check",
+    whole: true,
+    component: ConfigurationTab,
+  },
 ];
 
 export function OperationsView() {
   const at = route.value;
   if (at.view !== "operations") return null;
-  const offered = TABS.filter(({ scope, method }) => may(scope) && has(method));
+  const offered = TABS.filter(
+    ({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()),
+  );
   const current = offered.find(({ name }) => name === at.tab) ?? offered[0];
   if (current === undefined) return <p class="empty">This token may do nothing here.</p>;
   const Shown = current.component;

@@ -44,6 +44,8 @@ import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
+import { withReplies } from "./triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "./triggers/turns.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -91,8 +93,12 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Lo
   });
 }
 
-/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions. */
-function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, DeadlineHandler> {
+/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
+function deadlineHandlers(
+  options: AppOptions,
+  mirror: Mirror,
+  engine: () => Engine,
+): Map<string, DeadlineHandler> {
   const { settings, world } = options;
   const cleanup = createChildCleanup({
     settings,
@@ -109,6 +115,8 @@ function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, Dead
   return new Map([
     [CHILD_DEADLINE, cleanup],
     [TEMPORARY_DEADLINE, archiveTemporary],
+    // Without it dates stay as they are, for a gateway that fires jobs, or for later.
+    ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);
 }
 
@@ -208,10 +216,11 @@ function buildEngine(
   const channels = new Map<string, Channel>();
   const hooks = createWebhooks(settings.outgoingHooks, world);
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
-  const successors = createSuccessors({
+  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
+  const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
+  const successors = withReplies(createSuccessors({ settings, outbound, transcriptPath }), {
     settings,
-    outbound: { deliveryQueued: () => outbox.deliveryQueued() },
-    transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+    outbound,
   });
   const executor = createExecutor({
     settings,
@@ -229,7 +238,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers(options, mirror),
+    deadlineHandlers: deadlineHandlers(options, mirror, () => engine),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -315,6 +324,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     outbound: outbox,
     version,
     token,
+    timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel: (name) => resolveModel(settings.providers, name),

@@ -3,6 +3,8 @@
 import type { Message, Usage } from "./message.ts";
 import type { EndedRunState, FlowStep } from "./run.ts";
 
+export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
+
 export type LiveEvent =
   | {
       readonly kind: "run_started";
@@ -101,6 +103,13 @@ export type LiveEvent =
       readonly deliveryId: string;
       readonly sessionKey: string;
       readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+    }
+  | {
+      /** Something became of a scheduled job: it was changed, its turn came, the run of a turn ended. */
+      readonly kind: "cron";
+      readonly jobId: string;
+      readonly sessionKey: string;
+      readonly change: CronChange;
     }
   | {
       readonly kind: "session";

@@ -23,6 +23,7 @@ import { agentMethods } from "./methods/agent.ts";
 import { chainMethods } from "./methods/chains.ts";
 import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
+import { cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
@@ -48,6 +49,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...channelMethods,
   ...demoMethods,
   ...operationMethods,
+  ...cronMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

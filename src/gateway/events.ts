@@ -12,6 +12,7 @@ import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
+  CronEvent,
   DeliveriesEvent,
   EventName,
   FlowData,
@@ -25,7 +26,7 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent;
+  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent | CronEvent;
   /** What it takes to be told. Default `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and what those get who may not see it. */
@@ -102,6 +103,10 @@ export class Translator {
         return [deliveriesEvent(event)];
       case "session":
         return [sessionEvent(event)];
+      case "cron": {
+        const { jobId: id, sessionKey, change } = event;
+        return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
+      }
     }
   }
 

@@ -7,6 +7,7 @@ import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
 import { accessParams } from "./params/access.ts";
 import { CHAIN_PARAMS } from "./params/chains.ts";
+import { CRON_METHODS } from "./params/cron.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
 import { OPERATIONS } from "./params/operations.ts";
 import {
@@ -309,6 +310,7 @@ export const METHODS = {
   ...accessParams,
   ...DEMO_METHODS,
   ...OPERATIONS,
+  ...CRON_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

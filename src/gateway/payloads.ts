@@ -12,10 +12,12 @@ import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
+import type { CronPayloads } from "./payloads/cron.ts";
 import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
+  CronEvent,
   DeliveriesEvent,
   PresenceEntry,
   SessionsEvent,
@@ -263,6 +265,7 @@ export interface EventPayloads {
   readonly agent: AgentEvent;
   readonly sessions: SessionsEvent;
   readonly deliveries: DeliveriesEvent;
+  readonly cron: CronEvent;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };
@@ -275,7 +278,7 @@ export interface DemoAddress {
   readonly token: string;
 }
 
-interface Payloads {
+interface Payloads extends CronPayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;

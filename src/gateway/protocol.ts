@@ -4,6 +4,7 @@
 // P2: names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
 
 import type { RpcCode } from "../core/errors.ts";
+import type { CronChange } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
 import type { EndedRunState, FlowStep } from "../core/run.ts";
 
@@ -159,6 +160,7 @@ export const EVENTS = [
   "agent",
   "sessions",
   "deliveries",
+  "cron",
   "presence",
   "health",
   "tick",
@@ -247,6 +249,13 @@ export interface DeliveriesEvent {
   readonly id: string;
   readonly sessionKey: string;
   readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+}
+
+/** Something became of a scheduled job; `cron.list` says what it is now. */
+export interface CronEvent {
+  readonly id: string;
+  readonly key: string;
+  readonly change: CronChange;
 }
 
 export interface ShutdownEvent {

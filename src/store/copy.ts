@@ -42,6 +42,8 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
   ledger: { order: ["seq"], made: ["seq"] },
   idempotency: { order: ["key"], long: ["answer_json"] },
+  cron_jobs: { order: ["id"], long: ["message"] },
+  cron_runs: { order: ["seq"], made: ["seq"] },
 };
 
 /** Every table that is copied. */

@@ -129,6 +129,24 @@ export async function getDelivery(db: Db, id: string): Promise<Delivery | undefi
   return row === undefined ? undefined : toDelivery(row);
 }
 
+/** Of each of these runs: how the delivery of its reply stands. News for programs is none. */
+export async function deliveryStates(
+  db: Db,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, DeliveryState>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("deliveries")
+    .select(["run_id", "state"])
+    .where("run_id", "in", runIds)
+    .where("kind", "<>", "hook")
+    .orderBy("seq")
+    .execute();
+  return new Map(
+    rows.flatMap((row) => (row.run_id === null ? [] : [[row.run_id, row.state as DeliveryState]])),
+  );
+}
+
 /** The first pending row of each route: steps from route to route, so that a long queue costs nothing. */
 function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`with recursive head (seq) as (

@@ -260,6 +260,41 @@ export interface LivePayloadTable {
   created_at: number;
 }
 
+/** A job that is due at dates of its schedule. Its next date is a deadline, too: that one calls. */
+export interface CronJobTable {
+  id: string;
+  name: string | null;
+  agent_id: string;
+  enabled: number;
+  schedule_json: string;
+  message: string;
+  /** `Route` of its replies. */
+  deliver_json: string | null;
+  model: string | null;
+  thinking: string | null;
+  timeout_ms: number;
+  /** `once | skip`. */
+  missed: string;
+  next_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A turn of a job: a date that fell due, or a run by hand. How its run ended stands in `runs`. */
+export interface CronRunTable {
+  seq: Generated<number>;
+  job_id: string;
+  /** `schedule | late | manual`. */
+  cause: string;
+  /** Unset: by hand. */
+  due_at: number | null;
+  fired_at: number;
+  /** Unset: the turn was left out, and `code` says why. */
+  run_id: string | null;
+  code: string | null;
+  error: string | null;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -276,4 +311,6 @@ export interface Tables {
   processes: ProcessTable;
   holdings: HoldingTable;
   live_payloads: LivePayloadTable;
+  cron_jobs: CronJobTable;
+  cron_runs: CronRunTable;
 }

@@ -25,6 +25,8 @@ import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
+import { withReplies } from "../../src/triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
 import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
@@ -109,17 +111,25 @@ async function openWorkers(
       ...settings.session.agentToAgent,
       maxConcurrent: settings.maxConcurrent,
     },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
-    }),
+    successors: withReplies(
+      createSuccessors({
+        settings,
+        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+      }),
+      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+    ),
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
       outside,
       answered: metrics.toolAnswered,
     }),
-    deadlineHandlers: new Map([[TEMPORARY_DEADLINE, archiveTemporary]]),
+    deadlineHandlers: new Map([
+      [TEMPORARY_DEADLINE, archiveTemporary],
+      ...(settings.cron.enabled
+        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
+        : []),
+    ]),
     committed: metrics.committed,
   });
   const outbox: OutboxWorker = new OutboxWorker({
@@ -160,6 +170,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     outbound: outbox,
     version: "0.0.0-test",
     token: TOKEN,
+    timeZone: "UTC",
     models: () => [
       { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
     ],

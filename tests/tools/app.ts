@@ -59,6 +59,7 @@ export interface Choices {
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly outgoingHooks?: Settings["outgoingHooks"];
+  readonly cron?: Settings["cron"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -115,6 +116,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
+    cron: choices.cron ?? { enabled: true },
     outgoingHooks: choices.outgoingHooks ?? [],
   };
 }

@@ -1,9 +1,9 @@
 // Owns the method that tells how every way out of the gateway stands: channels, web hooks, outside programs.
 // CS1: figures and errors of the outbox are told only to callers whose token covers every session (I9).
 
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { ok } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import { agentIdInKey } from "../../core/session-key.ts";
 import { hookRoute } from "../../flows/outgoing-hooks.ts";
 import { channelPrefix, routeKeyOf } from "../../store/deliveries.ts";

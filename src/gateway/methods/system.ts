@@ -1,8 +1,8 @@
 // Owns what a client asks about the gateway itself: health, status, agents, models.
 // SY1: counts of work are told only to callers whose token covers every session (I9).
 
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { ok } from "../../core/errors.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { hasScope } from "../../core/visibility.ts";
 import { countDeliveries } from "../../store/deliveries.ts";

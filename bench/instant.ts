@@ -58,6 +58,7 @@ export function sessionRow(key: string, at: number): Session {
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
   };
 }
 

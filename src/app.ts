@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { deadlineHandlers } from "./app/deadlines.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
 import { type Outbox, OutboxWorker } from "./channels/outbound.ts";
@@ -19,20 +20,19 @@ import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
-import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
-import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
+import { lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
-import { archiveTemporary, TEMPORARY_DEADLINE } from "./flows/client-session.ts";
-import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
 import { createHookRecorder } from "./flows/outgoing-hooks.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
+import type { OpenDemo } from "./gateway/demo.ts";
+import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -43,7 +43,6 @@ import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
-import { CRON_DEADLINE, createCronHandler } from "./triggers/turns.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -54,8 +53,12 @@ export interface AppOptions {
   readonly world: World;
   readonly version: string;
   readonly configPath?: string;
+  /** Reads the configuration file again. */
+  readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The process's environment, for the programs that contain others. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Opens a demo beside the gateway. Absent: it has none to show. */
+  readonly openDemo?: OpenDemo;
 }
 
 export interface App {
@@ -85,33 +88,6 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Lo
       void noteSession(event.sessionKey);
     }
   });
-}
-
-/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
-function deadlineHandlers(
-  options: AppOptions,
-  mirror: Mirror,
-  engine: () => Engine,
-): Map<string, DeadlineHandler> {
-  const { settings, world } = options;
-  const cleanup = createChildCleanup({
-    settings,
-    dropTranscript: (sessionId) => void mirror.remove(sessionId),
-    removeAttachments(workspace, dir) {
-      removeAttachments(workspace, dir).then(
-        (removed) => {
-          if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
-        },
-        (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
-      );
-    },
-  });
-  return new Map([
-    [CHILD_DEADLINE, cleanup],
-    [TEMPORARY_DEADLINE, archiveTemporary],
-    // Without it dates stay as they are, for a gateway that fires jobs, or for later.
-    ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
-  ]);
 }
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
@@ -146,13 +122,18 @@ interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  readonly programs: () => readonly string[];
   /** Set once the gateway listens: before that nothing is run. */
   port: number;
   close(): Promise<void>;
 }
 
-/** In a checkout and in a package alike: what starts this program. */
-const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+/** The top of a checkout, and of a package. */
+const HOME = join(dirname(fileURLToPath(import.meta.url)), "..");
+/** What starts this program. */
+const LAUNCHER = join(HOME, "bin", "parley.js");
+/** Where `npm run build:page` puts the web page. */
+const PAGE_DIR = join(HOME, "dist", "ui");
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());
@@ -177,6 +158,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       list: () => host?.desk.list() ?? [],
       answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
     },
+    programs: () => host?.agents.running() ?? [],
     close: async () => {
       await (await opened)?.agents.close();
     },
@@ -186,6 +168,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
 
 /** What runs use beside the model and the store. */
 interface Helpers {
+  readonly metrics: Metrics;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
@@ -196,7 +179,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { sandboxFor, outside, acp }: Helpers,
+  { metrics, sandboxFor, outside, acp }: Helpers,
 ): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -213,7 +196,8 @@ function buildEngine(
     settings,
     store,
     world,
-    port: openModelPort(world),
+    port: openModelPort(world, metrics.modelCalled),
+    answered: metrics.toolAnswered,
     sandboxFor,
     outside,
     acp: acp.open,
@@ -224,7 +208,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers(options, mirror, () => engine),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -233,7 +217,8 @@ function buildEngine(
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
-    ...(record === undefined ? {} : { record }),
+    record,
+    committed: metrics.committed,
   });
   const shared = store.shared !== undefined;
   const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
@@ -282,6 +267,12 @@ function mirrorOf({ settings, world }: AppOptions, store: Store): Mirror {
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
+function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
+  return listModels(providers).map(({ ref, settings: { id, name = id, contextWindow, reasoning } }) => {
+    return { id, name, provider: ref.slice(0, ref.indexOf("/")), contextWindow, reasoning };
+  });
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -294,7 +285,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
   const acp = acpParts({ ...options, world });
-  const helpers = { sandboxFor, outside, acp };
+  const metrics = openMetrics(options);
+  undo.push(async () => metrics.close());
+  const helpers = { metrics, sandboxFor, outside, acp };
   const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
@@ -315,22 +308,20 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     token,
     timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
-    models: () =>
-      listModels(settings.providers).map(({ ref, settings: model }) => ({
-        id: model.id,
-        name: model.name ?? model.id,
-        provider: ref.slice(0, ref.indexOf("/")),
-        contextWindow: model.contextWindow,
-        reasoning: model.reasoning,
-      })),
+    models: () => modelRows(settings),
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
     outside,
     refusesPeer,
+    pageDir: PAGE_DIR,
     passes: acp.passes,
     permissions: acp.permissions,
+    programs: acp.programs,
+    metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;

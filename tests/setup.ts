@@ -1,10 +1,12 @@
-// Runs in vitest's own process, around all test files. One PostgreSQL server serves a whole run: it is started
+// Runs in vitest's own process, around all test files. The web page is built, if what it is made of is newer
+// than it. One PostgreSQL server serves a whole run: it is started
 // when the first test asks at this door for its address, and not at all when none does. With
 // PARLEY_TEST_POSTGRES set, that is the address, of a superuser on a server of another version.
 
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { TestProject } from "vitest/node";
+import { buildPage } from "../ui/build.js";
 import { type PostgresServer, startPostgres } from "./kit/postgres-server.ts";
 
 declare module "vitest" {
@@ -15,6 +17,7 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await buildPage({ ifStale: true });
   let server: Promise<PostgresServer> | undefined;
   const given = process.env.PARLEY_TEST_POSTGRES;
   const door = createServer((socket) => {

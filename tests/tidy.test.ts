@@ -7,7 +7,7 @@ import { readTree, type SourceFact } from "./kit/source-tree.ts";
 import * as rules from "./kit/tidy-rules.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const TEXT = /(\.(ts|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
+const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
 /** In a second working tree `.git` is a file. */
 const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
 /** Written by npm, a thousand lines a package; `packageProblems` reads it. */
@@ -27,8 +27,8 @@ function textsBelow(folder: string): Map<string, string> {
   return texts;
 }
 
-const isSource = (path: string): boolean => /^(src|tests|bench|bin)\/.*\.[jt]s$/.test(path);
-const inTypeScript = ({ path }: SourceFact): boolean => path.endsWith(".ts");
+const isSource = (path: string): boolean => /^(src|tests|bench|bin|ui)\/.*\.([jt]s|tsx)$/.test(path);
+const inTypeScript = ({ path }: SourceFact): boolean => /\.tsx?$/.test(path);
 
 let texts: Map<string, string>;
 let tree: SourceFact[];

@@ -2,9 +2,9 @@
 // AL1: it is known by the shape that the runtime gives it (core/announcement.ts) and by where it came from,
 //      so no other message of a session is shown as a result.
 
+import { safeLine, safeText } from "../core/safe-text.ts";
 import { isSubagentKey } from "../core/session-key.ts";
 import type { Cli } from "./cli.ts";
-import { safeLine, safeText } from "./safe-text.ts";
 
 export interface Announcement {
   readonly status: string;

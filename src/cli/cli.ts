@@ -4,8 +4,8 @@
 // CL2: an exit code means one thing: 0 done, 1 failed, 2 wrong usage, 3 no gateway there.
 
 import { styleText } from "node:util";
+import { safeJson, safeText } from "../core/safe-text.ts";
 import type { CliParts } from "./parts.ts";
-import { safeJson, safeText } from "./safe-text.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 

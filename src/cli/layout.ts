@@ -1,6 +1,6 @@
 // Owns how lists and figures are laid out for people. Pure: values in, lines out.
 
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 

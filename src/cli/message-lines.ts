@@ -3,11 +3,11 @@
 
 import type { Message, Provenance, ToolCallBlock } from "../core/message.ts";
 import { textOf, toolCallsOf } from "../core/message.ts";
+import { safeLine, safeText } from "../core/safe-text.ts";
 import { HEADING, isSilent } from "../core/turn-rules.ts";
 import { announcementLines, readAnnouncement } from "./announcement-lines.ts";
 import type { Cli } from "./cli.ts";
 import { excerpt } from "./layout.ts";
-import { safeLine, safeText } from "./safe-text.ts";
 
 const ARGUMENTS_CHARS_MAX = 160;
 const RESULT_CHARS_MAX = 200;

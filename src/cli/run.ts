@@ -4,6 +4,7 @@
 // RN2: wrong usage is exit code 2, in words that name the option or the command.
 
 import { Command, CommanderError, Option } from "commander";
+import { EXPLAINED } from "../core/explanation.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
 import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
@@ -105,6 +106,10 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     async () => (await import("./commands/agents.ts")).listAgents,
   );
   addDeliveries(parent, on);
+  const may = parent.command("may").argument("<viewer>").argument("<target>");
+  may.description("what one session may do to another, and the rule that decides");
+  may.addOption(new Option("--access <what>", "only this").choices(EXPLAINED));
+  on(may, async () => (await import("./commands/may.ts")).explainAccess);
   addMcp(parent, on);
   addPermissions(parent, on);
   const acp = parent.command("acp").description("let an editor open sessions, over this command's streams");
@@ -169,6 +174,10 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
   start.option("--port <n>", "instead of the configured port; 0: any free one", portNumber);
   start.option("--host <address>", "instead of the configured address");
   on(start, gateway);
+  on(
+    parent.command("link").description("the link that opens the page and signs in"),
+    async () => (await import("./commands/link.ts")).printLink,
+  );
   addStore(parent, on);
   const moving = parent.command("import").argument("<dir>");
   moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");

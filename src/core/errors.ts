@@ -46,6 +46,7 @@ export const CODES = {
   stale_session_id: form("error", "CONFLICT", 409),
   label_ambiguous: form("error", "CONFLICT", 409),
   agent_not_found: form("error", "NOT_FOUND", 404),
+  chain_not_found: form("error", "NOT_FOUND", 404),
   run_not_found: form("error", "NOT_FOUND", 404),
   message_not_found: form("error", "NOT_FOUND", 404),
   delivery_not_found: form("error", "NOT_FOUND", 404),

@@ -12,6 +12,8 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
+      /** How long it had been in its lane before. Absent: it goes on after an earlier attempt. */
+      readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
   | {
@@ -62,7 +64,8 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly flowId: string;
-      readonly step: FlowStep | "ended";
+      /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+      readonly step: FlowStep | "ended" | "refused";
       readonly from: string;
       readonly to: string;
       readonly turn: number;
@@ -100,6 +103,13 @@ export type LiveEvent =
       readonly jobId: string;
       readonly sessionKey: string;
       readonly change: CronChange;
+    }
+  | {
+      /** A row of the outbox has changed. Of news for programs only trouble is told. */
+      readonly kind: "outbox";
+      readonly deliveryId: string;
+      readonly sessionKey: string;
+      readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
     }
   | {
       readonly kind: "session";

@@ -9,6 +9,8 @@ export interface HistoryLimits {
   readonly maxTextChars: number;
   /** Bytes of the JSON array of messages. */
   readonly maxBytes: number;
+  /** Which messages stay when there are too many bytes. Default: the newest. */
+  readonly keep?: "newest" | "oldest";
 }
 
 export interface CutHistory {
@@ -90,12 +92,13 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   return shell("");
 }
 
-/** The newest messages that fit, oldest first. One that alone is over the cap is shrunk, not dropped. */
+/** The messages that fit, oldest first. One that alone is over the cap is shrunk, not dropped. */
 export function cutHistory(messages: readonly Message[], limits: HistoryLimits): CutHistory {
   const kept: Message[] = [];
   let truncated = false;
   let bytes = 2; // The brackets.
-  for (const message of messages.toReversed()) {
+  const forward = limits.keep === "oldest";
+  for (const message of forward ? messages : messages.toReversed()) {
     const content = cutStrings(message.content, limits.maxTextChars);
     let cut = content === message.content ? message : ({ ...message, content } as Message);
     if (cut.role === "toolResult") {
@@ -115,5 +118,6 @@ export function cutHistory(messages: readonly Message[], limits: HistoryLimits):
     kept.push(cut);
   }
   const droppedMessages = messages.length - kept.length;
-  return { messages: kept.reverse(), truncated: truncated || droppedMessages > 0, droppedMessages, bytes };
+  if (!forward) kept.reverse();
+  return { messages: kept, truncated: truncated || droppedMessages > 0, droppedMessages, bytes };
 }

@@ -16,6 +16,8 @@ export interface ImageBlock {
   readonly type: "image";
   readonly data: string;
   readonly mimeType: string;
+  /** Size of the picture, where its data is left out. */
+  readonly bytes?: number;
 }
 export interface ToolCallBlock {
   readonly type: "toolCall";

@@ -161,7 +161,10 @@ function redactBlock(block: Block): Block {
         ...(block.redacted === undefined ? {} : { redacted: block.redacted }),
       };
     case "image":
-      return { type: "image", data: "", mimeType: block.mimeType };
+      return {
+        ...{ type: "image", data: "", mimeType: block.mimeType },
+        bytes: block.bytes ?? Math.floor((block.data.replace(/=+$/, "").length * 3) / 4),
+      };
     case "toolCall":
       return {
         type: "toolCall",

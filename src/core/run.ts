@@ -83,6 +83,24 @@ export interface Run {
   readonly model?: string;
 }
 
+/** What is told of a run to whoever reads its session's transcript. */
+export interface RunFacts {
+  readonly runId: string;
+  readonly kind: RunKind;
+  readonly state: RunState;
+  readonly acceptedAt: number;
+  readonly startedAt?: number;
+  readonly endedAt?: number;
+  readonly model?: string;
+  /** Once it has ended. */
+  readonly usage?: Usage;
+  readonly code?: string;
+  readonly error?: string;
+  readonly chainId: string;
+  /** `turnsMax`: the reply turns that may follow round 1. */
+  readonly flow?: FlowRef & { readonly turnsMax?: number };
+}
+
 export function isEnded(state: RunState): state is EndedRunState {
   return state === "ok" || state === "error" || state === "timeout" || state === "aborted";
 }

@@ -43,6 +43,8 @@ export interface Session {
   readonly totalTokens: number;
   /** Tokens in the model's context at the last call; 0 before the first. */
   readonly contextTokens: number;
+  /** USD, since the last reset. */
+  readonly cost: number;
   /** The last route a person used. Inter-session traffic never changes it (I10). */
   readonly lastRoute?: Route;
   /** The channel recorded on a group, room or thread. */

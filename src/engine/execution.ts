@@ -109,7 +109,7 @@ function createTextStream(run: Run, parts: ExecutionParts) {
 export function createExecution(run: Run, owner: string, parts: ExecutionParts, pool: Pool): Execution {
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
-  const keeper = createSlotKeeper(fence, parts, stopper.signal, pool);
+  const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, pool);
   const stream = createTextStream(run, parts);
   let reason: StopReason | undefined;
 

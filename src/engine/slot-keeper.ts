@@ -16,6 +16,12 @@ export interface SharedSlots extends SlotLimits {
   untilFree(signal: AbortSignal): Promise<void>;
 }
 
+/** The run whose slot it is. */
+interface HeldRun {
+  readonly fence: Fence;
+  readonly sessionKey: string;
+}
+
 interface KeeperParts {
   readonly commit: Commit;
   readonly slots: Slots;
@@ -34,7 +40,8 @@ export interface SlotKeeper {
 }
 
 /** The slot as this process counts it, and the row that says so to all. */
-function createSlot(fence: Fence, parts: KeeperParts, signal: AbortSignal, pool: Pool) {
+function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, pool: Pool) {
+  const { fence, sessionKey } = held;
   let isHeld = true;
   let left = false;
   const release = (): void => {
@@ -42,7 +49,13 @@ function createSlot(fence: Fence, parts: KeeperParts, signal: AbortSignal, pool:
     isHeld = false;
   };
   const move = (to: "running" | "waiting"): Promise<boolean> =>
-    untilStored(parts.world, signal, () => parts.commit((unit) => moveHeld(unit.tx, fence, to)));
+    untilStored(parts.world, signal, () =>
+      parts.commit(async (unit) => {
+        const moved = await moveHeld(unit.tx, fence, to);
+        if (moved) unit.publish({ kind: "session", sessionKey, change: "state" });
+        return moved;
+      }),
+    );
   /** False: another process has the last one. */
   const tryTake = async (): Promise<boolean> => {
     if (!(await parts.slots.takeAgain(pool, signal))) return true;
@@ -57,7 +70,11 @@ function createSlot(fence: Fence, parts: KeeperParts, signal: AbortSignal, pool:
       return true;
     }
     const resumed = await untilStored(parts.world, signal, () =>
-      parts.commit((unit) => resumeHeld(unit.tx, fence, pool, shared)),
+      parts.commit(async (unit) => {
+        const how = await resumeHeld(unit.tx, fence, pool, shared);
+        if (how === "running") unit.publish({ kind: "session", sessionKey, change: "state" });
+        return how;
+      }),
     );
     // `lost` is found out at the next write.
     if (resumed !== "full") return true;
@@ -85,12 +102,12 @@ function createSlot(fence: Fence, parts: KeeperParts, signal: AbortSignal, pool:
 
 /** Keeps row state and slot in step with what the run does: executing, or only waiting. */
 export function createSlotKeeper(
-  fence: Fence,
+  held: HeldRun,
   parts: KeeperParts,
   signal: AbortSignal,
   pool: Pool,
 ): SlotKeeper {
-  const slot = createSlot(fence, parts, signal, pool);
+  const slot = createSlot(held, parts, signal, pool);
   let calls = 0;
   let waits = 0;
   let chain: Promise<void> = Promise.resolve();

@@ -88,6 +88,7 @@ export function newSession(
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...(wanted.label === undefined ? {} : { label: wanted.label }),
   };
 }

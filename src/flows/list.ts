@@ -4,7 +4,7 @@
 
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
-import { listSessions } from "../store/session-lists.ts";
+import { childCounts, listSessions } from "../store/session-lists.ts";
 import { activityOf, getSession } from "../store/sessions.ts";
 import { type AccessContext, openGate, viewerScope } from "./access.ts";
 
@@ -18,6 +18,10 @@ export interface ListFilter {
   /** The whole label. */
   readonly label?: string;
   readonly spawnedBy?: string;
+  /** Only those that nobody spawned, or nobody whom the viewer sees. */
+  readonly roots?: boolean;
+  /** Only these. */
+  readonly keys?: readonly string[];
   /** Operators only: the gate hides archived sessions from everybody else. */
   readonly includeArchived?: boolean;
   readonly excludeKeys?: readonly string[];
@@ -70,6 +74,15 @@ export async function listVisible(
     ...(activity.get(session.key) ?? { state: "idle" as const, queuedRuns: 0 }),
   }));
   return { rows, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+}
+
+/** How many sessions that a list would show each of these spawned; none: it is left out. */
+export async function visibleChildren(
+  ctx: AccessContext,
+  viewer: Viewer,
+  of: { readonly keys: readonly string[]; readonly includeArchived?: boolean },
+): Promise<ReadonlyMap<string, number>> {
+  return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
 }
 
 /** Those who spawned these sessions, as far as the viewer may see them: a row names nobody else. */

@@ -90,6 +90,7 @@ function childOf(
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...(request.label === undefined ? {} : { label: request.label }),
     ...(plan.thinking === undefined ? {} : { thinkingLevel: plan.thinking }),
     spawn: {

@@ -5,7 +5,11 @@
 
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
+import { accessParams } from "./params/access.ts";
+import { CHAIN_PARAMS } from "./params/chains.ts";
 import { CRON_METHODS } from "./params/cron.ts";
+import { DEMO_METHODS } from "./params/demo.ts";
+import { OPERATIONS } from "./params/operations.ts";
 import {
   ADMIN,
   anyObject,
@@ -28,6 +32,7 @@ import {
 const ATTACHMENTS_MAX = 16;
 const HISTORY_LIMIT_MAX = 1000;
 const PREVIEW_KEYS_MAX = 64;
+const LIST_KEYS_MAX = 200;
 
 const attachments = { type: "array", items: anyObject, maxItems: ATTACHMENTS_MAX } as const;
 const ONE_DELIVERY = object({ id: name, idempotencyKey }, ["id"]);
@@ -106,6 +111,9 @@ const LIST = object(
     includeArchived: flag,
     label: name,
     spawnedBy: name,
+    roots: flag,
+    keys: { type: "array", items: name, maxItems: LIST_KEYS_MAX },
+    includeChildren: flag,
     agentId: name,
     search: { type: "string", maxLength: NAME_MAX_CHARS },
     kinds: { type: "array", items: { enum: SESSION_KINDS }, maxItems: SESSION_KINDS.length },
@@ -205,7 +213,14 @@ export const METHODS = {
     scope: READ,
     idempotency: "none",
     params: object(
-      { sessionKey: name, limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX }, before: name },
+      {
+        sessionKey: name,
+        limit: { type: "integer", minimum: 1, maximum: HISTORY_LIMIT_MAX },
+        before: name,
+        after: name,
+        around: name,
+        includeRuns: flag,
+      },
       ["sessionKey"],
     ),
     ignored: ["maxChars"],
@@ -274,6 +289,7 @@ export const METHODS = {
         state: { enum: ["pending", "sent", "failed", "skipped"] },
         sessionKey: name,
         includeDismissed: flag,
+        maxChars: count(1),
         limit: count(1),
         cursor: name,
       },
@@ -291,6 +307,10 @@ export const METHODS = {
     ignored: [],
   },
   ...CRON_METHODS,
+  ...CHAIN_PARAMS,
+  ...accessParams,
+  ...DEMO_METHODS,
+  ...OPERATIONS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

@@ -160,6 +160,7 @@ export const EVENTS = [
   "agent",
   "sessions",
   "cron",
+  "deliveries",
   "presence",
   "health",
   "tick",
@@ -218,7 +219,8 @@ export interface ToolData {
 
 export interface FlowData {
   readonly flowId: string;
-  readonly step: FlowStep | "ended";
+  /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+  readonly step: FlowStep | "ended" | "refused";
   readonly from: string;
   readonly to: string;
   readonly turn: number;
@@ -247,6 +249,13 @@ export interface CronEvent {
   readonly id: string;
   readonly key: string;
   readonly change: CronChange;
+}
+
+/** A hint: the row, as `deliveries.list` gives it, is the truth. */
+export interface DeliveriesEvent {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
 }
 
 export interface ShutdownEvent {

@@ -174,6 +174,7 @@ function sessionOf(
     totalTokens: session.totalTokens,
     // What the source counts as its total is what the model last had before it.
     contextTokens: session.totalTokens,
+    cost: 0,
     ...(label === undefined ? {} : { label }),
     ...(displayName === undefined ? {} : { displayName }),
     ...(archivedAt === undefined ? {} : { archivedAt }),

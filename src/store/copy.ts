@@ -37,6 +37,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   waits: { order: ["call_id"] },
   flows: { order: ["flow_id"], long: ["request_text", "round1_reply", "latest_reply"] },
   chains: { order: ["chain_id"] },
+  refusals: { order: ["call_id"], long: ["error"] },
   deadlines: { order: ["kind", "key"] },
   deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
   ledger: { order: ["seq"], made: ["seq"] },

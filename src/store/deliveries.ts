@@ -65,6 +65,11 @@ export function routeKeyOf(route: Route): string {
   return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
 }
 
+/** What the route keys of a channel begin with. */
+export function channelPrefix(channel: string): string {
+  return `[${JSON.stringify(channel)},`;
+}
+
 function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<unknown> {
   if (of === undefined) return sql`true`;
   return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
@@ -332,6 +337,24 @@ export async function listDeliveries(
   return found.length > filter.limit && last !== undefined
     ? { rows, nextCursor: String(last.seq) }
     : { rows };
+}
+
+/** Texts for people that these runs brought about, newest first. */
+export async function deliveriesOfRuns(
+  db: Db,
+  runIds: readonly string[],
+  limit: number,
+): Promise<Delivery[]> {
+  if (runIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("run_id", "in", runIds)
+    .where("kind", "!=", sql.lit("hook"))
+    .orderBy("seq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(toDelivery);
 }
 
 /** How many texts wait, and how many failed and were not dismissed. */

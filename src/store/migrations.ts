@@ -3,6 +3,7 @@
 // G2: one migration is one transaction: it stands whole or not at all.
 
 import type { DatabaseSync } from "node:sqlite";
+import { CRON } from "./cron-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -287,36 +288,42 @@ create table holdings (
 ) strict, without rowid;
 `;
 
-const CRON = `
-create table cron_jobs (
-  id text primary key,
-  name text,
-  agent_id text not null,
-  enabled integer not null,
-  schedule_json text not null,
-  message text not null,
-  deliver_json text,
-  model text,
-  thinking text,
-  timeout_ms integer not null,
-  missed text not null,
-  next_at integer,
-  created_at integer not null,
-  updated_at integer not null
-) strict, without rowid;
-create index cron_jobs_by_age on cron_jobs (created_at, id);
+const CHAIN_PICTURES = `
+alter table chains add column last_at integer not null default 0;
+alter table chains add column crossed integer not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
 
-create table cron_runs (
-  seq integer primary key,
-  job_id text not null,
-  cause text not null,
-  due_at integer,
-  fired_at integer not null,
-  run_id text,
-  code text,
-  error text
-) strict;
-create index cron_runs_of_job on cron_runs (job_id, seq);
+create table refusals (
+  call_id text primary key,
+  chain_id text not null,
+  run_id text not null,
+  from_key text not null,
+  to_key text,
+  named text,
+  tool text not null,
+  code text not null,
+  error text not null,
+  cycle_json text,
+  hop integer not null,
+  at integer not null
+) strict, without rowid;
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
+// What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
+const SESSION_TREE = `
+alter table sessions add column cost real not null default 0;
+update sessions set cost = coalesce((
+    select sum(l.cost) from ledger l join runs r on r.run_id = l.run_id
+    where l.session_key = sessions.key and r.session_id = sessions.session_id
+  ), 0);
+
+alter table sessions add column orphaned integer not null default 0;
+update sessions set orphaned = 1 where spawned_by is not null
+  and not exists (select 1 from sessions above where above.key = sessions.spawned_by);
+create index sessions_roots on sessions (archived, updated_at desc, key desc)
+  where spawned_by is null or orphaned = 1;
 `;
 
 /** Entry n brings a file from version n to n + 1. */
@@ -324,7 +331,7 @@ const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
   SPAWNS,
   PROCESSES,
-  CRON,
+  SESSION_TREE + CHAIN_PICTURES + CRON,
 ];
 
 /** The version that this program writes. */

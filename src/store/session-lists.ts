@@ -2,13 +2,20 @@
 // LS1: a page starts where the one before ended, at (updated_at, key): nothing is skipped or counted.
 // LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit
 //      the filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
-// LS3: the order is the index's: by agent, kind, label, spawner or none. What few sessions can match (a tree,
-//      a searched text, key patterns) is looked up first and sorted.
+// LS3: the order is the index's: by label, spawner, roots, agent, kind or none. What few sessions can match
+//      (a tree, a searched text, key patterns, keys) is looked up first and sorted.
 
 import { type RawBuilder, type Selectable, sql } from "kysely";
 import type { Session, SessionKind } from "../core/session.ts";
 import type { Scope } from "../core/visibility.ts";
-import { type Condition, fewInScope, fewInTree, literalLike, scopeConditions } from "./session-scope.ts";
+import {
+  type Condition,
+  fewInScope,
+  fewInTree,
+  literalLike,
+  rootCondition,
+  scopeConditions,
+} from "./session-scope.ts";
 import { toSession } from "./sessions.ts";
 import { type Db, kindOf } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
@@ -19,6 +26,8 @@ const FEW_MAX = 4_000;
 const WALK_ROWS_MAX = 10_000;
 /** Index ranges merged into one page; more agents than that are filtered instead. */
 const RANGES_MAX = 8;
+/** Children of one session that are counted. */
+const CHILDREN_COUNTED_MAX = 1_000;
 /** The full-text index holds pieces of three signs. */
 const INDEXED_SEARCH_CHARS_MIN = 3;
 
@@ -34,6 +43,10 @@ export interface SessionFilter {
   /** The whole label. */
   readonly label?: string;
   readonly spawnedBy?: string;
+  /** Nobody spawned it, or nobody who is there and in the scope. */
+  readonly roots?: boolean;
+  /** These only. */
+  readonly keys?: readonly string[];
   readonly includeArchived?: boolean;
   readonly excludeKeys?: readonly string[];
   /** `nextCursor` of the page before. */
@@ -118,12 +131,15 @@ function searchCondition(db: Db, search: string): Condition {
 /** Each field of the filter as a condition of its own, so that the one an index answers can be left out. */
 function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter, Condition> {
   const conditions = new Map<keyof SessionFilter, Condition>();
-  const { label, spawnedBy, agentId, kinds, search, excludeKeys } = filter;
+  const { label, spawnedBy, agentId, kinds, search, keys, excludeKeys } = filter;
   if (label !== undefined) conditions.set("label", sql`s.label = ${label}`);
   if (spawnedBy !== undefined) conditions.set("spawnedBy", sql`s.spawned_by = ${spawnedBy}`);
+  if (filter.roots === true) conditions.set("roots", rootCondition(db, filter.scope));
   if (agentId !== undefined) conditions.set("agentId", sql`s.agent_id = ${agentId}`);
   if (kinds !== undefined && kinds.length > 0) conditions.set("kinds", sql`s.kind in (${sql.join(kinds)})`);
   if (search !== undefined && search !== "") conditions.set("search", searchCondition(db, search));
+  if (keys !== undefined)
+    conditions.set("keys", keys.length === 0 ? sql`1 = 0` : sql`s.key in (${sql.join(keys)})`);
   if (excludeKeys !== undefined && excludeKeys.length > 0) {
     conditions.set("excludeKeys", sql`s.key not in (${sql.join(excludeKeys)})`);
   }
@@ -168,6 +184,14 @@ async function sorted(
   return { rows };
 }
 
+/** The rows of some keys, filtered and sorted. */
+async function keyed(db: Db, conditions: readonly Condition[], filter: SessionFilter): Promise<Portion> {
+  const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
+  const { rows } = await sql<Row>`select s.* from sessions s where ${all([...conditions, ...archived])}
+    order by s.updated_at desc, s.key desc limit ${filter.limit + 1}`.execute(db);
+  return { rows };
+}
+
 /** Reads one index range in its order and keeps what fits. */
 async function walked(
   db: Db,
@@ -200,12 +224,15 @@ interface Ranges {
 
 async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
   const fields = fieldConditions(db, filter);
-  const scoped = scopeConditions(filter.scope);
+  const scoped = scopeConditions(db, filter.scope);
   const without = (name?: keyof SessionFilter): Condition[] =>
     [...fields].filter(([field]) => field !== name).map(([, condition]) => condition);
-  for (const name of ["label", "spawnedBy", "agentId"] as const) {
+  for (const name of ["label", "spawnedBy", "roots", "agentId"] as const) {
     const axis = fields.get(name);
-    if (axis !== undefined) return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
+    // Patterns make the roots more than their index holds.
+    const isWide = name === "roots" && !filter.scope.all && filter.scope.patterns !== undefined;
+    if (axis !== undefined && !isWide)
+      return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
   }
   const { scope, kinds = [] } = filter;
   const agentIds = scope.all || scope.agentIds === "any" ? undefined : scope.agentIds;
@@ -246,13 +273,17 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
 export async function listSessions(db: Db, filter: SessionFilter): Promise<SessionRows> {
   const after = filter.cursor === undefined ? undefined : positionOf(filter.cursor);
   if (filter.cursor !== undefined && after === undefined) return { rows: [] };
+  const bounded = bounds(filter, after);
+  if (filter.keys !== undefined) {
+    const fits = [...fieldConditions(db, filter).values(), ...scopeConditions(db, filter.scope), ...bounded];
+    return pageOf([await keyed(db, fits, filter)], filter.limit);
+  }
   const named = filter.search === undefined ? undefined : await fewNamed(db, filter.search);
   const few = named ?? (await fewInScope(db, filter.scope, FEW_MAX));
-  const bounded = bounds(filter, after);
   if (few !== undefined) {
     const fields = fieldConditions(db, filter);
     if (few === named) fields.delete("search");
-    const fits = [...fields.values(), ...scopeConditions(filter.scope), ...bounded];
+    const fits = [...fields.values(), ...scopeConditions(db, filter.scope), ...bounded];
     return pageOf([await sorted(db, few, fits, filter)], filter.limit);
   }
   const { axis, fits, besides } = await rangesOf(db, filter);
@@ -264,4 +295,23 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
     }
   }
   return pageOf(portions, filter.limit);
+}
+
+/**
+ * How many sessions each of these spawned that a list by `spawnedBy` would show; none: it is not in the
+ * answer. Counted up to `CHILDREN_COUNTED_MAX`.
+ */
+export async function childCounts(
+  db: Db,
+  of: Pick<SessionFilter, "scope" | "includeArchived"> & { readonly keys: readonly string[] },
+): Promise<Map<string, number>> {
+  if (of.keys.length === 0) return new Map();
+  const archived = of.includeArchived === true ? sql`in (0, 1)` : sql`= 0`;
+  const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
+  const { rows } = await sql<{ key: string; children: number }>`
+    select p.key, (select count(*) from (
+        select 1 from sessions s where s.spawned_by = p.key and ${fits} limit ${CHILDREN_COUNTED_MAX}
+      ) as counted) as children
+    from sessions p where p.key in (${sql.join(of.keys)})`.execute(db);
+  return new Map(rows.filter((row) => row.children > 0).map((row) => [row.key, row.children]));
 }

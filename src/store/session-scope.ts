@@ -3,7 +3,7 @@
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Scope } from "../core/visibility.ts";
-import type { Db } from "./sql.ts";
+import { type Db, kindOf } from "./sql.ts";
 
 /** Sorts behind every text that begins with the same prefix. */
 const LAST_SIGN = "\u{10ffff}";
@@ -15,10 +15,14 @@ export function literalLike(text: string): string {
   return text.replace(/[\\%_]/g, "\\$&");
 }
 
-function patternCondition(patterns: readonly string[]): Condition {
+/** What a key must be like to fit a pattern: exactly what `matchesPattern` says, case included. */
+function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
   const tests = patterns.map((pattern) => {
-    const like = pattern.split("*").map(literalLike).join("%");
-    return sql`s.key like ${like} escape '\\'`;
+    const pieces = pattern.split("*");
+    if (kindOf(db) === "sqlite") {
+      return sql`${key} glob ${pieces.map((piece) => piece.replace(/[?[]/g, "[$&]")).join("*")}`;
+    }
+    return sql`${key} like ${pieces.map(literalLike).join("%")} escape '\\'`;
   });
   return tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
 }
@@ -35,7 +39,7 @@ function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown>
 }
 
 /** What a row `s` of the session table must be like to be in the scope. */
-export function scopeConditions(scope: Scope): Condition[] {
+export function scopeConditions(db: Db, scope: Scope): Condition[] {
   if (scope.all) return [];
   const conditions: Condition[] = [];
   const { self, agentIds, patterns } = scope;
@@ -48,8 +52,15 @@ export function scopeConditions(scope: Scope): Condition[] {
     if (agentIds !== undefined && agentIds.length > 0) ways.push(sql`s.agent_id in (${sql.join(agentIds)})`);
     conditions.push(ways.length === 0 ? sql`1 = 0` : sql`(${sql.join(ways, sql` or `)})`);
   }
-  if (patterns !== undefined) conditions.push(patternCondition(patterns));
+  if (patterns !== undefined) conditions.push(patternCondition(db, sql`s.key`, patterns));
   return conditions;
+}
+
+/** Nobody spawned the row `s`, or nobody whom the scope shows. The first is what the index of roots holds. */
+export function rootCondition(db: Db, scope: Scope): Condition {
+  const root = sql<SqlBool>`(s.spawned_by is null or s.orphaned = 1)`;
+  if (scope.all || scope.patterns === undefined) return root;
+  return sql`(${root} or not ${patternCondition(db, sql`s.spawned_by`, scope.patterns)})`;
 }
 
 async function rowIds(db: Db, query: RawBuilder<{ row_id: number }>): Promise<number[]> {

@@ -1,9 +1,11 @@
 // Owns the session table: one row a session, and every transcript id it ever had.
 // SE1: what a caller does not name in a patch stays as it is; a reset keeps settings and route.
 // SE2: a lane number is taken from the session's row, so that commit order is number order (I3).
+// SE3: `orphaned` says that the session which spawned this one is not there: whoever inserts or deletes a
+//      session's row keeps it so.
 // Lists live in session-lists.ts.
 
-import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
 import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
 import type { SpawnFacts } from "../core/spawn.ts";
 import { held } from "./locks.ts";
@@ -16,7 +18,7 @@ const ANCESTORS_MAX = 64;
 type Cleared = "label" | "displayName" | "archivedAt" | "model" | "thinkingLevel" | "verboseLevel";
 type ClearedToo = "sendPolicy" | "lastRoute" | "groupChannel";
 type Kept = "updatedAt" | "systemSent" | "abortedLastRun";
-type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextTokens";
+type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextTokens" | "cost";
 
 /** What may change in a session. `null` takes a field away; an absent field stays. */
 export type SessionPatch = {
@@ -52,6 +54,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
     outputTokens: row.output_tokens,
     totalTokens: row.total_tokens,
     contextTokens: row.context_tokens,
+    cost: row.cost,
     ...(row.label === null ? {} : { label: row.label }),
     ...(row.display_name === null ? {} : { displayName: row.display_name }),
     ...(row.archived_at === null ? {} : { archivedAt: row.archived_at }),
@@ -99,15 +102,32 @@ function toRow(session: Session): Insertable<SessionTable> {
     output_tokens: session.outputTokens,
     total_tokens: session.totalTokens,
     context_tokens: session.contextTokens,
+    cost: session.cost,
     ...routeColumns(session.lastRoute),
     group_channel: session.groupChannel ?? null,
     spawn_json: session.spawn === undefined ? null : JSON.stringify(session.spawn),
   };
 }
 
+/** 1: there is no such session. */
+function isGone(key: string): RawBuilder<number> {
+  return sql<number>`case when exists (select 1 from sessions where key = ${key}) then 0 else 1 end`;
+}
+
 /** Adds a session and its first transcript id. A key that exists is an error of the caller: look first. */
 export async function insertSession(tx: Tx, session: Session): Promise<void> {
-  await tx.insertInto("sessions").values(toRow(session)).execute();
+  const { key, spawnedBy } = session;
+  await tx
+    .insertInto("sessions")
+    .values({ ...toRow(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
+    .execute();
+  // A key that was used before may have left children behind.
+  await tx
+    .updateTable("sessions")
+    .set({ orphaned: 0 })
+    .where("spawned_by", "=", key)
+    .where("orphaned", "=", 1)
+    .execute();
   await rememberSessionId(tx, session.sessionId, session.key, session.createdAt);
 }
 
@@ -178,6 +198,7 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
     output_tokens: patch.outputTokens,
     total_tokens: patch.totalTokens,
     context_tokens: patch.contextTokens,
+    cost: patch.cost,
     group_channel: patch.groupChannel,
     ...(patch.lastRoute === undefined ? {} : routeColumns(patch.lastRoute)),
   };
@@ -194,6 +215,8 @@ interface SessionUsage {
   readonly output: number;
   readonly total: number;
   readonly contextTokens: number | undefined;
+  /** USD. */
+  readonly cost: number;
 }
 
 /** Adds a run's usage to its session, unless that has another transcript by now. */
@@ -210,6 +233,7 @@ export async function addSessionUsage(
       input_tokens: eb("input_tokens", "+", usage.input),
       output_tokens: eb("output_tokens", "+", usage.output),
       total_tokens: eb("total_tokens", "+", usage.total),
+      cost: eb("cost", "+", usage.cost),
       ...(usage.systemSent ? { system_sent: 1 } : {}),
       ...(usage.contextTokens === undefined ? {} : { context_tokens: usage.contextTokens }),
     }))
@@ -251,6 +275,7 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
       output_tokens: 0,
       total_tokens: 0,
       context_tokens: 0,
+      cost: 0,
     })
     .where("key", "=", key)
     .execute();
@@ -267,6 +292,7 @@ export async function deleteSessionRows(
   what: { transcripts: boolean },
 ): Promise<string[]> {
   await tx.deleteFrom("sessions").where("key", "=", key).execute();
+  await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
   if (!what.transcripts) return [];
   const rows = await tx
     .deleteFrom("session_ids")

@@ -18,6 +18,8 @@ export interface SessionTable {
   /** 1 while `archived_at` is set: kept by the database, so that lists can be read in index order. */
   archived: ColumnType<number, never, never>;
   spawned_by: string | null;
+  /** 1 while the session that `spawned_by` names is not there. */
+  orphaned: Generated<number>;
   spawn_depth: number;
   external: number;
   model: string | null;
@@ -30,6 +32,8 @@ export interface SessionTable {
   output_tokens: number;
   total_tokens: number;
   context_tokens: number;
+  /** USD, since the last reset. */
+  cost: Generated<number>;
   last_channel: string | null;
   last_to: string | null;
   last_account_id: string | null;
@@ -143,6 +147,29 @@ export interface ChainTable {
   cost: Generated<number>;
   /** 1 once the root session was told that the budget is used up. */
   told: Generated<number>;
+  /** When something was last accepted, used up or refused in it; 0: not since this is written down. */
+  last_at: Generated<number>;
+  /** 1 once something in it went, or tried to go, from session to session. */
+  crossed: Generated<number>;
+}
+
+/** A send or a spawn that was refused to a run: kept for some days, for whoever looks at the chain. */
+export interface RefusalTable {
+  call_id: string;
+  chain_id: string;
+  run_id: string;
+  from_key: string;
+  /** The session that was meant, where what was named is a key or was found. */
+  to_key: string | null;
+  /** What was named. */
+  named: string | null;
+  tool: string;
+  code: string;
+  error: string;
+  /** Of a refused wait: the keys of the circle, as JSON. */
+  cycle_json: string | null;
+  hop: number;
+  at: number;
 }
 
 /** Things that fall due: rows, so that a restart forgets none. */
@@ -276,6 +303,7 @@ export interface Tables {
   waits: WaitTable;
   flows: FlowTable;
   chains: ChainTable;
+  refusals: RefusalTable;
   deadlines: DeadlineTable;
   deliveries: DeliveryTable;
   ledger: LedgerTable;

@@ -120,7 +120,7 @@ export async function searchTranscripts(db: Db, asked: TranscriptQuestion): Prom
   if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
   const matches = matchesOf(db, words, await placesOf(db, asked));
   if (matches === undefined) return { hits: [] };
-  const conditions = scopeConditions(asked.scope);
+  const conditions = scopeConditions(db, asked.scope);
   if (asked.sessionKey !== undefined) conditions.push(sql`s.key = ${asked.sessionKey}`);
   if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
   const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;

@@ -90,34 +90,52 @@ function insertWithVectors(insert: ReturnType<typeof insertMessage>, sessionKey:
 /** What a reading of entries selects. */
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
-/** A page's rows come newest first and leave oldest first. */
+/** A run's rows come newest first and leave oldest first. */
 function messagesOf(rows: readonly EntryRow[]): Message[] {
   return rows.map(readMessage).reverse();
 }
 
+/** Where a page begins, and which way it goes from there: that place itself is not in it. */
+type Place =
+  | { readonly way: "back"; readonly beforeSeq?: number }
+  | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
+
 interface Page {
   readonly sessionId: string;
-  readonly beforeSeq?: number;
+  readonly place: Place;
   readonly includeTools: boolean;
   readonly limit: number;
 }
 
-/** Positions of a page, newest first, one more than asked where there is more. */
-function pagePositions(db: Db, page: Page) {
-  let query = db
+function messagesIn(db: Db, { sessionId, includeTools }: Pick<Page, "sessionId" | "includeTools">) {
+  const query = db
     .selectFrom("messages")
-    .select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")])
-    .where("session_id", "=", page.sessionId)
+    .where("session_id", "=", sessionId)
     .where("role", "!=", "compaction");
-  if (!page.includeTools) query = query.where("role", "!=", "toolResult");
-  if (page.beforeSeq !== undefined) query = query.where("seq", "<", page.beforeSeq);
+  return includeTools ? query : query.where("role", "!=", "toolResult");
+}
+
+/** Positions of a page from where it begins, one more than asked where there is more. */
+function pagePositions(db: Db, page: Page) {
+  const { place, limit } = page;
+  let query = messagesIn(db, page).select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")]);
+  if (place.way === "on") query = query.where("seq", ">", place.afterSeq);
+  else if (place.beforeSeq !== undefined) query = query.where("seq", "<", place.beforeSeq);
   return query
-    .orderBy("seq", "desc")
-    .limit(page.limit + 1)
+    .orderBy("seq", place.way === "on" ? "asc" : "desc")
+    .limit(limit + 1)
     .execute();
 }
 
-async function readPage(db: Db, page: Page): Promise<{ messages: Message[]; more: boolean }> {
+interface PageRead {
+  /** Oldest first. */
+  readonly messages: Message[];
+  readonly runIds: ReadonlyMap<string, string>;
+  /** There is more in the direction of the page. */
+  readonly more: boolean;
+}
+
+async function readPage(db: Db, page: Page): Promise<PageRead> {
   const positions = await pagePositions(db, page);
   let bytes = 0;
   let count = 0;
@@ -126,54 +144,100 @@ async function readPage(db: Db, page: Page): Promise<{ messages: Message[]; more
     if (count > 0 && bytes > PAGE_BYTES_MAX) break;
     count += 1;
   }
-  const newest = positions[0]?.seq;
-  const oldest = positions[count - 1]?.seq;
-  if (newest === undefined || oldest === undefined) return { messages: [], more: false };
-  let query = db
-    .selectFrom("messages")
-    .select(ENTRY)
-    .where("session_id", "=", page.sessionId)
-    .where("seq", ">=", oldest)
-    .where("seq", "<=", newest)
-    .where("role", "!=", "compaction");
-  if (!page.includeTools) query = query.where("role", "!=", "toolResult");
-  const rows = await query.orderBy("seq", "desc").execute();
-  return { messages: messagesOf(rows), more: positions.length > count };
+  const ends = [positions[0]?.seq, positions[count - 1]?.seq];
+  const [first, last] = page.place.way === "on" ? ends : ends.reverse();
+  if (first === undefined || last === undefined) return { messages: [], runIds: new Map(), more: false };
+  const rows = await messagesIn(db, page)
+    .select(["run_id", ...ENTRY])
+    .where("seq", ">=", first)
+    .where("seq", "<=", last)
+    .orderBy("seq")
+    .execute();
+  const runIds = rows.flatMap(({ id, run_id }) => (run_id === null ? [] : [[id, run_id] as const]));
+  return { messages: rows.map(readMessage), runIds: new Map(runIds), more: positions.length > count };
 }
 
 export interface HistoryPage {
   /** Oldest first. */
   readonly messages: Message[];
+  /** The run of each message that has one, by the message's id; of the one behind which it begins, too. */
+  readonly runIds: ReadonlyMap<string, string>;
   /** The oldest message of this page, when there are older ones. */
   readonly nextBefore?: string;
+  /** The newest message of this page, when there are newer ones. */
+  readonly nextAfter?: string;
+}
+
+/** Which page of a transcript: at most one of `before`, `after` and `from`, each a message id. */
+export interface HistoryWanted {
+  readonly sessionId: string;
+  readonly limit: number;
+  readonly includeTools: boolean;
+  /** The page that ends before this message. */
+  readonly before?: string;
+  /** The page that begins behind this message. */
+  readonly after?: string;
+  /** The page that begins with this message. */
+  readonly from?: string;
+}
+
+async function placeOf(db: Db, wanted: HistoryWanted): Promise<Result<Place>> {
+  const { before, after, from, sessionId } = wanted;
+  const id = before ?? after ?? from;
+  if (id === undefined) return ok({ way: "back" });
+  const row = await db
+    .selectFrom("messages")
+    .select(["seq", "session_id", "run_id"])
+    .where("id", "=", id)
+    .executeTakeFirst();
+  if (row?.session_id !== sessionId) {
+    return fail("message_not_found", `No message ${JSON.stringify(id)} in this transcript.`, {
+      hint: "Use a message id from this session's history, or name none for the newest page.",
+    });
+  }
+  if (before !== undefined) return ok({ way: "back", beforeSeq: row.seq });
+  if (after === undefined) return ok({ way: "on", afterSeq: row.seq - 1 });
+  return ok({ way: "on", afterSeq: row.seq, ...(row.run_id === null ? {} : { afterRun: row.run_id }) });
+}
+
+/** Whether a page has anything older than this message, its oldest one. */
+async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefined): Promise<boolean> {
+  if (oldest === undefined) return false;
+  const row = await messagesIn(db, wanted)
+    .select("id")
+    .where("seq", "<", (eb) => eb.selectFrom("messages").select("seq").where("id", "=", oldest.id))
+    .orderBy("seq", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /**
- * One page of a transcript: the newest `limit` messages, or those before the message `before`. A page may be
- * shorter than `limit` when its messages are huge; `nextBefore` tells whether there is more.
+ * One page of a transcript: the newest `limit` messages, or those before or behind a message. A page may be
+ * shorter than `limit` when its messages are huge; `nextBefore` and `nextAfter` tell whether there is more.
  */
-export async function readHistory(
-  db: Db,
-  wanted: { sessionId: string; limit: number; before?: string; includeTools: boolean },
-): Promise<Result<HistoryPage>> {
-  const { sessionId, limit, includeTools, before } = wanted;
-  let page: Page = { sessionId, limit, includeTools };
-  if (before !== undefined) {
-    const row = await db
-      .selectFrom("messages")
-      .select(["seq", "session_id"])
-      .where("id", "=", before)
-      .executeTakeFirst();
-    if (row?.session_id !== sessionId) {
-      return fail("message_not_found", `No message ${JSON.stringify(before)} in this transcript.`, {
-        hint: "Use a message id from this session's history, or leave `before` out for the newest page.",
-      });
-    }
-    page = { ...page, beforeSeq: row.seq };
-  }
-  const { messages, more } = await readPage(db, page);
-  const oldest = messages[0];
-  return ok({ messages, ...(more && oldest !== undefined ? { nextBefore: oldest.id } : {}) });
+export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPage>> {
+  const { sessionId, limit, includeTools } = wanted;
+  const place = await placeOf(db, wanted);
+  if (!place.ok) return place;
+  const { messages, runIds, more } = await readPage(db, {
+    sessionId,
+    limit,
+    includeTools,
+    place: place.value,
+  });
+  const [oldest, newest] = [messages[0], messages.at(-1)];
+  const onward = place.value.way === "on";
+  const older = onward ? await isOlder(db, wanted, oldest) : more;
+  const newer = onward ? more : wanted.before !== undefined;
+  const { after } = wanted;
+  const afterRun = place.value.way === "on" ? place.value.afterRun : undefined;
+  return ok({
+    messages,
+    runIds: after === undefined || afterRun === undefined ? runIds : new Map([[after, afterRun], ...runIds]),
+    ...(older && oldest !== undefined ? { nextBefore: oldest.id } : {}),
+    ...(newer && newest !== undefined ? { nextAfter: newest.id } : {}),
+  });
 }
 
 /** The newest messages of a transcript, oldest first. */
@@ -183,7 +247,8 @@ export async function lastMessages(
   limit: number,
   what: { includeTools: boolean },
 ): Promise<Message[]> {
-  return (await readPage(db, { sessionId, limit, includeTools: what.includeTools })).messages;
+  const place: Place = { way: "back" };
+  return (await readPage(db, { sessionId, limit, includeTools: what.includeTools, place })).messages;
 }
 
 /** What the model sees: the last compaction, if there is one, and what follows from its `firstKeptId` on. */

@@ -5,7 +5,12 @@ import { expect, test } from "vitest";
 import { matchesPattern } from "../../src/core/pattern.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { Scope } from "../../src/core/visibility.ts";
-import { isSessionCursor, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
+import {
+  childCounts,
+  isSessionCursor,
+  listSessions,
+  type SessionFilter,
+} from "../../src/store/session-lists.ts";
 import { deleteSessionRows, getSession, insertSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sampleSession } from "../store/samples.ts";
@@ -64,6 +69,8 @@ const filter: fc.Arbitrary<SessionFilter> = fc.record(
     search: fc.constantFrom("al", "ALP", "alpha", "%", "über", "agent:", "\\", "0%_", '"', "zzz"),
     label: fc.constantFrom(...LABELS),
     spawnedBy: key,
+    roots: fc.boolean(),
+    keys: fc.subarray(KEYS),
     includeArchived: fc.boolean(),
     excludeKeys: fc.array(key, { maxLength: 3 }),
     limit: fc.integer({ min: 1, max: 7 }),
@@ -92,6 +99,13 @@ function inScope(session: Session, wanted: Scope, rows: readonly Session[]): boo
   return covered && reached;
 }
 
+/** Nobody spawned it, or nobody who is there and whose key the scope's patterns cover. */
+function isRoot({ spawnedBy }: Session, wanted: Scope, rows: readonly Session[]): boolean {
+  if (spawnedBy === undefined || !rows.some((row) => row.key === spawnedBy)) return true;
+  if (wanted.all || wanted.patterns === undefined) return false;
+  return !wanted.patterns.some((one) => matchesPattern(one, spawnedBy));
+}
+
 function expected(rows: readonly Session[], wanted: SessionFilter): string[] {
   const search = wanted.search?.toLowerCase();
   const named = ({ key, label, displayName }: Session): boolean =>
@@ -104,6 +118,8 @@ function expected(rows: readonly Session[], wanted: SessionFilter): string[] {
     .filter((row) => row.updatedAt >= (wanted.activeSinceMs ?? 0))
     .filter((row) => wanted.label === undefined || row.label === wanted.label)
     .filter((row) => wanted.spawnedBy === undefined || row.spawnedBy === wanted.spawnedBy)
+    .filter((row) => wanted.roots !== true || isRoot(row, wanted.scope, rows))
+    .filter((row) => wanted.keys?.includes(row.key) ?? true)
     .filter((row) => !(wanted.excludeKeys ?? []).includes(row.key))
     .toSorted((a, b) => b.updatedAt - a.updatedAt || (a.key < b.key ? 1 : -1))
     .map((row) => row.key);
@@ -140,6 +156,60 @@ export function listContract(store: () => Store): void {
       ),
       { numRuns: 60 },
     );
+  });
+
+  test("children are counted as a list by their spawner would show them, whatever is inserted or deleted when", async () => {
+    const scopes = fc.constantFrom<Scope>(
+      { all: true },
+      ...[["agent:main:*"], ["*:1*", "agent:other:chat:2?"], ["AGENT:*"]].map((patterns) => ({
+        all: false as const,
+        agentIds: "any" as const,
+        patterns,
+      })),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        someSessions,
+        fc.subarray(KEYS),
+        fc.array(fc.tuple(scopes, fc.boolean()), { minLength: 2, maxLength: 4 }),
+        async (rows, removed, asked) => {
+          await store().transaction(async (tx) => {
+            await tx.deleteFrom("sessions").execute();
+            await tx.deleteFrom("session_ids").execute();
+            for (const row of rows) await insertSession(tx, row);
+            for (const key of removed) await deleteSessionRows(tx, key, { transcripts: true });
+          });
+          const left = rows.filter((row) => !removed.includes(row.key));
+          for (const [scope, includeArchived] of asked) {
+            const counts = await childCounts(store().db, { keys: KEYS, scope, includeArchived });
+            const shown = new Map<string, number>();
+            for (const { key } of left) {
+              const found = expected(left, { scope, includeArchived, spawnedBy: key, limit: 1 });
+              if (found.length > 0) shown.set(key, found.length);
+            }
+            expect(new Map([...counts].sort())).toEqual(new Map([...shown].sort()));
+            expect(await allPages(store(), { scope, includeArchived, roots: true, limit: 5 })).toEqual(
+              expected(left, { scope, includeArchived, roots: true, limit: 5 }),
+            );
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test("a session whose spawner is deleted is a root until there is such a session again", async () => {
+    const roots = () => allPages(store(), { scope: { all: true }, limit: 5, roots: true });
+    const above = sampleSession({ key: "above", sessionId: "s1", updatedAt: 5 });
+    await store().transaction(async (tx) => {
+      await insertSession(tx, above);
+      await insertSession(tx, sampleSession({ key: "below", sessionId: "s2", spawnedBy: "above" }));
+    });
+    expect(await roots()).toEqual(["above"]);
+    await store().transaction((tx) => deleteSessionRows(tx, "above", { transcripts: true }));
+    expect(await roots()).toEqual(["below"]);
+    await store().transaction((tx) => insertSession(tx, above));
+    expect(await roots()).toEqual(["above"]);
   });
 
   test("sessions of one moment are in the order of their keys' bytes, last first, also across pages", async () => {

@@ -3,8 +3,11 @@
 import * as fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { type Entry, type Message, textOf } from "../../src/core/message.ts";
+import { type Entry, type Message, textOf, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Scope } from "../../src/core/visibility.ts";
+import { insertFlow } from "../../src/store/flows.ts";
+import { factsOfLane, factsOfRuns } from "../../src/store/run-facts.ts";
+import { endRun, insertRun } from "../../src/store/runs.ts";
 import {
   deleteSessionRows,
   insertSession,
@@ -14,7 +17,7 @@ import {
 import type { Store } from "../../src/store/sql.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
-import { assistantMessage, sampleSession, toolResult, userMessage } from "../store/samples.ts";
+import { assistantMessage, sampleRun, sampleSession, toolResult, userMessage } from "../store/samples.ts";
 
 const ALL: Scope = { all: true };
 
@@ -29,7 +32,7 @@ export function transcriptContract(store: () => Store): void {
       }
     });
   const ids = (messages: readonly { id: string }[]) => messages.map(({ id }) => id);
-  const history = async (more: { limit?: number; before?: string; includeTools?: boolean } = {}) => {
+  const history = async (more: Partial<transcripts.HistoryWanted> = {}) => {
     const wanted = { sessionId: "session-1", limit: 50, includeTools: true, ...more };
     const page = await transcripts.readHistory(store().db, wanted);
     if (!page.ok) throw new Error(page.error);
@@ -222,11 +225,7 @@ interface Reading {
   store(): Store;
   append(entries: readonly Entry[], over?: Partial<transcripts.NewEntry>): Promise<void>;
   ids(messages: readonly { id: string }[]): string[];
-  history(more?: {
-    limit?: number;
-    before?: string;
-    includeTools?: boolean;
-  }): Promise<transcripts.HistoryPage>;
+  history(more?: Partial<transcripts.HistoryWanted>): Promise<transcripts.HistoryPage>;
 }
 
 function readingContract({ store, append, ids, history }: Reading): void {
@@ -266,17 +265,72 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("`before` must be a message of that transcript", async () => {
+  test("pages behind a message run on to the newest, and a page may begin with a message", async () => {
+    const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
+      n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
+    );
+    await append(messages, { runId: "r1" });
+    await append([{ id: "c1", type: "compaction", summary: "s", firstKeptId: "m4", timestamp: 1 }]);
+    for (const includeTools of [true, false]) {
+      const wanted = messages.filter((message) => includeTools || message.role !== "toolResult");
+      const first = await history({ limit: 3, includeTools, from: "m0" });
+      expect(first.nextBefore).toBeUndefined();
+      const seen = [...first.messages];
+      let after = first.nextAfter;
+      while (after !== undefined) {
+        expect(after).toBe(seen.at(-1)?.id);
+        const page = await history({ limit: 3, includeTools, after });
+        expect(page.nextBefore).toBe(page.messages[0]?.id);
+        seen.push(...page.messages);
+        after = page.nextAfter;
+      }
+      expect(seen).toEqual(wanted);
+    }
+    const middle = await history({ limit: 2, from: "m5" });
+    expect(middle).toMatchObject({ nextBefore: "m5", nextAfter: "m6" });
+    expect([ids(middle.messages), middle.runIds.get("m5")]).toEqual([["m5", "m6"], "r1"]);
+    const before = await history({ limit: 2, before: "m5" });
+    expect(before).toMatchObject({ nextBefore: "m3", nextAfter: "m4" });
+    expect((await history({ after: "m10" })).messages).toEqual([]);
+  });
+
+  test("what is told of runs: how they ended, their step of a flow, and what waits in the lane", async () => {
+    const ended = { state: "error", endedAt: 9, code: "run_failed", error: "no luck" } as const;
+    await store().transaction(async (tx) => {
+      await insertFlow(tx, {
+        ...{ flowId: "f1", kind: "send", chainId: "chain-1", open: true, turnsMax: 5, createdAt: 1 },
+        ...{ requesterKey: "agent:ops:main", requesterSessionId: "s2", targetKey: "agent:main:main" },
+        requestText: "look",
+      });
+      await insertRun(tx, sampleRun({ runId: "r1", flow: { flowId: "f1", step: "reply", turn: 2 } }));
+      await endRun(tx, "r1", { end: ended, usage: { ...ZERO_USAGE, totalTokens: 7 }, model: "a/b" });
+      await insertRun(tx, sampleRun({ runId: "r2", laneSeq: 2, input: { text: "later" } }));
+      await insertRun(tx, sampleRun({ runId: "r3", laneSeq: 3, input: { text: "x".repeat(70_000) } }));
+    });
+    const [told, ...more] = await factsOfRuns(db(), ["r1", "nothing", "' or 1=1 --"]);
+    expect(more).toEqual([]);
+    expect(told).toEqual({
+      ...{ runId: "r1", kind: "turn", ...ended, acceptedAt: sampleRun().acceptedAt, chainId: "chain-1" },
+      ...{ model: "a/b", usage: { ...ZERO_USAGE, totalTokens: 7 } },
+      flow: { flowId: "f1", step: "reply", turn: 2, turnsMax: 5 },
+    });
+    expect(await factsOfRuns(db(), [])).toEqual([]);
+    const lane = await factsOfLane(db(), "agent:main:main");
+    expect(lane.map(({ runId, input }) => [runId, input?.text])).toEqual([
+      ["r2", "later"],
+      ["r3", undefined],
+    ]);
+  });
+
+  test("`before`, `after` and `from` must be a message of that transcript", async () => {
     await append([userMessage("m1", "here")]);
     await append([userMessage("m2", "elsewhere")], { sessionId: "session-2" });
-    for (const before of ["m2", "nothing", "' or 1=1 --"]) {
-      const page = await transcripts.readHistory(db(), {
-        sessionId: "session-1",
-        limit: 5,
-        before,
-        includeTools: true,
-      });
-      expect(page).toMatchObject({ ok: false, code: "message_not_found" });
+    for (const id of ["m2", "nothing", "' or 1=1 --"]) {
+      for (const place of [{ before: id }, { after: id }, { from: id }]) {
+        const wanted = { sessionId: "session-1", limit: 5, includeTools: true, ...place };
+        const page = await transcripts.readHistory(db(), wanted);
+        expect(page).toMatchObject({ ok: false, code: "message_not_found" });
+      }
     }
   });
 
@@ -286,6 +340,8 @@ function readingContract({ store, append, ids, history }: Reading): void {
     const page = await history({ limit: 4 });
     expect(ids(page.messages)).toEqual(["m3", "m4"]);
     expect(page.nextBefore).toBe("m3");
+    const on = await history({ limit: 4, from: "m1" });
+    expect([ids(on.messages), on.nextAfter]).toEqual([["m1", "m2"], "m2"]);
   });
 
   test("the model's context starts at the last compaction; history keeps everything", async () => {

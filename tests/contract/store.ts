@@ -151,6 +151,7 @@ const anySession: fc.Arbitrary<Session> = fc.record(
     outputTokens: fc.nat(),
     totalTokens: fc.nat(),
     contextTokens: fc.nat(),
+    cost: fc.nat().map((n) => n / 1024),
     lastRoute: fc.record(
       { channel: text, to: text, accountId: text, threadId: text },
       { requiredKeys: ["channel", "to"] },
@@ -176,6 +177,7 @@ const anySession: fc.Arbitrary<Session> = fc.record(
         "outputTokens",
         "totalTokens",
         "contextTokens",
+        "cost",
       ] as const),
     ],
   },

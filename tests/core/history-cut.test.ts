@@ -50,6 +50,17 @@ test("H1, H2: never over the byte cap, and always saying what was left out", () 
   );
 });
 
+test("which end of a page stays is the reader's choice: no message between two pages is lost", () => {
+  const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
+  const limits = { maxTextChars: 4000, maxBytes: 400 };
+  const ids = (keep: "newest" | "oldest") =>
+    cutHistory(messages, { ...limits, keep }).messages.map((m) => m.id);
+  expect([ids("newest"), ids("oldest")]).toEqual([
+    ["3", "4"],
+    ["1", "2"],
+  ]);
+});
+
 test("what fits is returned as it is", () => {
   const messages = [userMessage("1", "a"), assistantMessage("2", [{ type: "text", text: "b" }])];
   expect(cutHistory(messages, LIMITS)).toEqual({

@@ -246,7 +246,7 @@ test("I14: a message leaves without keys, image data and signatures; nothing els
   expect(redactMessage(user)).toEqual({
     ...user,
     content: [
-      { type: "image", data: "", mimeType: "image/png" },
+      { type: "image", data: "", mimeType: "image/png", bytes: 3 },
       { type: "text", text: "what is this?" },
     ],
   });

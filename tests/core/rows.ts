@@ -24,6 +24,7 @@ export function sessionRow(key: string, fields: Partial<Session> = {}): Session 
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...fields,
   };
 }

@@ -5,6 +5,7 @@ import type { Accepted } from "../../src/engine/accept.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
+import { activityOf } from "../../src/store/sessions.ts";
 import { getWait } from "../../src/store/waits.ts";
 import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
 
@@ -82,6 +83,43 @@ test("I6: with one slot, a chain of waiting runs still gets through", async () =
   const run = await tell(engine, "a");
   expect((await endOf(engine, run.runId)).reply).toBe("ok ok ok echo deep");
   expect((await engine.load()).slots.taken).toBe(0);
+});
+
+test("the session of a run is told to have changed when the run begins to wait, and when it goes on", async () => {
+  const asked = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const { engine, store } = await open({
+    a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "b", text: "hi" })),
+    b: async () => {
+      asked.resolve();
+      await release.promise;
+      return ok("back");
+    },
+  });
+  const seen: string[] = [];
+  const reads: Promise<void>[] = [];
+  const waits = Promise.withResolvers<void>();
+  engine.bus.subscribe((event) => {
+    if (event.kind !== "session" || event.sessionKey !== "a" || event.change !== "state") return;
+    // As a page does: at the news of a change the row is read.
+    const read = activityOf(store.db, ["a"]).then((found) => {
+      const state = found.get("a")?.state ?? "";
+      seen.push(state);
+      if (state === "waiting") waits.resolve();
+    });
+    reads.push(read);
+  });
+  const run = await tell(engine, "a");
+  await asked.promise;
+  await waits.promise;
+  const before = reads.length;
+  release.resolve();
+  await endOf(engine, run.runId);
+  await Promise.all(reads);
+  expect(seen).toContain("waiting");
+  // It goes on, and it ends.
+  expect(reads.length).toBeGreaterThanOrEqual(before + 2);
+  expect(seen.at(-1)).toBe("idle");
 });
 
 test("I6: a fan-out waits for all at once, holds no slot meanwhile, and shows as waiting", async () => {

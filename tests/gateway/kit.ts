@@ -2,6 +2,7 @@
 // it.
 
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model.ts";
 import type { Channel } from "../../src/channels/channel.ts";
@@ -13,11 +14,14 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
-import { createExecutor } from "../../src/execute.ts";
+import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/client-session.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
+import type { GatewayDeps } from "../../src/gateway/call.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import type { OpenDemo } from "../../src/gateway/demo.ts";
+import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
@@ -28,6 +32,8 @@ import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "
 import { type Choices, settingsWith } from "../tools/app.ts";
 
 export const TOKEN = "main-token-of-the-tests";
+/** Where tests/setup.ts has built the web page. */
+const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 
 /** What a session answers; a thrown error fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
@@ -57,6 +63,9 @@ export interface HouseOptions {
   readonly world?: World;
   /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
+  readonly openDemo?: OpenDemo;
+  /** What reads the configuration file again. */
+  readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -78,7 +87,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: { engine: () => Engine; outside: OutsideServers | undefined },
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -91,7 +100,7 @@ async function openWorkers(
   settings: Settings,
   store: Store,
   world: World,
-  outside: OutsideServers | undefined,
+  { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
 ) {
   const channels = new Map<string, Channel>();
   const engine: Engine = new Engine({
@@ -110,13 +119,18 @@ async function openWorkers(
       }),
       { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
     ),
-    executor: executorOf(options, settings, store, world, { engine: () => engine, outside }),
+    executor: executorOf(options, settings, store, world, {
+      engine: () => engine,
+      outside,
+      answered: metrics.toolAnswered,
+    }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
       ...(settings.cron.enabled
         ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
         : []),
     ]),
+    committed: metrics.committed,
   });
   const outbox: OutboxWorker = new OutboxWorker({
     db: store.db,
@@ -147,7 +161,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     settings.tools.mcp.servers.length === 0
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
-  const { engine, outbox } = await openWorkers(options, settings, store, world, outside);
+  const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
+  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside });
   const gateway = await startGateway({
     settings,
     world,
@@ -163,7 +178,11 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
     outside,
+    pageDir: PAGE_DIR,
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    metrics,
     dropTranscript: async () => {},
+    checkConfig: options.checkConfig,
   });
   let stopped = false;
   const stop = async (): Promise<void> => {
@@ -173,6 +192,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();
+    metrics.close();
     await store.close();
   };
   cleanup(options.dies === true ? () => gateway.close() : stop);

@@ -74,7 +74,14 @@ const CONFIG = `${ROOT}/tsconfig.json`;
 
 /** `files`: text by path, `/` between folders, relative to the top of the tree. */
 export function readTree(files: ReadonlyMap<string, string>): SourceFact[] {
-  const compilerOptions = { noLib: true, noResolve: true, allowJs: true, types: [], module: "nodenext" };
+  const compilerOptions = {
+    noLib: true,
+    noResolve: true,
+    allowJs: true,
+    types: [],
+    module: "nodenext",
+    jsx: "preserve",
+  };
   const virtual: Record<string, string> = {
     [CONFIG]: JSON.stringify({ compilerOptions, include: ["**/*", ".*/**/*"] }),
   };
@@ -147,7 +154,7 @@ class Reader {
       const [first] = node.arguments ?? [];
       const loads = isNewExpression(node) || node.expression.kind === SyntaxKind.ImportKeyword;
       if (first === undefined || !(isStringLiteral(first) || isNoSubstitutionTemplateLiteral(first))) return;
-      const isFile = /^\.{1,2}\/.*\.[jt]s$/.test(first.text);
+      const isFile = /^\.{1,2}\/.*\.([jt]s|tsx)$/.test(first.text);
       if (loads && (isFile || !isNewExpression(node))) this.#addImport(first.text, "all", line);
     }
   }

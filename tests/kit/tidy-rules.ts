@@ -25,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   triggers: ["core", "world", "store", "engine", "flows"],
   gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],
   cli: ["core", "config", "world", "src/gateway/protocol.ts", "src/gateway/client.ts"],
+  ui: ["core", ...["protocol", "params", "payloads", "client/web"].map((name) => `src/gateway/${name}.ts`)],
 };
 
 /** Which layers may use a package: each outside library has one edge of the house. */
@@ -42,14 +43,19 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "node:sqlite": ["store"],
   pg: ["store"],
   croner: ["triggers"],
+  "prom-client": ["gateway"],
+  preact: ["ui"],
+  "@preact/signals": ["ui"],
+  marked: ["ui"],
+  dompurify: ["ui"],
 };
 
 /** The composition root: it may import everything, and nobody else may import it. */
 const ROOT_LAYERS = ["main", "app", "execute"];
 
-/** `core`, `config`, `main`, …; undefined outside src. Both config.ts and config/ are `config`. */
+/** `core`, `config`, `main`, …, `ui`; undefined elsewhere. Both config.ts and config/ are `config`. */
 function layerOf(path: string): string | undefined {
-  return /^src\/([^/.]+)/.exec(path)?.[1];
+  return /^ui\/src\//.test(path) ? "ui" : /^src\/([^/.]+)/.exec(path)?.[1];
 }
 
 export function importTable(tree: readonly SourceFact[]): string[] {
@@ -61,6 +67,7 @@ export function importTable(tree: readonly SourceFact[]): string[] {
     return imports.flatMap(({ specifier, target, line }) => {
       const at = `${path}:${line}: ${layer} must not import ${specifier}`;
       if (specifier.startsWith(".")) {
+        if (specifier.endsWith(".css")) return layer === "ui" ? [] : [at];
         if (target === undefined) return [`${path}:${line}: ${specifier} is no source file`];
         const to = layerOf(target);
         const fits = to === layer || allowed.includes(target) || (to !== undefined && allowed.includes(to));
@@ -111,11 +118,11 @@ const AMBIENT = new Set([
 const RANDOM =
   /^(crypto\.)?(webcrypto\.)?(randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)$/;
 const TIMERS = /^(node:)?timers(\/promises)?$/;
-const AMBIENT_FILES = ["src/world.ts", "src/world/plain.ts", "src/config.ts"];
+const AMBIENT_FILES = ["src/world.ts", "src/world/plain.ts", "src/config.ts", "ui/src/clock.ts"];
 
 export function ambientCalls(tree: readonly SourceFact[]): string[] {
   return tree
-    .filter(({ path }) => path.startsWith("src/") && !AMBIENT_FILES.includes(path))
+    .filter(({ path }) => /^(src|ui\/src)\//.test(path) && !AMBIENT_FILES.includes(path))
     .flatMap(({ path, references, imports }) => [
       ...references
         .filter(
@@ -161,10 +168,13 @@ const BROWSER_ENTRY = "src/gateway/client/web.ts";
 /** Files that something starts or reads by name: they need no importer. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
+  path === "ui/src/main.tsx" ||
+  path === "ui/vite.config.ts" ||
+  path === "ui/build.js" ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||
-  /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|by-hand-[a-z-]+)\.ts$/.test(path) ||
+  /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|screenshots|by-hand-[a-z-]+)\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path.startsWith("bin/") ||
@@ -180,10 +190,10 @@ export function unusedFiles(tree: readonly SourceFact[]): string[] {
     return seen;
   };
   const paths = tree.map(({ path }) => path);
-  const product = reach(paths.filter((path) => isEntry(path) && /^(src|bin)\//.test(path)));
+  const product = reach(paths.filter((path) => isEntry(path) && /^(src|bin|ui)\//.test(path)));
   const everything = reach(paths.filter(isEntry));
   return paths
-    .filter((path) => !(path.startsWith("src/") ? product : everything).has(path))
+    .filter((path) => !(/^(src|ui)\//.test(path) ? product : everything).has(path))
     .map((path) => `${path}: nothing that is started uses it`);
 }
 
@@ -202,6 +212,7 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
     .filter(
       ({ path }) =>
         (path.startsWith("src/") && path !== "src/main.ts" && path !== BROWSER_ENTRY) ||
+        path.startsWith("ui/src/") ||
         path.startsWith("tests/kit/"),
     )
     .flatMap(({ path, exports }) =>
@@ -244,9 +255,9 @@ export function sizes(tree: readonly SourceFact[]): string[] {
 export function headsAndFolders(tree: readonly SourceFact[]): string[] {
   return tree.flatMap(({ path, text }) => {
     const body = text.replace(/^#!.*\n/, "");
-    const folder = /(^|\/)(utils|helpers|common)(\/|\.ts$)/.test(path);
+    const folder = /(^|\/)(utils|helpers|common)(\/|\.tsx?$)/.test(path);
     return [
-      ...(/^(\/\/ \S|\/\*\*? \S)/.test(body) || !path.startsWith("src/")
+      ...(/^(\/\/ \S|\/\*\*? \S)/.test(body) || !/^(src|ui\/src)\//.test(path)
         ? []
         : [`${path}: begins without a comment on what it owns`]),
       ...(folder ? [`${path}: name the concept instead of utils, helpers or common`] : []),

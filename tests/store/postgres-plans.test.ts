@@ -11,7 +11,7 @@ import * as flows from "../../src/store/flows.ts";
 import { usageOf } from "../../src/store/ledger.ts";
 import { holdForAbort, holdForEnd } from "../../src/store/locks.ts";
 import * as runs from "../../src/store/runs.ts";
-import { listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
+import { childCounts, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
 import * as sessions from "../../src/store/sessions.ts";
 import { countRunning, mayStart } from "../../src/store/slots.ts";
 import type { Tx } from "../../src/store/sql.ts";
@@ -142,6 +142,11 @@ const filters: Record<string, Partial<SessionFilter>> = {
   "a time": { activeSinceMs: FEWER - 50 },
   "a label": { label: "label 77" },
   "a spawner": { spawnedBy: "agent:a1:chat:201" },
+  roots: { roots: true },
+  "roots with a cursor": { roots: true, cursor: Buffer.from('[5000,"k"]').toString("base64url") },
+  "archived roots": { roots: true, includeArchived: true },
+  "roots of a kind": { roots: true, kinds: ["cron"] },
+  keys: { keys: [BUSY, "agent:a1:chat:201"] },
   "a searched text": { search: "chat:24999" },
   "a searched text of many": { search: "label 1" },
   "a short searched text": { search: "99" },
@@ -172,6 +177,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
   descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
   activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
+  childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
+  deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
   holdLane: (tx) => sessions.holdLane(tx, BUSY),
   takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
   readHistory: (tx) =>

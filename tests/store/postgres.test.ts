@@ -251,14 +251,16 @@ describe("the schema's history", () => {
     for (const id of ["a", "b", "c"]) await write(id);
     for (let times = 0; times < 3; times += 1) await read();
     const next = await open(url, { migrations: NEXT, world: { ...world, log } satisfies World });
-    expect(log.lines).toMatchObject([{ text: "store migrated", fields: { from: 1, to: 2 } }]);
+    expect(log.lines).toMatchObject([
+      { text: "store migrated", fields: { from: POSTGRES_MIGRATIONS.length, to: NEXT.length } },
+    ]);
     expect(await read()).toHaveLength(3);
     const first = await write("d").catch((error: unknown) => error);
     expect(first).toMatchObject({ name: "StoreConflict", code: "0A000" });
     expect(await write("d")).toMatchObject([{ chain_id: "d" }]);
     await put(next, "e");
     expect(await chains(await open(url))).toEqual(["a", "b", "c", "d", "e"]);
-    expect(await version(url, schema)).toBe(2);
+    expect(await version(url, schema)).toBe(NEXT.length);
   });
 
   test("a schema two versions ahead is refused and left as it is", async () => {
@@ -266,8 +268,9 @@ describe("the schema's history", () => {
     await open(url, { migrations: [...NEXT, "create table later (a text)"] });
     const problem = await problemOf(url);
     expect(problem).toMatchObject({ problem: "newer" });
-    expect(problem.message).toMatch(/version 3, known up to 2.*Start the newer version/s);
-    expect(await version(url, schema)).toBe(3);
+    expect(problem.message).toContain(`version ${NEXT.length + 1}, known up to ${NEXT.length}`);
+    expect(problem.message).toContain("Start the newer version");
+    expect(await version(url, schema)).toBe(NEXT.length + 1);
   });
 
   test("a migration that fails leaves nothing of itself behind", async () => {
@@ -275,7 +278,7 @@ describe("the schema's history", () => {
     await put(await open(url), "kept");
     const broken = [...POSTGRES_MIGRATIONS, "create table half (a text); select 1 / 0"];
     await expect(open(url, { migrations: broken })).rejects.toThrow("division by zero");
-    expect(await version(url, schema)).toBe(1);
+    expect(await version(url, schema)).toBe(POSTGRES_MIGRATIONS.length);
     expect(await runSql(url, `select to_regclass('${schema}.half') as half`)).toEqual([{ half: null }]);
     expect(await chains(await open(url))).toEqual(["kept"]);
   });

@@ -40,6 +40,7 @@ export function sampleSession(over: Partial<Session> = {}): Session {
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...over,
   };
 }

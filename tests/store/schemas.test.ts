@@ -1,10 +1,16 @@
 // The two schemas, and their histories: what a store that moves, and versions that run side by side, rely on.
 
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { COPIED_TABLES } from "../../src/store/copy.ts";
+import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
-import { temporaryFolder } from "../kit/engine.ts";
+import type { Db } from "../../src/store/sql.ts";
+import { STORE_FILE } from "../../src/store/sqlite.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { freshUrl, inEmbedded, inPostgres } from "./moves.ts";
 
 interface Column {
@@ -70,4 +76,55 @@ test.each([
 
 test("PG2: a migration that an older process meets only adds", () => {
   expect(POSTGRES_MIGRATIONS.slice(1).flatMap(takesAway)).toEqual([]);
+});
+
+/** Sessions with usage, as a version before the cost of a session had them; the second was reset since. */
+const SPENT = [
+  ...["kept", "reset", "unused"].map(
+    (
+      key,
+    ) => `insert into sessions (key, session_id, agent_id, kind, created_at, updated_at, spawned_by, spawn_depth,
+      external, system_sent, aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
+      values ('${key}', '${key} now', 'main', 'other', 1, 1, ${key === "unused" ? "'gone'" : "null"}, 0, 0, 0, 0, 0, 0, 0, 0)`,
+  ),
+  ...[
+    ["r1", "kept", "kept now", 0.25],
+    ["r2", "kept", "kept now", 0.5],
+    ["r3", "reset", "reset before", 4],
+    ["r4", "reset", "reset now", 0.125],
+  ].flatMap(([run, key, id, cost], at) => [
+    `insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop, attempt,
+      crashes, accepted_at, timeout_ms) values ('${run}', '${key}', '${id}', 'main', ${at}, 'turn', 'ok', '{}', 'c', 0, 1, 0, 1, 0)`,
+    `insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write,
+      total_tokens, cost, at) values ('${run}', '${key}', 'main', 'p', 'm', 1, 1, 0, 0, 2, ${cost}, 1)`,
+  ]),
+].join(";\n");
+const SPENT_ROWS = [
+  { key: "kept", cost: 0.75, orphaned: 0 },
+  { key: "reset", cost: 0.125, orphaned: 0 },
+  { key: "unused", cost: 0, orphaned: 1 },
+];
+const spentRows = (db: Db) =>
+  db.selectFrom("sessions").select(["key", "cost", "orphaned"]).orderBy("key").execute();
+
+test("a session of an older version has cost what the runs of its present transcript did: embedded", async () => {
+  const dir = temporaryFolder();
+  await inEmbedded(dir, async () => {});
+  const file = new DatabaseSync(join(dir, STORE_FILE));
+  file.exec(`drop index sessions_roots; alter table sessions drop column cost; alter table sessions drop column orphaned;
+    ${SPENT}; pragma user_version = ${SCHEMA_VERSION - 1}`);
+  file.close();
+  await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
+});
+
+test("a session of an older version has cost what the runs of its present transcript did: PostgreSQL", async () => {
+  const url = await freshUrl();
+  const open = (more: { migrations?: readonly string[] } = {}) =>
+    openPostgres({ url, world: quietWorld(), ...more });
+  const before = await open({ migrations: POSTGRES_MIGRATIONS.slice(0, 1) });
+  for (const statement of SPENT.split(";\n")) await sql.raw(statement).execute(before.db);
+  await before.close();
+  const after = await open();
+  expect(await spentRows(after.db)).toEqual(SPENT_ROWS);
+  await after.close();
 });

@@ -59,6 +59,7 @@ export interface Choices {
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly cron?: Settings["cron"];
+  readonly outgoingHooks?: Settings["outgoingHooks"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -116,7 +117,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     },
     owners: [],
     cron: choices.cron ?? { enabled: true },
-    outgoingHooks: [],
+    outgoingHooks: choices.outgoingHooks ?? [],
   };
 }
 
@@ -197,6 +198,7 @@ function rowOf(settings: Settings, world: World, key: string, more: Partial<Sess
     outputTokens: 0,
     totalTokens: 0,
     contextTokens: 0,
+    cost: 0,
     ...more,
   };
 }

@@ -5,12 +5,12 @@
 //      CV1).
 
 import type { Message } from "../../core/message.ts";
+import { safeLine } from "../../core/safe-text.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { Link } from "../link.ts";
 import { messageLines } from "../message-lines.ts";
-import { safeLine } from "../safe-text.ts";
 import { Reader } from "./catch-up.ts";
 import { subagentLines } from "./subagents.ts";
 import { Terminal } from "./terminal.ts";

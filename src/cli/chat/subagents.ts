@@ -1,7 +1,7 @@
 // Owns how the answer of the tool `subagents` is shown in a chat.
 
+import { safeLine } from "../../core/safe-text.ts";
 import { age, excerpt, table } from "../layout.ts";
-import { safeLine } from "../safe-text.ts";
 
 const TASK_CHARS_MAX = 60;
 

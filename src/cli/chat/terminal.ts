@@ -3,8 +3,8 @@
 // TM2: a line that comes before anybody asks for it is kept.
 
 import { createInterface, type Interface } from "node:readline";
+import { safeLine } from "../../core/safe-text.ts";
 import type { Cli } from "../cli.ts";
-import { safeLine } from "../safe-text.ts";
 import type { Op } from "./view.ts";
 
 const PROMPT = "> ";

@@ -8,6 +8,7 @@
 //      once, by the first of them.
 
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
+import { growingText, safeLine, safeText } from "../../core/safe-text.ts";
 import { isSubagentKey } from "../../core/session-key.ts";
 import { HEADING, isSilent } from "../../core/turn-rules.ts";
 import type { ChatEvent, FlowData, ToolData } from "../../gateway/protocol.ts";
@@ -22,7 +23,6 @@ import {
   resultLine,
   turnLabel,
 } from "../message-lines.ts";
-import { growingText, safeLine, safeText } from "../safe-text.ts";
 
 /** What the terminal has to do: a line of its own, or text added to the line that grows. */
 export type Op =
@@ -166,6 +166,9 @@ export class ChatView {
           ),
         ];
       }
+      case "refused":
+        // The tool's result says it.
+        return [];
       case "ended":
         if (reason === undefined && isSubagentKey(from)) return this.#jobEnded(from, mine);
         return [

@@ -1,9 +1,9 @@
 // Owns `parley config check`: everything that is wrong with the configuration, or what it amounts to.
 
 import { loadSettings } from "../../config.ts";
+import { safeLine } from "../../core/safe-text.ts";
 import { storePlace } from "../../core/settings.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { safeLine } from "../safe-text.ts";
 
 export async function checkConfig(cli: Cli): Promise<number> {
   const { parts, options } = cli;

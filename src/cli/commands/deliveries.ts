@@ -1,9 +1,9 @@
 // Owns `parley deliveries`: the outbox as an operator sees and settles it.
 
+import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { age, excerpt, table } from "../layout.ts";
 import { withLink } from "../link.ts";
-import { safeLine } from "../safe-text.ts";
 
 const TEXT_CHARS_MAX = 60;
 

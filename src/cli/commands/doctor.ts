@@ -2,12 +2,12 @@
 // thing.
 // DO1: it changes nothing. What it could not look at, it says so.
 
+import { safeLine, safeText } from "../../core/safe-text.ts";
 import { addressOf, socketUrl } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import type { Finding } from "../doctor/finding.ts";
 import { askGateway } from "../doctor/gateway-checks.ts";
 import { checkHouse } from "../doctor/house-checks.ts";
-import { safeLine, safeText } from "../safe-text.ts";
 
 const MARKS = { ok: "✓", warning: "!", problem: "✗" } as const;
 const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;

@@ -2,10 +2,10 @@
 // IC1: no value of the source is shown: names, counts and paths only.
 
 import { resolve } from "node:path";
+import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { ImportFacts } from "../parts.ts";
-import { safeLine } from "../safe-text.ts";
 
 const INTERRUPTED = 130;
 /** Between two words to somebody who watches. */

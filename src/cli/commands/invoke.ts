@@ -1,9 +1,9 @@
 // Owns `parley tool` and `parley call`: any tool as a session would call it, any method of the protocol.
 // IN1: what is printed is what came back, as JSON, with --json or without.
 
+import { safeJson } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../link.ts";
-import { safeJson } from "../safe-text.ts";
 
 type JsonObject = Record<string, unknown>;
 

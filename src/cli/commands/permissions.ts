@@ -1,8 +1,8 @@
 // Owns `parley permissions`: what agents ask operators for, and the answers.
 
+import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { exitFor, withLink } from "../link.ts";
-import { safeLine } from "../safe-text.ts";
 
 interface Question {
   readonly id: string;

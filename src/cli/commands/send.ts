@@ -1,8 +1,8 @@
 // Owns `parley send`: one message to one session, and with --wait the reply to it.
 
+import { safeText } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { exitFor, type Link, withLink } from "../link.ts";
-import { safeText } from "../safe-text.ts";
 
 interface SendOptions {
   readonly session: string;

@@ -1,10 +1,10 @@
 // Owns `parley sessions tree`: who spawned whom.
 // TR1: a session is shown once: below the one that spawned it, or by itself where that one is not there.
 
+import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { age, count, table } from "../layout.ts";
 import { type Link, type Reply, withLink } from "../link.ts";
-import { safeLine } from "../safe-text.ts";
 
 const PAGE_SESSIONS = 1_000;
 /** More sessions than these are not read; the newest are. */

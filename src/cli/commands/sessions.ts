@@ -1,11 +1,11 @@
 // Owns `parley sessions`: what sessions there are, what was said in them, a fresh start for one.
 
 import type { Message } from "../../core/message.ts";
+import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { age, count, table } from "../layout.ts";
 import { type Link, type Reply, withLink } from "../link.ts";
 import { messageLines } from "../message-lines.ts";
-import { safeLine } from "../safe-text.ts";
 
 /** The fields of a row of `sessions.list` that are shown. */
 interface SessionRow {

@@ -3,11 +3,11 @@
 
 import { loadSettings } from "../../config.ts";
 import type { Result } from "../../core/errors.ts";
+import { safeLine } from "../../core/safe-text.ts";
 import type { StoreSettings } from "../../core/settings.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { age, count, size, table } from "../layout.ts";
 import type { MoveWatch, StoreFacts, StoreMove, StoreProcess, StoreTally } from "../parts.ts";
-import { safeLine } from "../safe-text.ts";
 
 const INTERRUPTED = 130;
 /** Between two words to somebody who watches. */

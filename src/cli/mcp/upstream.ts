@@ -4,10 +4,10 @@
 // UP2: who was attached never takes over: a gateway that is being restarted must find its store free.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { safeLine } from "../../core/safe-text.ts";
 import { findAddress } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
-import { safeLine } from "../safe-text.ts";
 
 const PROBE_MS = 3_000;
 /** Somebody may be starting a gateway at this very moment: so often, so far apart, it is looked for. */

@@ -1,24 +1,16 @@
-// Owns the methods of a chat window: history, a message, a stop, an operator's note.
+// Owns the methods of a chat window: a message, a stop, an operator's note. What is read is in history.ts.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { cutHistory } from "../../core/history-cut.ts";
-import { redactMessage } from "../../core/redact.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import type { Run } from "../../core/run.ts";
-import { THINKING_LEVELS, thinkingOf } from "../../core/settings.ts";
+import { THINKING_LEVELS } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
-import { readHistory } from "../../store/transcripts.ts";
 import { type CallContext, type Methods, ownRun } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
-
-const HISTORY_LIMIT_DEFAULT = 200;
-/** One answer of history: a client reads on with `before`. */
-const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
-const TEXT_MAX_CHARS = 1024 * 1024;
 
 /** A timeout a person can't have meant is no timeout. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
@@ -32,36 +24,6 @@ export function checkThinking(thinking: string | undefined): Result<{ thinking?:
   if (THINKING_LEVELS.some((level) => level === thinking)) return ok({ thinking });
   const shown = JSON.stringify(thinking.slice(0, 40));
   return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
-}
-
-async function history(
-  ctx: CallContext,
-  params: ParamsOf<"chat.history">,
-): Promise<Result<PayloadOf<"chat.history">>> {
-  const { sessionKey, limit, before } = params;
-  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
-  if (!found.ok) return found;
-  const session = found.value;
-  const page = await readHistory(ctx.access.db, {
-    sessionId: session.sessionId,
-    limit: limit ?? HISTORY_LIMIT_DEFAULT,
-    includeTools: true,
-    ...(before === undefined ? {} : { before }),
-  });
-  if (!page.ok) return page;
-  const cut = cutHistory(page.value.messages.map(redactMessage), {
-    maxTextChars: TEXT_MAX_CHARS,
-    maxBytes: HISTORY_MAX_BYTES,
-  });
-  const dropped = cut.droppedMessages > 0 ? cut.messages[0]?.id : undefined;
-  const nextBefore = dropped ?? page.value.nextBefore;
-  return ok({
-    sessionKey: session.key,
-    sessionId: session.sessionId,
-    messages: cut.messages,
-    thinkingLevel: thinkingOf(ctx.deps.settings, session),
-    ...(nextBefore === undefined ? {} : { nextBefore }),
-  });
 }
 
 async function send(
@@ -131,8 +93,7 @@ async function inject(
   return run.ok ? ok(answer(run.value)) : run;
 }
 
-export const chatMethods: Methods<"chat.history" | "chat.send" | "chat.abort" | "chat.inject"> = {
-  "chat.history": { handle: history },
+export const chatMethods: Methods<"chat.send" | "chat.abort" | "chat.inject"> = {
   "chat.send": { handle: send },
   "chat.abort": { handle: abort },
   "chat.inject": { handle: inject },

@@ -12,8 +12,8 @@ import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../tri
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
+import type { CronJobRow, CronTurnRow } from "../payloads/cron.ts";
 import type { PayloadOf } from "../payloads.ts";
-import type { CronJobRow, CronTurnRow } from "../payloads-cron.ts";
 import { checkChannel } from "./agent.ts";
 
 const LIMIT_DEFAULT = 50;

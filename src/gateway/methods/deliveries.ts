@@ -3,9 +3,9 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import { canonicalKey } from "../../core/session-key.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { keyRulesOf } from "../../flows/access.ts";
+import { operatorKey } from "../../flows/access.ts";
+import { publishOutbox } from "../../flows/outbox.ts";
 import {
   type Delivery,
   type DeliveryState,
@@ -17,33 +17,39 @@ import {
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
+import type { DeliveryRow, PayloadOf } from "../payloads.ts";
+
+type SettledDelivery = PayloadOf<"deliveries.retry">;
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 /** Pages of the outbox that are looked through for one page of the caller's; a cursor leads on from there. */
 const PAGES_MAX = 10;
 
-function row(delivery: Delivery) {
+function row(delivery: Delivery, charsMax = Number.POSITIVE_INFINITY): DeliveryRow {
   const { seq: _, text, error, ...rest } = delivery;
+  // Masked before it is cut: half a credential looks like none.
+  const masked = redactSecrets(text);
+  const isCut = masked.length > charsMax;
   return {
     ...rest,
-    text: redactSecrets(text),
+    text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
+    ...(isCut ? { textTruncated: true } : {}),
     ...(error === undefined ? {} : { error: redactSecrets(error) }),
   };
 }
 
-function keyOf(ctx: CallContext, text: string): Result<string> {
-  const rules = keyRulesOf(ctx.deps.settings);
-  return canonicalKey(text.trim(), { agentId: rules.defaultAgentId }, rules);
-}
-
-async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Promise<Result<unknown>> {
+async function list(
+  ctx: CallContext,
+  params: ParamsOf<"deliveries.list">,
+): Promise<Result<PayloadOf<"deliveries.list">>> {
   const { state, includeDismissed } = params;
   if (params.cursor !== undefined && !/^\d{1,15}$/.test(params.cursor)) {
     return fail("invalid_argument", "cursor is not one that deliveries.list gave out");
   }
   // A key, not a session: what a deleted one left in the outbox is still there.
-  const key = params.sessionKey === undefined ? ok(undefined) : keyOf(ctx, params.sessionKey);
+  const key =
+    params.sessionKey === undefined ? ok(undefined) : operatorKey(ctx.deps.settings, params.sessionKey);
   if (!key.ok) return key;
   const sessionKey = key.value;
   const covered = createGate(ctx.deps.settings, ctx.caller, "deliveries");
@@ -66,7 +72,7 @@ async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Prom
   }
   return ok({
     count: shown.length,
-    deliveries: shown.map(row),
+    deliveries: shown.map((one) => row(one, params.maxChars)),
     ...(cursor === undefined ? {} : { nextCursor: cursor }),
   });
 }
@@ -76,9 +82,9 @@ async function settle(
   ctx: CallContext,
   id: string,
   work: (unit: Unit) => Promise<boolean>,
-): Promise<Result<unknown>> {
+): Promise<Result<SettledDelivery>> {
   const { engine, settings } = ctx.deps;
-  return engine.commit(async (unit): Promise<Result<unknown>> => {
+  return engine.commit(async (unit): Promise<Result<SettledDelivery>> => {
     const before = await getDelivery(unit.tx, id);
     if (before === undefined || !createGate(settings, ctx.caller, "deliveries")(before.sessionKey)) {
       return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
@@ -91,7 +97,8 @@ async function settle(
       );
     }
     const after = await getDelivery(unit.tx, id);
-    const answer = { ok: true, delivery: row(after ?? before) };
+    const answer = { ok: true as const, delivery: row(after ?? before) };
+    publishOutbox(unit, before, after?.dismissedAt === undefined ? "pending" : "dismissed");
     await ctx.remember(unit, answer);
     return ok(answer);
   });

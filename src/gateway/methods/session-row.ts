@@ -53,6 +53,7 @@ export function sessionRow(settings: Settings, session: Session, sees: (key: str
     sessionId: session.sessionId,
     ...splitModel(modelOf(settings, session)),
     contextTokens: session.contextTokens,
+    cost: session.cost,
     inputTokens: session.inputTokens,
     outputTokens: session.outputTokens,
     totalTokens: session.totalTokens,

@@ -9,9 +9,10 @@ import type { Session } from "../../core/session.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
-import { type ListedSession, type ListFilter, listVisible } from "../../flows/list.ts";
+import { type ListedSession, type ListFilter, listVisible, visibleChildren } from "../../flows/list.ts";
 import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";
+import { openEdges } from "../../store/waits.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
@@ -40,7 +41,8 @@ function line(text: string, charsMax: number): string {
 }
 
 function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilter {
-  const { activeMinutes, kinds, agentId, search, label, spawnedBy, includeArchived, cursor } = params;
+  const { activeMinutes, kinds, agentId, search, label, cursor } = params;
+  const { spawnedBy, roots, keys, includeArchived } = params;
   const { settings, world } = ctx.deps;
   // The session `global` is a client's own wish, unless it is where everything happens.
   const hideGlobal = params.includeGlobal !== true && settings.session.scope !== "global";
@@ -52,6 +54,8 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
     ...(search === undefined || search.trim() === "" ? {} : { search: search.trim() }),
     ...(label === undefined ? {} : { label }),
     ...(spawnedBy === undefined ? {} : { spawnedBy }),
+    ...(roots === undefined ? {} : { roots }),
+    ...(keys === undefined ? {} : { keys }),
     ...(includeArchived === undefined ? {} : { includeArchived }),
     ...(cursor === undefined ? {} : { cursor }),
     ...(activeMinutes === undefined
@@ -74,6 +78,35 @@ async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { se
   };
 }
 
+/** Whom the waiting ones of these wait for, as far as the caller may know. */
+async function waitsOf(
+  ctx: CallContext,
+  rows: readonly ListedSession[],
+  sees: (key: string) => boolean,
+): Promise<Map<string, string[]>> {
+  const waiting = rows.filter((row) => row.state === "waiting").map((row) => row.session.key);
+  const found = new Map<string, string[]>(waiting.map((key) => [key, []]));
+  if (waiting.length === 0) return found;
+  for (const { from, to } of await openEdges(ctx.access.db, waiting, ctx.deps.world.clock.now())) {
+    const known = found.get(from);
+    if (sees(to) && known?.includes(to) === false) known.push(to);
+  }
+  return found;
+}
+
+async function childrenOf(
+  ctx: CallContext,
+  { includeChildren, includeArchived }: ParamsOf<"sessions.list">,
+  rows: readonly ListedSession[],
+): Promise<ReadonlyMap<string, number> | undefined> {
+  if (includeChildren !== true) return undefined;
+  const keys = rows.map((row) => row.session.key);
+  return visibleChildren(ctx.access, ctx.viewer, {
+    keys,
+    ...(includeArchived === undefined ? {} : { includeArchived }),
+  });
+}
+
 function listDefaults(ctx: CallContext) {
   const { model } = defaultAgent(ctx.deps.settings);
   const row = ctx.deps.models().find((one) => `${one.provider}/${one.id}` === model);
@@ -90,9 +123,18 @@ async function list(
   const page = await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");
+  const waits = await waitsOf(ctx, page.rows, sees);
+  const children = await childrenOf(ctx, params, page.rows);
   const sessions = [];
   for (const row of page.rows) {
-    sessions.push({ ...listedRow(settings, row, sees), ...(await textsOf(ctx, params, row)) });
+    const { key } = row.session;
+    const waitingOn = waits.get(key);
+    sessions.push({
+      ...listedRow(settings, row, sees),
+      ...(waitingOn === undefined ? {} : { waitingOn }),
+      ...(children === undefined ? {} : { children: children.get(key) ?? 0 }),
+      ...(await textsOf(ctx, params, row)),
+    });
   }
   return ok({
     ts: world.clock.now(),

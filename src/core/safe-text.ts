@@ -1,4 +1,4 @@
-// Owns how text from models, sessions and other people gets onto a terminal.
+// Owns how text from models, sessions and other people is shown: on a terminal, and names on the web page.
 // ST1: nothing that is shown can move the cursor, change colours, set a title or hide other text: control
 //      characters and characters that reverse or hide text are written out as escapes.
 // ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown

@@ -1,7 +1,7 @@
 // Owns what the methods about scheduled jobs answer.
 
-import type { EndedRunState, RunState } from "../core/run.ts";
-import type { CronJob, Schedule } from "../core/schedule.ts";
+import type { EndedRunState, RunState } from "../../core/run.ts";
+import type { CronJob, Schedule } from "../../core/schedule.ts";
 
 /** How a turn stands: its run's state, or that there was none. */
 export type CronTurnStatus = RunState | EndedRunState | "skipped";

@@ -1,0 +1,171 @@
+// Owns how a transcript is read over the wire: in pages, both ways, with the runs that wrote it.
+// HI1: a page is of bounded bytes, and nothing between two pages is lost: what did not fit begins the next.
+// HI2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { cutHistory } from "../../core/history-cut.ts";
+import type { Message, Provenance } from "../../core/message.ts";
+import { redactMessage, redactSecrets } from "../../core/redact.ts";
+import type { RunFacts } from "../../core/run.ts";
+import type { Session } from "../../core/session.ts";
+import { thinkingOf } from "../../core/settings.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { usageOf } from "../../store/ledger.ts";
+import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
+import { activityOf } from "../../store/sessions.ts";
+import { type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../payloads.ts";
+import { listedRow } from "./session-row.ts";
+
+const HISTORY_LIMIT_DEFAULT = 200;
+/** One answer of history: a client reads on from its end. */
+const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
+const TEXT_MAX_CHARS = 1024 * 1024;
+/** Of a message that waits in the lane. */
+const WAITING_TEXT_MAX_CHARS = 4_000;
+/** In place of the key of a session that the reader may not see. */
+const NOT_VISIBLE = "(not visible)";
+
+type Params = ParamsOf<"chat.history">;
+
+/** A page as it may leave: masked, and within the bytes; it keeps the end that it was read from. */
+function fitted(page: HistoryPage, keep: "newest" | "oldest", maxBytes: number): HistoryPage {
+  const cut = cutHistory(page.messages.map(redactMessage), { maxTextChars: TEXT_MAX_CHARS, maxBytes, keep });
+  const { messages, droppedMessages } = cut;
+  const dropped = droppedMessages > 0;
+  const nextBefore = dropped && keep === "newest" ? messages[0]?.id : page.nextBefore;
+  const nextAfter = dropped && keep === "oldest" ? messages.at(-1)?.id : page.nextAfter;
+  return {
+    messages,
+    runIds: page.runIds,
+    ...(nextBefore === undefined ? {} : { nextBefore }),
+    ...(nextAfter === undefined ? {} : { nextAfter }),
+  };
+}
+
+async function readFitted(
+  ctx: CallContext,
+  wanted: Omit<HistoryWanted, "includeTools">,
+  maxBytes = HISTORY_MAX_BYTES,
+): Promise<Result<HistoryPage>> {
+  const page = await readHistory(ctx.access.db, { ...wanted, includeTools: true });
+  const onward = wanted.after !== undefined || wanted.from !== undefined;
+  return page.ok ? ok(fitted(page.value, onward ? "oldest" : "newest", maxBytes)) : page;
+}
+
+/** The page with a message about in its middle: one that begins with it, and what is before that. */
+async function readAround(
+  ctx: CallContext,
+  { sessionId, limit, around }: { sessionId: string; limit: number; around: string },
+): Promise<Result<HistoryPage>> {
+  const half = HISTORY_MAX_BYTES / 2;
+  const newer = await readFitted(ctx, { sessionId, limit: Math.ceil(limit / 2), from: around }, half);
+  if (!newer.ok || limit < 2 || newer.value.nextBefore === undefined) return newer;
+  const rest = { sessionId, limit: Math.floor(limit / 2), before: newer.value.nextBefore };
+  const older = await readFitted(ctx, rest, half);
+  if (!older.ok) return older;
+  const { nextBefore } = older.value;
+  const { nextAfter } = newer.value;
+  return ok({
+    messages: [...older.value.messages, ...newer.value.messages],
+    runIds: new Map([...older.value.runIds, ...newer.value.runIds]),
+    ...(nextBefore === undefined ? {} : { nextBefore }),
+    ...(nextAfter === undefined ? {} : { nextAfter }),
+  });
+}
+
+async function readPage(ctx: CallContext, sessionId: string, params: Params): Promise<Result<HistoryPage>> {
+  const { limit = HISTORY_LIMIT_DEFAULT, before, after, around } = params;
+  if ([before, after, around].filter((id) => id !== undefined).length > 1) {
+    return fail("invalid_argument", "give at most one of before, after and around");
+  }
+  if (around !== undefined) return readAround(ctx, { sessionId, limit, around });
+  return readFitted(ctx, {
+    sessionId,
+    limit,
+    ...(before === undefined ? {} : { before }),
+    ...(after === undefined ? {} : { after }),
+  });
+}
+
+function runRow({ runId: _, error, ...facts }: RunFacts): RunRow {
+  return { ...facts, ...(error === undefined ? {} : { error: redactSecrets(error) }) };
+}
+
+/** Where a message came from, without the name of a session that the reader may not see. */
+function shownProvenance(provenance: Provenance, sees: (key: string) => boolean): Provenance {
+  if (provenance.kind !== "inter_session" && provenance.kind !== "notice") return provenance;
+  const { sourceSessionKey } = provenance;
+  if (sourceSessionKey === undefined || sees(sourceSessionKey)) return provenance;
+  return { ...provenance, sourceSessionKey: NOT_VISIBLE };
+}
+
+/** A run that has not begun, as whoever reads the session may know it. */
+function queuedRun({ runId, input }: LaneFacts, sees: (key: string) => boolean): QueuedRun {
+  if (input === undefined) return { runId };
+  const { provenance, senderName } = input;
+  return {
+    runId,
+    text: redactSecrets(input.text).slice(0, WAITING_TEXT_MAX_CHARS).toWellFormed(),
+    ...(provenance === undefined ? {} : { provenance: shownProvenance(provenance, sees) }),
+    ...(senderName === undefined ? {} : { senderName: redactSecrets(senderName) }),
+  };
+}
+
+/** What the session is and does at this moment. */
+async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFacts[]): Promise<HistoryNow> {
+  const { db, settings } = ctx.access;
+  const sees = createGate(settings, ctx.caller, "list");
+  const activity = (await activityOf(db, [session.key])).get(session.key);
+  const row = { session, ...(activity ?? { state: "idle" as const, queuedRuns: 0 }) };
+  const { cost } = await usageOf(db, { sessionKey: session.key });
+  return {
+    session: listedRow(settings, row, sees),
+    cost,
+    queue: lane.filter(({ state }) => state === "queued").map((run) => queuedRun(run, sees)),
+  };
+}
+
+/** What `includeRuns` adds: the runs of the page, and on the newest one those that are to come. */
+async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, after: string | undefined) {
+  const { db } = ctx.access;
+  const atEnd = page.nextAfter === undefined;
+  const lane = atEnd ? await factsOfLane(db, session.key) : [];
+  const known = new Set(lane.map(({ runId }) => runId));
+  // A run may have ended without another message: whoever reads on behind its last one is told.
+  const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
+  const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
+  const facts = [...(await factsOfRuns(db, others)), ...lane.map(({ input: _, ...run }) => run)];
+  const withRun = (message: Message) => {
+    const runId = page.runIds.get(message.id);
+    return runId === undefined ? message : { ...message, runId };
+  };
+  return {
+    messages: page.messages.map(withRun),
+    runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run)])),
+    ...(atEnd ? { now: await readNow(ctx, session, lane) } : {}),
+  };
+}
+
+async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
+  if (!found.ok) return found;
+  const session = found.value;
+  const read = await readPage(ctx, session.sessionId, params);
+  if (!read.ok) return read;
+  const { messages, nextBefore, nextAfter } = read.value;
+  return ok({
+    sessionKey: session.key,
+    sessionId: session.sessionId,
+    messages,
+    thinkingLevel: thinkingOf(ctx.deps.settings, session),
+    ...(nextBefore === undefined ? {} : { nextBefore }),
+    ...(nextAfter === undefined ? {} : { nextAfter }),
+    ...(params.includeRuns === true ? await readRuns(ctx, session, read.value, params.after) : {}),
+  });
+}
+
+export const historyMethods: Methods<"chat.history"> = { "chat.history": { handle: history } };

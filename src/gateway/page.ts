@@ -1,0 +1,130 @@
+// Owns the web page as files over HTTP: what was built into a folder, and the headers with what it may do.
+// WP1: only files of that folder are served, by names that were read from it: no path is ever joined.
+// WP2: the page runs its own scripts and styles and talks to its own host only; nothing frames it, and no
+//      address of it, which may have held a token, leaves it.
+// WP3: nothing is read before somebody asks for the page.
+
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+const INDEX = "index.html";
+/** Built files have the hash of what is in them in their names: a name never changes what it holds. */
+const ASSETS = "assets";
+const ASSET_CACHE = "public, max-age=31536000, immutable";
+
+const TYPES: Readonly<Record<string, string>> = {
+  css: "text/css; charset=utf-8",
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  json: "application/json",
+  png: "image/png",
+  svg: "image/svg+xml",
+  webmanifest: "application/manifest+json",
+  woff2: "font/woff2",
+};
+
+/** Above this a file is not worth the client's unpacking. */
+const GZIP_MIN_BYTES = 1_024;
+
+interface PageFile {
+  readonly type: string;
+  readonly etag: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly packed: Uint8Array<ArrayBuffer> | undefined;
+  readonly cache: string;
+}
+
+export interface Page {
+  /** The answer to a GET of one of its paths; undefined: there is no such file. */
+  answer(request: Request): Promise<Response | undefined>;
+}
+
+function policyFor(host: string): string {
+  // Browsers that take 'self' for http only are told the socket's address as well.
+  const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "manifest-src 'self'",
+    `connect-src 'self'${sockets}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types dompurify parley",
+  ].join("; ");
+}
+
+function headersFor(host: string): Record<string, string> {
+  return {
+    "content-security-policy": policyFor(host),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+  };
+}
+
+async function readOne(path: string, cache: string): Promise<PageFile> {
+  const bytes = new Uint8Array(await readFile(path));
+  const type = TYPES[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+  const packs = /^text|json|svg/.test(type) && bytes.length >= GZIP_MIN_BYTES;
+  return {
+    type,
+    cache,
+    bytes,
+    etag: `"${createHash("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
+    packed: packs ? new Uint8Array(gzipSync(bytes)) : undefined,
+  };
+}
+
+/** The files of a built page by the paths that they are asked for under. Empty: it was never built. */
+async function readPage(dir: string): Promise<Map<string, PageFile>> {
+  const files = new Map<string, PageFile>();
+  const names = await readdir(dir).catch(() => []);
+  for (const name of names.filter((one) => one !== ASSETS)) {
+    files.set(name === INDEX ? "/" : `/${name}`, await readOne(join(dir, name), "no-cache"));
+  }
+  for (const name of await readdir(join(dir, ASSETS)).catch(() => [])) {
+    files.set(`/${ASSETS}/${name}`, await readOne(join(dir, ASSETS, name), ASSET_CACHE));
+  }
+  return files;
+}
+
+/** The page that was built into `dir`. */
+export function createPage(dir: string): Page {
+  let files: Promise<Map<string, PageFile>> | undefined;
+  const read = async (): Promise<Map<string, PageFile>> => {
+    files ??= readPage(dir);
+    const found = await files;
+    // A checkout may be built while the gateway runs.
+    if (found.size === 0) files = undefined;
+    return found;
+  };
+  return {
+    async answer(request) {
+      const { pathname, host } = new URL(request.url);
+      const file = (await read()).get(pathname);
+      if (file === undefined) return undefined;
+      const headers = {
+        ...headersFor(host),
+        "content-type": file.type,
+        "cache-control": file.cache,
+        etag: file.etag,
+        vary: "accept-encoding",
+      };
+      if (request.headers.get("if-none-match") === file.etag)
+        return new Response(null, { status: 304, headers });
+      const packs = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+      if (file.packed === undefined || !packs) return new Response(file.bytes, { headers });
+      return new Response(file.packed, { headers: { ...headers, "content-encoding": "gzip" } });
+    },
+  };
+}

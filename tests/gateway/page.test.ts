@@ -1,0 +1,84 @@
+// The files of the web page over HTTP, and what their headers allow.
+
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createPage } from "../../src/gateway/page.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { openHouse } from "./kit.ts";
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  new Request(`http://127.0.0.1:7275${path}`, { headers });
+
+function builtPage(): string {
+  const dir = join(temporaryFolder(), "ui");
+  mkdirSync(join(dir, "assets"), { recursive: true });
+  writeFileSync(join(dir, "index.html"), "<!doctype html><title>page</title>");
+  writeFileSync(join(dir, "assets", "index-abc.js"), `console.log("${"a".repeat(4_000)}");`);
+  return dir;
+}
+
+test("WP2: no script but the page's own files runs, nothing frames it, no address of it leaves it", async () => {
+  const { http } = await openHouse();
+  const answer = await fetch(`${http}/`);
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  const policy = answer.headers.get("content-security-policy") ?? "";
+  expect(policy.split("; ")).toEqual(
+    expect.arrayContaining([
+      "default-src 'none'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "base-uri 'none'",
+    ]),
+  );
+  expect(policy).not.toMatch(/unsafe|\*/);
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
+  const html = await answer.text();
+  expect(html.match(/<script[^>]*>(?!<\/script>)/g)).toBeNull();
+  expect(html).not.toMatch(/ style=| on\w+=/);
+});
+
+test("WP1: only files that were built are served, whatever the path says", async () => {
+  const dir = builtPage();
+  symlinkSync("/etc/hostname", join(dir, "..", "outside"));
+  const page = createPage(dir);
+  expect((await page.answer(get("/")))?.status).toBe(200);
+  expect((await page.answer(get("/assets/index-abc.js")))?.headers.get("cache-control")).toContain(
+    "immutable",
+  );
+  for (const path of ["/assets/", "/index.html", "/..%2foutside", "/%00", "/assets/x"])
+    expect(await page.answer(get(path)), path).toBeUndefined();
+});
+
+test("a browser that has a file is not sent it again, and one that unpacks gets it packed", async () => {
+  const page = createPage(builtPage());
+  const first = await page.answer(get("/assets/index-abc.js"));
+  const packed = await page.answer(get("/assets/index-abc.js", { "accept-encoding": "br, gzip" }));
+  expect(packed?.headers.get("content-encoding")).toBe("gzip");
+  expect((await packed?.arrayBuffer())?.byteLength).toBeLessThan(200);
+  const etag = first?.headers.get("etag") ?? "";
+  expect((await page.answer(get("/assets/index-abc.js", { "if-none-match": etag })))?.status).toBe(304);
+});
+
+test("without a built page the address says so, and it is there once it was built", async () => {
+  const dir = temporaryFolder();
+  const page = createPage(dir);
+  expect(await page.answer(get("/"))).toBeUndefined();
+  writeFileSync(join(dir, "index.html"), "<!doctype html>");
+  expect((await page.answer(get("/")))?.status).toBe(200);
+});
+
+test("a foreign host name gets no page", async () => {
+  const { port } = await openHouse();
+  const status = await new Promise((resolve, reject) => {
+    const sent = request({ port, host: "127.0.0.1", headers: { host: "evil.example" } }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    sent.on("error", reject).end();
+  });
+  expect(status).toBe(403);
+});

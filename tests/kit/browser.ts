@@ -1,0 +1,126 @@
+// A real browser for the page's tests: Debian's Chromium, headless, driven over its own protocol. Whatever a
+// page complains of (an error, a refusal of its policy, a request to anybody but its gateway) fails the test.
+
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+import { cleanup } from "./engine.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+export const DESKTOP = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 844 };
+
+/** Undefined where there is none: such tests are skipped, never in CI. */
+export const browserPath: string | undefined =
+  existsSync(CHROMIUM) || process.env.CI === "true" ? CHROMIUM : undefined;
+
+let browser: Promise<Browser> | undefined;
+
+/** One browser for a test file; its contexts are as separate as two people's. */
+function theBrowser(): Promise<Browser> {
+  browser ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  return browser;
+}
+
+/** Call it in `afterAll`. */
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close();
+  browser = undefined;
+}
+
+export interface VisitOptions {
+  readonly viewport?: { readonly width: number; readonly height: number };
+  readonly dark?: boolean;
+  /** Signs in by the link that the gateway prints. Absent: the page is opened without a token. */
+  readonly token?: string;
+  /** Behind "#/", such as `flow`. */
+  readonly at?: string;
+  /** A tab of a reader who has others open: what they share, they share. */
+  readonly context?: BrowserContext;
+  /** Complaints that this test is about. */
+  readonly allow?: RegExp;
+}
+
+export interface Visit {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What the page complained of so far. */
+  readonly complaints: readonly string[];
+}
+
+/** Opens the page of the gateway at `http` (like `http://127.0.0.1:7275`) as a reader does. */
+export async function visit(http: string, options: VisitOptions = {}): Promise<Visit> {
+  const { viewport = DESKTOP, dark = false, token, at, allow } = options;
+  const context =
+    options.context ??
+    (await (
+      await theBrowser()
+    ).newContext({
+      viewport,
+      colorScheme: dark ? "dark" : "light",
+      reducedMotion: "reduce",
+      hasTouch: viewport.width < 600,
+      isMobile: viewport.width < 600,
+      locale: "en-GB",
+      timezoneId: "UTC",
+    }));
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const note = (text: string): void => {
+    if (allow?.test(text) !== true) complaints.push(text);
+  };
+  page.on("pageerror", (error) => note(`error: ${error.stack ?? error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") note(`console: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== http)
+      note(`request to ${request.url()}`);
+  });
+  cleanup(async () => {
+    if (options.context === undefined) await context.close();
+    expect(complaints).toEqual([]);
+  });
+  await page.goto(`${http}/${token === undefined ? "" : `#token=${token}`}`);
+  if (token !== undefined) await page.getByRole("navigation", { name: "Views" }).waitFor();
+  if (at !== undefined) await page.goto(`${http}/#/${at}`);
+  return { page, context, complaints };
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface AxeFinding {
+  readonly id: string;
+  readonly help: string;
+  readonly nodes: readonly { readonly target: readonly unknown[]; readonly failureSummary?: string }[];
+}
+
+/** What axe-core finds wrong on the page as it is now, in lines; nothing: an empty list. */
+export async function accessibilityProblems(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(options: object): Promise<{ violations: readonly AxeFinding[] }> };
+    };
+    const { violations } = await axe.run({ resultTypes: ["violations"] });
+    return violations.map(({ id, help, nodes }) => ({
+      id,
+      help,
+      nodes: nodes.map(({ target, failureSummary }) => ({ target: target.map(String), failureSummary })),
+    }));
+  });
+  return found.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target.join(" ")}: ${failureSummary ?? ""}`),
+  );
+}

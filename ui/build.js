@@ -1,0 +1,36 @@
+// Builds the web page, unless the one that is there is newer than everything it is made of (`--if-stale`).
+// Plain JavaScript: npm runs it after `npm install`, on whatever Node is there.
+
+import { readdirSync, statSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const at = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+const BUILT = at("../dist/ui/index.html");
+const MADE_OF = ["./", "../src/core/", "../src/gateway/", "../package-lock.json"].map(at);
+
+function newest(path) {
+  const found = statSync(path);
+  if (!found.isDirectory()) return found.mtimeMs;
+  return Math.max(found.mtimeMs, ...readdirSync(path).map((name) => newest(`${path}/${name}`)));
+}
+
+function isStale() {
+  const built = statSync(BUILT, { throwIfNoEntry: false });
+  return built === undefined || MADE_OF.some((path) => newest(path) > built.mtimeMs);
+}
+
+/** Brings dist/ui up to date. False: there is nothing to build with (an install without devDependencies). */
+export async function buildPage({ ifStale = false } = {}) {
+  if (ifStale && !isStale()) return true;
+  const vite = await import("vite").catch((error) => {
+    if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
+  });
+  if (vite === undefined) return false;
+  await vite.build({ configFile: at("vite.config.ts") });
+  return true;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const built = await buildPage({ ifStale: process.argv.includes("--if-stale") });
+  if (!built) process.stderr.write("The web page is not built: vite is not installed here (npm install).\n");
+}

@@ -1,0 +1,54 @@
+// Owns what the reader sees when a part of the page fails: words and a way out, never a white page.
+
+import { Component, type ComponentChildren } from "preact";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { wordsOf } from "../gateway.ts";
+
+/** Words for something that could not be read, with a way to try again. */
+export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () => void }) {
+  return (
+    <div class="failed" role="alert">
+      <p>
+        <bdi>{safeText(wordsOf(problem))}</bdi>
+      </p>
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface BoundaryProps {
+  /** When it changes, what failed before is tried anew. */
+  readonly resetKey: string;
+  readonly children: ComponentChildren;
+}
+
+/** Keeps a view that throws from taking the page with it. */
+export class Boundary extends Component<BoundaryProps, { problem?: unknown }> {
+  override state: { problem?: unknown } = {};
+
+  override componentDidCatch(problem: unknown): void {
+    console.error(problem);
+    this.setState({ problem });
+  }
+
+  override componentDidUpdate(before: BoundaryProps): void {
+    if (before.resetKey !== this.props.resetKey && this.state.problem !== undefined) {
+      this.setState({ problem: undefined });
+    }
+  }
+
+  override render() {
+    const { problem } = this.state;
+    if (problem === undefined) return this.props.children;
+    return (
+      <div class="view-failed">
+        <h2>This view failed</h2>
+        <Failed problem={problem} onRetry={() => this.setState({ problem: undefined })} />
+      </div>
+    );
+  }
+}

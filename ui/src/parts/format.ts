@@ -1,0 +1,58 @@
+// Owns how figures are written on the page: ages, durations, tokens, money, sizes, times.
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How long ago: `now`, `12 s`, `5 min`, `3 h`, `4 d`, later the date. */
+export function age(atMs: number, nowMs: number): string {
+  const ago = Math.max(0, nowMs - atMs);
+  if (ago < 5_000) return "now";
+  if (ago < MINUTE_MS) return `${Math.floor(ago / 1000)} s`;
+  if (ago < HOUR_MS) return `${Math.floor(ago / MINUTE_MS)} min`;
+  if (ago < DAY_MS) return `${Math.floor(ago / HOUR_MS)} h`;
+  if (ago < 30 * DAY_MS) return `${Math.floor(ago / DAY_MS)} d`;
+  return new Date(atMs).toLocaleDateString(undefined, { dateStyle: "medium" });
+}
+
+/** `340 ms`, `2.1 s`, `3 min 05 s`, `2 h 10 min`. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < MINUTE_MS) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const two = (count: number): string => String(count).padStart(2, "0");
+  if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min ${two(Math.floor((ms % MINUTE_MS) / 1000))} s`;
+  return `${Math.floor(ms / HOUR_MS)} h ${two(Math.floor((ms % HOUR_MS) / MINUTE_MS))} min`;
+}
+
+/** `950`, `12.3k`, `4.56M`. */
+export function tokens(count: number): string {
+  if (count < 1_000) return String(count);
+  if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`;
+  return `${(count / 1_000_000).toFixed(2)}M`;
+}
+
+/** USD: `$0`, `$0.0042`, `$1.23`. */
+export function money(usd: number): string {
+  if (usd === 0) return "$0";
+  return usd < 0.01 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(2)}`;
+}
+
+/** `812 B`, `14 kB`, `3.4 MB`. */
+export function size(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  if (bytes < 1_000_000) return `${Math.round(bytes / 1_000)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** The time of day; with `date` the day as well. */
+export function clockTime(atMs: number, date = false): string {
+  return new Date(atMs).toLocaleString(undefined, {
+    ...(date ? { dateStyle: "medium" } : {}),
+    timeStyle: "medium",
+  });
+}
+
+/** `1 session`, `2 sessions`. */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
+}

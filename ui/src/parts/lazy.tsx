@@ -1,0 +1,28 @@
+// Owns parts of the page that are loaded when they are first shown.
+
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Failed } from "./failure.tsx";
+
+/** A component whose code is loaded by `load` when it is first shown, and only once. */
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  let loaded: ComponentType<P> | undefined;
+  return function Lazy(props: P) {
+    const [, redraw] = useState(0);
+    const [problem, setProblem] = useState<unknown>();
+    const fetch = (): void => {
+      setProblem(undefined);
+      load().then((component) => {
+        loaded = component;
+        redraw((count) => count + 1);
+      }, setProblem);
+    };
+    useEffect(() => {
+      if (loaded === undefined) fetch();
+    }, []);
+    if (problem !== undefined) return <Failed problem={problem} onRetry={fetch} />;
+    if (loaded === undefined) return <p class="loading">Loading…</p>;
+    const Loaded = loaded;
+    return <Loaded {...props} />;
+  };
+}

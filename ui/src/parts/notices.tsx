@@ -1,0 +1,51 @@
+// Owns short news to the reader: shown for a moment, and read out by screen readers.
+// NT1: what went wrong stays until it is dismissed.
+
+import { signal } from "@preact/signals";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { after } from "../clock.ts";
+import { wordsOf } from "../gateway.ts";
+
+const SHOWN_MS = 5_000;
+const NOTICES_MAX = 4;
+
+interface Notice {
+  readonly id: number;
+  readonly kind: "info" | "problem";
+  readonly text: string;
+}
+
+const notices = signal<readonly Notice[]>([]);
+let count = 0;
+
+function dismiss(id: number): void {
+  notices.value = notices.value.filter((one) => one.id !== id);
+}
+
+/** Tells the reader that something was done. */
+export function say(text: string): void {
+  const id = ++count;
+  notices.value = [...notices.value, { id, kind: "info" as const, text }].slice(-NOTICES_MAX);
+  after(SHOWN_MS, () => dismiss(id));
+}
+
+/** Tells the reader what went wrong: words, or whatever was thrown. */
+export function complain(problem: unknown): void {
+  const notice = { id: ++count, kind: "problem", text: safeText(wordsOf(problem)) } as const;
+  notices.value = [...notices.value, notice].slice(-NOTICES_MAX);
+}
+
+export function Notices() {
+  return (
+    <div class="notices" role="status" aria-live="polite">
+      {notices.value.map(({ id, kind, text }) => (
+        <div key={id} class={`notice ${kind}`}>
+          <bdi>{text}</bdi>
+          <button type="button" class="quiet" aria-label="Dismiss" onClick={() => dismiss(id)}>
+            ×
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,37 @@
+// Owns reading something from the gateway for as long as it is shown: now, after a reconnect, and on demand.
+// RD1: of two answers that overtake each other the later request's counts.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { whenConnected } from "../gateway.ts";
+
+export interface Reading<T> {
+  /** The newest answer; it stays while the next one is on its way. */
+  readonly value: T | undefined;
+  readonly problem: unknown;
+  readonly busy: boolean;
+  /** Reads again. */
+  readonly again: () => void;
+}
+
+/** `key`: what the answer depends on; when it changes, what was read before is dropped. */
+export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
+  const [shown, setShown] = useState<{ key: string; value?: T; problem?: unknown; busy: boolean }>({
+    key,
+    busy: true,
+  });
+  const latest = useRef(0);
+  const reader = useRef(read);
+  reader.current = read;
+  const again = useCallback(() => {
+    const mine = ++latest.current;
+    setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
+    reader.current().then(
+      (value) => mine === latest.current && setShown({ key, value, busy: false }),
+      (problem: unknown) =>
+        mine === latest.current && setShown((before) => ({ ...before, key, problem, busy: false })),
+    );
+  }, [key]);
+  useEffect(() => whenConnected(again), [again]);
+  const current = shown.key === key ? shown : { key, busy: true };
+  return { value: current.value, problem: current.problem, busy: current.busy, again };
+}

@@ -1,0 +1,30 @@
+// Owns how the state of a session, a run or anything else that moves is shown: a dot and a word.
+
+export type Tone = "quiet" | "busy" | "waiting" | "good" | "bad" | "warn";
+
+const TONES: Readonly<Record<string, Tone>> = {
+  idle: "quiet",
+  queued: "warn",
+  running: "busy",
+  waiting: "waiting",
+  pending: "warn",
+  sent: "good",
+  ok: "good",
+  skipped: "quiet",
+  ended: "quiet",
+  aborted: "warn",
+  timeout: "bad",
+  error: "bad",
+  failed: "bad",
+  refused: "bad",
+};
+
+/** `text`: the word, when it is not the state itself. */
+export function State({ state, text = state, tone }: { state: string; text?: string; tone?: Tone }) {
+  return (
+    <span class={`state tone-${tone ?? TONES[state] ?? "quiet"}`}>
+      <span class="dot" aria-hidden="true" />
+      {text}
+    </span>
+  );
+}

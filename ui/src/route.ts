@@ -1,0 +1,60 @@
+// Owns where on the page the reader is: the part of the address behind "#", so that back, forward, reload and
+// links in new tabs work.
+// RT1: any text makes a route: what is not understood leads to the first view.
+
+import { signal } from "@preact/signals";
+
+export type Route =
+  /** The list; with `key` a conversation, with `messageId` at that message. */
+  | { readonly view: "sessions"; readonly key?: string; readonly messageId?: string }
+  /** The chains; with `chainId` one of them. */
+  | { readonly view: "flow"; readonly chainId?: string }
+  | { readonly view: "operations"; readonly tab?: string; readonly about?: string };
+
+function part(text: string | undefined): string | undefined {
+  if (text === undefined || text === "") return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function given<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
+export function parseRoute(hash: string): Route {
+  const [view, first, second] = hash.replace(/^#?\/?/, "").split("/");
+  if (view === "flow") return { view, ...given({ chainId: part(first) }) } as Route;
+  if (view === "operations") {
+    return { view, ...given({ tab: part(first), about: part(second) }) } as Route;
+  }
+  return { view: "sessions", ...given({ key: part(first), messageId: part(second) }) } as Route;
+}
+
+/** What stands in a link to a route. */
+export function hrefOf(route: Route): string {
+  const parts =
+    route.view === "sessions"
+      ? [route.key, route.messageId]
+      : route.view === "flow"
+        ? [route.chainId]
+        : [route.tab, route.about];
+  const named = parts.filter((one) => one !== undefined).map((one) => encodeURIComponent(one));
+  return `#/${[route.view, ...named].join("/")}`;
+}
+
+export const route = signal<Route>(parseRoute(window.location.hash));
+
+window.addEventListener("hashchange", () => {
+  route.value = parseRoute(window.location.hash);
+});
+
+/** Goes to a route; `replace`: without a step in the history. */
+export function go(to: Route, replace = false): void {
+  const href = hrefOf(to);
+  if (replace) window.history.replaceState(null, "", href);
+  else window.history.pushState(null, "", href);
+  route.value = to;
+}

@@ -1,0 +1,112 @@
+// Owns the frame around every view: where one can go, and how the connection stands.
+
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { DemoOffer } from "./demo/offer.tsx";
+import { inDemo } from "./demo/scene.ts";
+import { hello, linkState, signOut, stopping } from "./gateway.ts";
+import { Boundary } from "./parts/failure.tsx";
+import { lazy } from "./parts/lazy.tsx";
+import { hrefOf, type Route, route } from "./route.ts";
+import { SessionsView } from "./sessions/view.tsx";
+import { theme, turnTheme } from "./theme.ts";
+
+interface View {
+  readonly name: Route["view"];
+  readonly title: string;
+  readonly component: ComponentType;
+}
+
+const VIEWS: readonly View[] = [
+  { name: "sessions", title: "Sessions", component: SessionsView },
+  {
+    name: "flow",
+    title: "Flow",
+    component: lazy(async () => (await import("./flow/view.tsx")).FlowView),
+  },
+  {
+    name: "operations",
+    title: "Operations",
+    component: lazy(async () => (await import("./operations/view.tsx")).OperationsView),
+  },
+];
+
+const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
+
+const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
+
+/** How the connection stands, when it does not. */
+function Connection() {
+  if (stopping.value !== undefined)
+    return <p class="banner" role="status">{`The gateway is ${stopping.value}. This page waits for it.`}</p>;
+  if (linkState.value === "reconnecting") {
+    return (
+      <p class="banner" role="status">
+        The connection is broken. Trying again; what you see may be out of date.
+      </p>
+    );
+  }
+  return null;
+}
+
+function Head({ current }: { current: View }) {
+  return (
+    <header class="head">
+      <a class="brand" href={hrefOf({ view: "sessions" })} aria-label="Parley, sessions">
+        <img src="/icon.svg" alt="" width="22" height="22" />
+        <span>Parley</span>
+      </a>
+      <nav aria-label="Views">
+        {VIEWS.map(({ name, title }) => (
+          <a
+            key={name}
+            href={hrefOf({ view: name } as Route)}
+            aria-current={name === current.name ? "page" : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      <div class="head-end">
+        <span class="version">{hello.value?.server.version}</span>
+        <button
+          type="button"
+          class="quiet"
+          onClick={turnTheme}
+          aria-label={`Colours: ${THEME_WORDS[theme.value]}`}
+          title={`Colours: ${THEME_WORDS[theme.value]}`}
+        >
+          {theme.value === "auto" ? "◐" : theme.value === "dark" ? "●" : "○"}
+        </button>
+        <button type="button" class="quiet" onClick={signOut}>
+          Sign out
+        </button>
+      </div>
+    </header>
+  );
+}
+
+export function Shell() {
+  const current = VIEWS.find(({ name }) => name === route.value.view) ?? VIEWS[0];
+  useEffect(() => {
+    document.title = `${current?.title ?? ""} · Parley`;
+  }, [current?.title]);
+  if (current === undefined) return null;
+  const Shown = current.component;
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={() => document.getElementById("view")?.focus()}>
+        Skip to the content
+      </button>
+      <Head current={current} />
+      <Connection />
+      {inDemo ? <DemoBanner /> : <DemoOffer />}
+      <main id="view" class="view" tabIndex={-1}>
+        <h1 class="visually-hidden">{current.title}</h1>
+        <Boundary resetKey={hrefOf(route.value)}>
+          <Shown />
+        </Boundary>
+      </main>
+    </div>
+  );
+}

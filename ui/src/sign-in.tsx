@@ -1,0 +1,56 @@
+// Owns the way in: the token of the link that the gateway prints, or pasted by hand.
+
+import { useState } from "preact/hooks";
+import { safeText } from "../../src/core/safe-text.ts";
+import { signIn, signOut, stage } from "./gateway.ts";
+import { tokenIn } from "./token.ts";
+
+export function SignIn() {
+  const [text, setText] = useState("");
+  const { value } = stage;
+  const problem = value.kind === "signed-in" ? undefined : value.problem;
+  const connecting = value.kind === "connecting";
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const token = tokenIn(text);
+    if (token !== "") void signIn(token);
+  };
+  return (
+    <main class="sign-in">
+      <form onSubmit={submit} aria-busy={connecting}>
+        <h1>
+          <img src="/icon.svg" alt="" width="28" height="28" /> Parley
+        </h1>
+        <p>
+          Open the link that the gateway prints when it starts in a terminal, or paste its token here. It is
+          kept in this tab only.
+        </p>
+        <label>
+          Token or link
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+        <div class="actions">
+          {connecting && (
+            <button type="button" onClick={signOut}>
+              Stop
+            </button>
+          )}
+          <button type="submit" class="primary" disabled={connecting}>
+            {connecting ? "Connecting…" : "Sign in"}
+          </button>
+        </div>
+        <p role="status" class="problem">
+          {problem !== undefined && <bdi>{safeText(problem)}</bdi>}
+          {problem !== undefined && connecting && " Trying again."}
+        </p>
+      </form>
+    </main>
+  );
+}

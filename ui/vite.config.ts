@@ -1,0 +1,21 @@
+// How the page is built: `npm run build:page`. The gateway serves what lands in dist/ui.
+// V1: nothing is inlined: the page's policy runs scripts and styles from files only.
+
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  root: fileURLToPath(new URL(".", import.meta.url)),
+  base: "/",
+  clearScreen: false,
+  logLevel: "warn",
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    outDir: fileURLToPath(new URL("../dist/ui", import.meta.url)),
+    emptyOutDir: true,
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+});

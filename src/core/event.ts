@@ -98,18 +98,18 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** Something became of a scheduled job: it was changed, its turn came, the run of a turn ended. */
-      readonly kind: "cron";
-      readonly jobId: string;
-      readonly sessionKey: string;
-      readonly change: CronChange;
-    }
-  | {
       /** A row of the outbox has changed. Of news for programs only trouble is told. */
       readonly kind: "outbox";
       readonly deliveryId: string;
       readonly sessionKey: string;
       readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+    }
+  | {
+      /** Something became of a scheduled job: it was changed, its turn came, the run of a turn ended. */
+      readonly kind: "cron";
+      readonly jobId: string;
+      readonly sessionKey: string;
+      readonly change: CronChange;
     }
   | {
       readonly kind: "session";

@@ -45,10 +45,10 @@ export interface GatewayDeps {
   /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
   readonly token: string;
   readonly configPath?: string;
-  /** The zone of a schedule that names none. */
-  readonly timeZone: string;
   /** The folder that the web page was built into. Absent: no page is served. */
   readonly pageDir?: string;
+  /** The zone of a schedule that names none. */
+  readonly timeZone: string;
   /** This machine, as clients are told. Default: the address that is listened on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];

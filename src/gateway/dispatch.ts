@@ -44,12 +44,12 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
-  ...cronMethods,
   ...chainMethods,
   ...accessMethods,
   ...channelMethods,
   ...demoMethods,
   ...operationMethods,
+  ...cronMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

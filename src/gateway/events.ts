@@ -26,7 +26,7 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent | CronEvent | DeliveriesEvent;
+  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent | CronEvent;
   /** What it takes to be told. Default `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and what those get who may not see it. */

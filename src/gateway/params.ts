@@ -306,11 +306,11 @@ export const METHODS = {
     params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
     ignored: [],
   },
-  ...CRON_METHODS,
   ...CHAIN_PARAMS,
   ...accessParams,
   ...DEMO_METHODS,
   ...OPERATIONS,
+  ...CRON_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

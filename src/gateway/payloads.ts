@@ -259,8 +259,8 @@ export interface EventPayloads {
   readonly chat: ChatEvent;
   readonly agent: AgentEvent;
   readonly sessions: SessionsEvent;
-  readonly cron: CronEvent;
   readonly deliveries: DeliveriesEvent;
+  readonly cron: CronEvent;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };

@@ -159,8 +159,8 @@ export const EVENTS = [
   "chat",
   "agent",
   "sessions",
-  "cron",
   "deliveries",
+  "cron",
   "presence",
   "health",
   "tick",
@@ -244,18 +244,18 @@ export interface SessionsEvent {
   readonly change: "created" | "updated" | "reset" | "deleted" | "state";
 }
 
-/** Something became of a scheduled job; `cron.list` says what it is now. */
-export interface CronEvent {
-  readonly id: string;
-  readonly key: string;
-  readonly change: CronChange;
-}
-
 /** A hint: the row, as `deliveries.list` gives it, is the truth. */
 export interface DeliveriesEvent {
   readonly id: string;
   readonly sessionKey: string;
   readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+}
+
+/** Something became of a scheduled job; `cron.list` says what it is now. */
+export interface CronEvent {
+  readonly id: string;
+  readonly key: string;
+  readonly change: CronChange;
 }
 
 export interface ShutdownEvent {

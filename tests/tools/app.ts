@@ -58,8 +58,8 @@ export interface Choices {
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
-  readonly cron?: Settings["cron"];
   readonly outgoingHooks?: Settings["outgoingHooks"];
+  readonly cron?: Settings["cron"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {

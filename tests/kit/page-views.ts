@@ -38,6 +38,7 @@ export interface PageView {
   readonly needs?: string;
 }
 
+const RESEARCH = encodeURIComponent("agent:research:main");
 const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
@@ -57,6 +58,9 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "conversation", at: () => `sessions/${MAIN}` },
   { name: "flow", at: () => "flow" },
   { name: "status", at: () => "operations/status" },
+  { name: "deliveries", at: () => "operations/deliveries" },
+  { name: "channels", at: () => "operations/channels" },
+  { name: "rights", at: () => `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */

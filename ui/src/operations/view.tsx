@@ -4,6 +4,7 @@
 import type { ComponentType } from "preact";
 import { has, may } from "../gateway.ts";
 import { hrefOf, route } from "../route.ts";
+import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
 
 interface Tab {
@@ -19,6 +20,13 @@ interface Tab {
 
 const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
+  {
+    name: "schedules",
+    title: "Schedules",
+    scope: "operator.read",
+    method: "cron.list",
+    component: SchedulesTab,
+  },
 ];
 
 export function OperationsView() {

@@ -36,7 +36,7 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
       </label>
       <label>
         <span>
-          Tell the reply to <span class="soft">a session, or nobody</span>
+          Tell the reply to <span class="soft">optional</span>
         </span>
         <input
           value={draft.deliverTo}

@@ -14,6 +14,8 @@ import { aheadWords, dateWords, elsewhere } from "./dates.ts";
 import type { Job } from "./draft.ts";
 import { History, TurnState } from "./history.tsx";
 
+const MESSAGE_SHOWN_MAX = 200;
+
 /** A name that no job of somebody else can disturb, for buttons. */
 const called = (job: Job): string => safeLine(job.name ?? job.message).slice(0, 60);
 
@@ -140,6 +142,11 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
   );
 }
 
+/** Where replies go: the way there, unless the reader may not see it. */
+function Told({ to }: { to: string }) {
+  return to.startsWith("(") ? <Name text={to} /> : <SessionLink sessionKey={to} />;
+}
+
 export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { job, open } = props;
   const { name, message, schedule, words, agentId, deliver, enabled } = job;
@@ -148,11 +155,11 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
       <Switch job={job} />
       <div class="job-what">
         <h3>
-          <Name text={name ?? message} />
+          <Name text={name ?? message.slice(0, MESSAGE_SHOWN_MAX)} />
         </h3>
         {name !== undefined && (
           <p class="soft one-line">
-            <Name text={message} />
+            <Name text={message.slice(0, MESSAGE_SHOWN_MAX)} />
           </p>
         )}
         <p class="job-when">
@@ -163,8 +170,7 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
           <span class="chip">{agentId}</span>
           {deliver !== undefined && (
             <span class="soft">
-              {" "}
-              tells <Name text={deliver.to} />
+              tells <Told to={deliver.to} />
             </span>
           )}
         </p>

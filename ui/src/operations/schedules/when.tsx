@@ -49,7 +49,7 @@ function CronFields({ draft, change }: WhenProps) {
       <div class="pair">
         <label>
           <span>
-            Expression <span class="soft">min hour day month weekday</span>
+            Expression <span class="soft small">min hour day month weekday</span>
           </span>
           <input
             class="mono"

@@ -55,15 +55,18 @@ function made<K extends keyof HTMLElementTagNameMap>(name: K, className: string,
   return element;
 }
 
-/** Puts an element in a box that scrolls sideways, which the keyboard reaches. */
-function boxed(element: HTMLElement, className: string, name: string): HTMLElement {
+function boxed(element: HTMLElement, className: string): HTMLElement {
   const box = made("div", className);
   element.replaceWith(box);
   box.append(element);
-  element.tabIndex = 0;
-  element.setAttribute("role", "region");
-  element.setAttribute("aria-label", name);
   return box;
+}
+
+/** What scrolls sideways is reached with the keyboard, and has a name. */
+function scrolls(element: HTMLElement, name: string): void {
+  element.tabIndex = 0;
+  element.setAttribute("role", "group");
+  element.setAttribute("aria-label", name);
 }
 
 function finishLinks(fragment: DocumentFragment): void {
@@ -91,7 +94,8 @@ function finishCode(fragment: DocumentFragment): void {
   for (const pre of fragment.querySelectorAll("pre")) {
     const language = pre.title;
     pre.removeAttribute("title");
-    const box = boxed(pre, "code-block", language === "" ? "Code" : `Code, ${language}`);
+    const box = boxed(pre, "code-block");
+    scrolls(pre, language === "" ? "Code" : `Code, ${language}`);
     const head = made("div", "code-head");
     const copy = made("button", "quiet copy-code", "Copy");
     copy.type = "button";
@@ -99,12 +103,7 @@ function finishCode(fragment: DocumentFragment): void {
     box.prepend(head);
   }
   for (const table of fragment.querySelectorAll("table")) {
-    const box = made("div", "scroll-x");
-    table.replaceWith(box);
-    box.append(table);
-    box.tabIndex = 0;
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", "Table");
+    scrolls(boxed(table, "scroll-x"), "Table");
   }
 }
 

@@ -9,9 +9,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { deadlineHandlers } from "./app/deadlines.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
-import { type Outbox, OutboxWorker } from "./channels/outbound.ts";
+import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
@@ -19,20 +20,19 @@ import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
-import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
-import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
+import { lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
-import { archiveTemporary, TEMPORARY_DEADLINE } from "./flows/client-session.ts";
-import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
 import { createHookRecorder } from "./flows/outgoing-hooks.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
+import type { OpenDemo } from "./gateway/demo.ts";
+import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -42,6 +42,7 @@ import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
+import { withReplies } from "./triggers/replies.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -52,8 +53,12 @@ export interface AppOptions {
   readonly world: World;
   readonly version: string;
   readonly configPath?: string;
+  /** Reads the configuration file again. */
+  readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The process's environment, for the programs that contain others. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Opens a demo beside the gateway. Absent: it has none to show. */
+  readonly openDemo?: OpenDemo;
 }
 
 export interface App {
@@ -83,27 +88,6 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Lo
       void noteSession(event.sessionKey);
     }
   });
-}
-
-/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions. */
-function deadlineHandlers(options: AppOptions, mirror: Mirror): Map<string, DeadlineHandler> {
-  const { settings, world } = options;
-  const cleanup = createChildCleanup({
-    settings,
-    dropTranscript: (sessionId) => void mirror.remove(sessionId),
-    removeAttachments(workspace, dir) {
-      removeAttachments(workspace, dir).then(
-        (removed) => {
-          if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
-        },
-        (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
-      );
-    },
-  });
-  return new Map([
-    [CHILD_DEADLINE, cleanup],
-    [TEMPORARY_DEADLINE, archiveTemporary],
-  ]);
 }
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
@@ -138,6 +122,7 @@ interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
+  readonly programs: () => readonly string[];
   /** Set once the gateway listens: before that nothing is run. */
   port: number;
   close(): Promise<void>;
@@ -173,6 +158,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       list: () => host?.desk.list() ?? [],
       answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
     },
+    programs: () => host?.agents.running() ?? [],
     close: async () => {
       await (await opened)?.agents.close();
     },
@@ -182,6 +168,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
 
 /** What runs use beside the model and the store. */
 interface Helpers {
+  readonly metrics: Metrics;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
@@ -192,23 +179,25 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { sandboxFor, outside, acp }: Helpers,
+  { metrics, sandboxFor, outside, acp }: Helpers,
 ): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
   const hooks = createWebhooks(settings.outgoingHooks, world);
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
-  const successors = createSuccessors({
+  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
+  const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
+  const successors = withReplies(createSuccessors({ settings, outbound, transcriptPath }), {
     settings,
-    outbound: { deliveryQueued: () => outbox.deliveryQueued() },
-    transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+    outbound,
   });
   const executor = createExecutor({
     settings,
     store,
     world,
-    port: openModelPort(world),
+    port: openModelPort(world, metrics.modelCalled),
+    answered: metrics.toolAnswered,
     sandboxFor,
     outside,
     acp: acp.open,
@@ -219,7 +208,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers(options, mirror),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -228,7 +217,8 @@ function buildEngine(
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
-    ...(record === undefined ? {} : { record }),
+    record,
+    committed: metrics.committed,
   });
   const shared = store.shared !== undefined;
   const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
@@ -244,18 +234,6 @@ function buildEngine(
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   return { engine, outbox: both(outbox, news), channels };
-}
-
-/** Two workers as one. */
-function both(first: Outbox, second: Outbox): Outbox {
-  return {
-    start: async () => void (await Promise.all([first.start(), second.start()])),
-    deliveryQueued() {
-      first.deliveryQueued();
-      second.deliveryQueued();
-    },
-    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
-  };
 }
 
 /** The database that the settings name. */
@@ -277,6 +255,12 @@ function mirrorOf({ settings, world }: AppOptions, store: Store): Mirror {
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
+function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
+  return listModels(providers).map(({ ref, settings: { id, name = id, contextWindow, reasoning } }) => {
+    return { id, name, provider: ref.slice(0, ref.indexOf("/")), contextWindow, reasoning };
+  });
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -289,7 +273,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
   const acp = acpParts({ ...options, world });
-  const helpers = { sandboxFor, outside, acp };
+  const metrics = openMetrics(options);
+  undo.push(async () => metrics.close());
+  const helpers = { metrics, sandboxFor, outside, acp };
   const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
@@ -308,15 +294,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     outbound: outbox,
     version,
     token,
+    timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
-    models: () =>
-      listModels(settings.providers).map(({ ref, settings: model }) => ({
-        id: model.id,
-        name: model.name ?? model.id,
-        provider: ref.slice(0, ref.indexOf("/")),
-        contextWindow: model.contextWindow,
-        reasoning: model.reasoning,
-      })),
+    models: () => modelRows(settings),
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
     outside,
@@ -324,8 +304,12 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     pageDir: PAGE_DIR,
     passes: acp.passes,
     permissions: acp.permissions,
+    programs: acp.programs,
+    metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;

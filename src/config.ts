@@ -10,7 +10,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
-import { checkMcp, describeMcp, mcpOf } from "./config/mcp.ts";
+import { checkMcp, mcpOf } from "./config/mcp.ts";
 import { notUsedWarnings } from "./config/not-yet.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
@@ -247,11 +247,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       maxBufferedBytes,
       tickIntervalMs,
     },
-    store: {
-      dir: expanded(store.dir),
-      durability: store.durability,
-      ...postgres,
-    },
+    store: { dir: expanded(store.dir), durability: store.durability, ...postgres },
     providers,
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
@@ -286,6 +282,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
+    cron: file.cron,
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }
@@ -363,31 +360,4 @@ function freeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);
   return Object.freeze(value);
-}
-
-/** The settings as `config check` shows them: whole, but for secrets, of which only the presence is told. */
-export function describeSettings(settings: Settings): Record<string, unknown> {
-  const SET = "(set)";
-  const { token, tokens, ...gateway } = settings.gateway;
-  return {
-    ...settings,
-    gateway: {
-      ...gateway,
-      token: token === undefined ? "(generated at first start)" : SET,
-      tokens: tokens.map((one) => ({ ...one, token: SET })),
-    },
-    store: { ...settings.store, ...(settings.store.postgresUrl === undefined ? {} : { postgresUrl: SET }) },
-    outgoingHooks: settings.outgoingHooks.map(({ url, ...hook }) => ({
-      ...hook,
-      // The rest of an address may be a secret.
-      url: new URL(url).origin,
-      secret: SET,
-    })),
-    providers: settings.providers.map(({ apiKey, headers, ...provider }) => ({
-      ...provider,
-      apiKey: apiKey === undefined ? "(none)" : SET,
-      headers: Object.fromEntries(Object.keys(headers).map((name) => [name, SET])),
-    })),
-    tools: { ...settings.tools, mcp: describeMcp(settings.tools.mcp) },
-  };
 }

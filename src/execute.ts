@@ -36,7 +36,7 @@ import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
-import type { OutsideSet, OutsideTools, Tool, ToolContext } from "./tools/tool.ts";
+import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
 /** Asked at every run and every call, with the settings of that moment (I13). */
@@ -63,6 +63,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** For whoever counts tool calls. */
+  readonly answered?: ToolAnswered;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Late: tools use the engine, and the engine executes with this. */
@@ -211,6 +213,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     run,
     signal,
     wait: handle.wait,
+    answered: parts.answered,
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside });

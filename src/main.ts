@@ -21,7 +21,8 @@ import { runCli } from "./cli/run.ts";
 import { processEnvironment } from "./config.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import { redactSecrets } from "./core/redact.ts";
-import type { SandboxSettings, Settings } from "./core/settings.ts";
+import { OFFLINE_MODEL, type SandboxSettings, type Settings } from "./core/settings.ts";
+import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
 import { realWorld, type World } from "./world.ts";
 
 function versionOf(): string {
@@ -38,19 +39,21 @@ function reachable(host: string): string {
 
 async function openGateway(
   options: GatewayOptions,
-  parts: { world: World; env: CliParts["env"]; home: string },
+  parts: { world: World; env: CliParts["env"]; home: string; openDemo?: OpenDemo },
 ): Promise<Result<RunningGateway>> {
   const { loadSettings } = await import("./config.ts");
   const { configPath, port, host } = options;
-  const loaded = loadSettings({
+  const wanted = {
     env: parts.env,
     home: parts.home,
     overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
     ...(configPath === undefined ? {} : { configPath }),
-  });
+  };
+  const loaded = loadSettings(wanted);
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
   const { openApp } = await import("./app.ts");
+  const { checkAgain } = await import("./config/check.ts");
   const world =
     options.quiet === true ? realWorld({ level: "error", sync: true, mask: redactSecrets }) : parts.world;
   const app = await openApp({
@@ -58,7 +61,9 @@ async function openGateway(
     world,
     version: versionOf(),
     configPath: path,
+    checkConfig: () => checkAgain(wanted, settings),
     environment: parts.env,
+    ...(parts.openDemo === undefined ? {} : { openDemo: parts.openDemo }),
   });
   if (!app.ok) return app;
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
@@ -72,6 +77,32 @@ async function openGateway(
     warnings,
     close: (graceMs) => app.value.close(graceMs),
   });
+}
+
+/**
+ * A gateway of its own for the page's demo, always on the offline model. It gets nothing of the environment,
+ * so that no key of the user's can be spent in it, and no tool that reaches beyond its sessions.
+ */
+export async function openDemo(world: World): Promise<Result<DemoPlace>> {
+  const { Ground, OPEN_TOOLS } = await import("./cli/demo/ground.ts");
+  const ground = await Ground.make({
+    world,
+    openGateway: (options) => openGateway(options, { world, env: {}, home: tmpdir() }),
+  });
+  const close = () => ground.leave(0);
+  const tools = { ...OPEN_TOOLS, deny: ["exec", "read", "write", "edit"] };
+  try {
+    const opened = await ground.open("page", { tools, model: OFFLINE_MODEL });
+    if (!opened.ok) {
+      await close();
+      return opened;
+    }
+    const { url, token } = opened.value;
+    return ok({ port: Number(new URL(url).port), token, close });
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 async function inspectStore(dir: string): Promise<StoreReport> {
@@ -155,7 +186,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       return () => process.off(name, fire);
     },
     exitNow: (code) => process.exit(code),
-    openGateway: (options) => openGateway(options, { world, env, home }),
+    openGateway: (options) => openGateway(options, { world, env, home, openDemo: () => openDemo(world) }),
     inspectStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(world),

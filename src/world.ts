@@ -4,6 +4,7 @@
 //     log.
 
 import { pino } from "pino";
+import { LogTail } from "./world/log-tail.ts";
 import { type Clock, type Ids, plainClock, plainIds, plainRandom } from "./world/plain.ts";
 
 export type { Clock, Ids, Timer } from "./world/plain.ts";
@@ -21,6 +22,8 @@ export interface World {
   /** Uniform in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
+  /** The newest lines of the log. Absent: nobody keeps them. */
+  readonly logTail?: LogTail;
 }
 
 export interface LogOptions {
@@ -34,13 +37,16 @@ export interface LogOptions {
 
 /** The world of a real process: system clock, random UUIDs, log lines on stderr. */
 export function realWorld(options: LogOptions = {}): World {
+  const logTail = new LogTail();
+  const { mask = (line: string) => line } = options;
+  const streamWrite = (line: string): string => {
+    const masked = mask(line);
+    logTail.write(masked);
+    return masked;
+  };
   const log = pino(
-    {
-      level: options.level ?? "info",
-      base: null,
-      ...(options.mask === undefined ? {} : { hooks: { streamWrite: options.mask } }),
-    },
+    { level: options.level ?? "info", base: null, hooks: { streamWrite } },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
-  return { clock: plainClock, ids: plainIds, random: plainRandom, log };
+  return { clock: plainClock, ids: plainIds, random: plainRandom, log, logTail };
 }

@@ -1,7 +1,7 @@
 // The part of the configuration that names outside MCP servers.
 
 import { expect, test } from "vitest";
-import { describeSettings } from "../src/config.ts";
+import { describeSettings } from "../src/config/describe.ts";
 import { useConfigHome } from "./kit/config-home.ts";
 
 const home = useConfigHome();

@@ -3,8 +3,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { describeSettings } from "../src/config/describe.ts";
 import { configJsonSchema } from "../src/config/schema.ts";
-import { describeSettings, processEnvironment } from "../src/config.ts";
+import { processEnvironment } from "../src/config.ts";
 import { defaultAgent } from "../src/core/settings.ts";
 import { useConfigHome } from "./kit/config-home.ts";
 
@@ -87,6 +88,7 @@ test("without a file everything has a default and the offline model answers", ()
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
     owners: [],
+    cron: { enabled: true },
     outgoingHooks: [],
   });
 });

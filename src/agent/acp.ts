@@ -109,6 +109,11 @@ export class AcpAgents {
     }
   }
 
+  /** The sessions whose programs are running. */
+  running(): string[] {
+    return [...this.#places].filter(([, { seat }]) => seat !== undefined).map(([sessionKey]) => sessionKey);
+  }
+
   #placeOf(sessionKey: string): Place {
     const known = this.#places.get(sessionKey);
     if (known !== undefined) return known;

@@ -3,7 +3,7 @@
 // M2: this file imports no provider code, so that naming a model costs nothing at start.
 
 import { fail, ok, type Result } from "../core/errors.ts";
-import type { AssistantMessage, Entry } from "../core/message.ts";
+import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
 import type { ModelSettings, ProviderSettings, ThinkingLevel } from "../core/settings.ts";
 import type { ToolSpec } from "../core/tool.ts";
 
@@ -49,6 +49,17 @@ export interface ModelPort {
     onText: (textSoFar: string) => void,
     signal: AbortSignal,
   ): Promise<ModelOutcome>;
+}
+
+/** What a call of a model came to, for whoever counts. */
+export interface ModelCall {
+  /** `<provider>/<model>` */
+  readonly ref: string;
+  readonly outcome: ModelOutcome["kind"];
+  /** From the request to the whole message, further tries included. */
+  readonly ms: number;
+  /** What it cost; absent where nothing was written. */
+  readonly usage?: Usage;
 }
 
 export const OFFLINE_PROVIDER = "offline";

@@ -1,22 +1,39 @@
 // Owns the model port that the engine is given: the offline model, or a provider with retries.
 // T1: retries wait on the world's clock, are bounded (retry.ts), and never follow text that was shown.
 
+import type { Usage } from "../core/message.ts";
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
-import type { ModelOutcome, ModelPort } from "./model.ts";
+import type { ModelCall, ModelOutcome, ModelPort } from "./model.ts";
 import { type ProviderModel, requestOnce } from "./provider-request.ts";
 import { rehearsalPort } from "./rehearsal.ts";
 import { judge } from "./retry.ts";
 
-/** The port over every model that settings can name. Loads a provider's code at its first call. */
-export function openModelPort(world: World): ModelPort {
+/**
+ * The port over every model that settings can name. Loads a provider's code at its first call. `called`: told
+ * of each call once it has ended.
+ */
+export function openModelPort(world: World, called: (call: ModelCall) => void = () => {}): ModelPort {
   const offline = rehearsalPort(world);
   return {
-    call: (request, onText, signal) =>
-      request.model.kind === "offline"
-        ? offline.call(request, onText, signal)
-        : callProvider(world, request.model, request, onText, signal),
+    async call(request, onText, signal) {
+      const { model } = request;
+      const begun = world.clock.monotonic();
+      const outcome =
+        model.kind === "offline"
+          ? await offline.call(request, onText, signal)
+          : await callProvider(world, model, request, onText, signal);
+      const ms = world.clock.monotonic() - begun;
+      const usage = usageOf(outcome);
+      called({ ref: model.ref, outcome: outcome.kind, ms, ...(usage === undefined ? {} : { usage }) });
+      return outcome;
+    },
   };
+}
+
+function usageOf(outcome: ModelOutcome): Usage | undefined {
+  if (outcome.kind === "message") return outcome.message.usage;
+  return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;
 }
 
 async function callProvider(

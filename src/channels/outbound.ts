@@ -7,6 +7,7 @@
 import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
+import { publishOutbox } from "../flows/outbox.ts";
 import {
   type AttemptOutcome,
   beginAttempt,
@@ -29,8 +30,11 @@ const AT_ONCE_MAX = 16;
 
 const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
 
-/** Tells that a text for people has arrived, or will not. */
-function tellSettled(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): void {
+/** Tells what an attempt came to: of a text for people whether it has arrived, or will not. */
+function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): void {
+  if (outcome.kind !== "part" && (delivery.kind !== "hook" || outcome.kind !== "sent")) {
+    publishOutbox(unit, delivery, outcome.kind === "retry" ? "pending" : outcome.kind);
+  }
   const { id: deliveryId, sessionKey, runId, kind: what, route } = delivery;
   if (what === "hook" || (outcome.kind !== "sent" && outcome.kind !== "failed")) return;
   const why = outcome.kind === "failed" ? { code: outcome.code, error: outcome.error } : {};
@@ -48,6 +52,18 @@ export interface Outbox {
   deliveryQueued(): void;
   /** Waits for attempts under way and starts no further ones. */
   stop(): Promise<void>;
+}
+
+/** Two workers as one. */
+export function both(first: Outbox, second: Outbox): Outbox {
+  return {
+    start: async () => void (await Promise.all([first.start(), second.start()])),
+    deliveryQueued() {
+      first.deliveryQueued();
+      second.deliveryQueued();
+    },
+    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
+  };
 }
 
 interface OutboxParts {
@@ -99,7 +115,7 @@ export class OutboxWorker implements Outbox {
     const failed = await commit(async (unit) => {
       const livingAt = shared === true ? unit.now : undefined;
       const rows = await recoverOpenAttempts(unit.tx, unit.now, canRepeat, livingAt, of);
-      for (const row of rows) tellSettled(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
+      for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
     });
     for (const { id, route } of failed) {
@@ -198,7 +214,7 @@ export class OutboxWorker implements Outbox {
       try {
         await commit(async (unit) => {
           const ended = await endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now);
-          if (ended) tellSettled(unit, delivery, outcome);
+          if (ended) tellOutcome(unit, delivery, outcome);
         });
         return;
       } catch (error) {

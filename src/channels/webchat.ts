@@ -1,11 +1,10 @@
 // Owns the channel `webchat`: clients on our own socket. Its text is in the transcript already (a row), so a
 // delivery is the live event that shows it; whoever is not connected reads it there later.
 
+import { WEBCHAT } from "../core/route.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { Clock } from "../world.ts";
 import type { Channel } from "./channel.ts";
-
-export const WEBCHAT = "webchat";
 
 export function createWebchat(bus: Bus, clock: Clock): Channel {
   return {

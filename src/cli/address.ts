@@ -30,6 +30,11 @@ export function socketUrl(text: string): Result<string> {
   return fail("invalid_argument", `--url must be like ws://127.0.0.1:7275, got "${text}"`);
 }
 
+/** Opens the page and signs in: the token stands behind "#", which no browser sends to anybody. */
+export function pageLink(httpUrl: string, token: string): string {
+  return `${httpUrl}/#token=${encodeURIComponent(token)}`;
+}
+
 /** The token that the gateway generated; undefined when it has not, or when this user may not read it. */
 export async function generatedToken(storeDir: string): Promise<string | undefined> {
   const text = await readFile(join(storeDir, TOKEN_FILE), "utf8").catch(() => undefined);

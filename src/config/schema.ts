@@ -252,7 +252,9 @@ const hooks = z.strictObject({
   outgoing: outgoingHooks,
 });
 
-const cron = z.strictObject({ enabled: z.boolean().default(true) });
+const cron = z
+  .strictObject({ enabled: z.boolean().default(true).describe("Whether scheduled jobs are fired.") })
+  .prefault({});
 
 /** The whole configuration file. */
 export const configSchema = z.strictObject({
@@ -287,7 +289,7 @@ export const configSchema = z.strictObject({
   channels,
   commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
   hooks: hooks.optional(),
-  cron: cron.optional(),
+  cron,
 });
 
 export type ConfigFile = z.output<typeof configSchema>;
@@ -301,7 +303,6 @@ export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
   "session.threadBindings": threadBindings,
   "channels.*": openChannel,
   hooks: z.object(hooks.shape).omit({ outgoing: true }),
-  cron,
 };
 
 /** The published JSON Schema of the configuration file. */

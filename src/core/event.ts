@@ -3,6 +3,8 @@
 import type { Message, Usage } from "./message.ts";
 import type { EndedRunState, FlowStep } from "./run.ts";
 
+export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
+
 export type LiveEvent =
   | {
       readonly kind: "run_started";
@@ -10,6 +12,8 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
+      /** How long it had been in its lane before. Absent: it goes on after an earlier attempt. */
+      readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
   | {
@@ -60,7 +64,8 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly flowId: string;
-      readonly step: FlowStep | "ended";
+      /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+      readonly step: FlowStep | "ended" | "refused";
       readonly from: string;
       readonly to: string;
       readonly turn: number;
@@ -91,6 +96,20 @@ export type LiveEvent =
       readonly channel: string;
       readonly to: string;
       readonly atMs: number;
+    }
+  | {
+      /** A row of the outbox has changed. Of news for programs only trouble is told. */
+      readonly kind: "outbox";
+      readonly deliveryId: string;
+      readonly sessionKey: string;
+      readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+    }
+  | {
+      /** Something became of a scheduled job: it was changed, its turn came, the run of a turn ended. */
+      readonly kind: "cron";
+      readonly jobId: string;
+      readonly sessionKey: string;
+      readonly change: CronChange;
     }
   | {
       readonly kind: "session";

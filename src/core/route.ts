@@ -1,5 +1,8 @@
 // Owns what a route is: the place that a delivery goes to.
 
+/** The channel of clients on our own socket: there `to` is the key of a session. */
+export const WEBCHAT = "webchat";
+
 /** Where a delivery goes: one value, never taken apart. */
 export interface Route {
   readonly channel: string;

@@ -310,6 +310,10 @@ export interface Settings {
     readonly mcp: McpSettings;
   };
   readonly owners: readonly string[];
+  readonly cron: {
+    /** Whether jobs are fired when they fall due. */
+    readonly enabled: boolean;
+  };
   /** Those that are enabled. */
   readonly outgoingHooks: readonly OutgoingHook[];
 }

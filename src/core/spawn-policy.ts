@@ -72,6 +72,13 @@ export function spawnableAgents(requester: AgentSettings, settings: Settings): A
   return settings.agents.filter(({ id }) => allowAny || id === requester.id || allowAgents.includes(id));
 }
 
+/** What lets `requester` name one of its `spawnableAgents`. */
+export function spawnRule(requester: AgentSettings, agentId: string): string {
+  if (agentId === requester.id) return "every agent may spawn sub-agents of its own";
+  const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
+  return `agents.list[${requester.id}].subagents.allowAgents has ${quoted(listed)}`;
+}
+
 /** The model of a child: the call's, the target agent's for sub-agents, the defaults', the agent's own. */
 export function resolveSpawnModel(from: {
   call?: string | undefined;

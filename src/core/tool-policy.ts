@@ -19,8 +19,10 @@ export interface PlacedFilter {
   readonly because?: string;
 }
 
-/** `error` names the setting that decided. */
-export type ToolVerdict = { readonly allowed: true } | { readonly allowed: false; readonly error: string };
+/** Either way what decided is named: the settings, or that there is none against it. */
+export type ToolVerdict =
+  | { readonly allowed: true; readonly reason: string }
+  | { readonly allowed: false; readonly error: string };
 
 function matching(patterns: readonly string[], name: string): string | undefined {
   return patterns.find((pattern) => matchesPattern(pattern.toLowerCase(), name.toLowerCase()));
@@ -43,7 +45,15 @@ export function decideTool(name: string, filters: readonly PlacedFilter[]): Tool
       };
     }
   }
-  return { allowed: true };
+  return { allowed: true, reason: whyAllowed(filters) };
+}
+
+/** Every filter with an allow list has let it through (TP2); most sessions have none. */
+function whyAllowed(filters: readonly PlacedFilter[]): string {
+  const lists = filters.filter(({ filter }) => filter.allow.length > 0).map(({ where }) => `${where}.allow`);
+  if (lists.length === 0) return "no filter denies it";
+  const named = [...new Set(lists)];
+  return `${named.join(" and ")} ${named.length === 1 ? "lists" : "list"} it, and no filter denies it`;
 }
 
 /** What a sub-agent does not have by default (SPEC 3). */

@@ -91,7 +91,11 @@ export type Access =
   | "counts";
 
 export type Verdict =
-  | { readonly allowed: true }
+  | {
+      readonly allowed: true;
+      /** What decided, in words about "it", who looks, and "the session", what is looked at. */
+      readonly rule: string;
+    }
   | {
       readonly allowed: false;
       readonly code: "not_visible" | "agent_to_agent" | "missing_scope";
@@ -102,7 +106,9 @@ export type Verdict =
 
 type Refusal = Extract<Verdict, { allowed: false }>;
 
-const ALLOWED: Verdict = { allowed: true };
+function allow(rule: string): Verdict {
+  return { allowed: true, rule };
+}
 
 const SCOPE_NEEDED: Readonly<Record<Access, TokenScope>> = {
   list: "operator.read",
@@ -143,7 +149,15 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
   }
   const speaks = viewer.agentId !== undefined && viewer.as === undefined;
   if (speaks && target.key === "global" && rules.scope !== "global") return refuseGlobal(target);
-  return viewer.as === undefined ? ALLOWED : decideForSession(viewer.as, target, rules);
+  return viewer.as === undefined
+    ? allow(coverOf(viewer.patterns, target))
+    : decideForSession(viewer.as, target, rules);
+}
+
+function coverOf(patterns: readonly string[] | undefined, { key }: Target): string {
+  if (patterns === undefined) return "its operator token covers every session";
+  const pattern = patterns.find((one) => matchesPattern(one, key));
+  return `its operator token covers the session by the pattern ${JSON.stringify(pattern)}`;
 }
 
 function decideForSession(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
@@ -152,7 +166,7 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   const requester = viewer.requester === "gone" ? undefined : viewer.requester;
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
-  if (above.allowed) return ALLOWED;
+  if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
   // V1: what is seen by its agent alone, and not by its key, is refused like what is not there.
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);
@@ -166,21 +180,41 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
 
 /** Itself, or what it spawned at any depth. */
 function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): boolean {
-  if (target.key === viewer.key) return true;
-  return effectiveMode(viewer, rules) !== "self" && target.ancestors.includes(viewer.key);
+  return byTree(viewer, target, rules) !== undefined;
+}
+
+/** The words for it; undefined: it is not in the tree. */
+function byTree(viewer: SessionIdentity, target: Target, rules: AccessRules): string | undefined {
+  if (target.key === viewer.key) return "it is its own session";
+  if (effectiveMode(viewer, rules) === "self" || !target.ancestors.includes(viewer.key)) return undefined;
+  const direct = target.ancestors[0] === viewer.key;
+  const spawned = direct
+    ? "it spawned the session"
+    : "the session is in its tree: what it spawned spawned it";
+  return `${spawned} (${modeWords(rules)})`;
+}
+
+function modeWords({ mode }: AccessRules): string {
+  return `tools.sessions.visibility is "${mode}"`;
 }
 
 /** By the viewer's own settings, whoever spawned it. */
 function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
-  if (inTree(viewer, target, rules)) return ALLOWED;
+  const tree = byTree(viewer, target, rules);
+  if (tree !== undefined) return allow(tree);
   const mode = effectiveMode(viewer, rules);
   if (target.key === "global" && rules.scope !== "global") {
     return refuseGlobal(target);
   }
   const ownAgent = target.agentId === viewer.agentId || target.key === "global";
-  if (ownAgent && (mode === "agent" || mode === "all")) return ALLOWED;
+  if (ownAgent && (mode === "agent" || mode === "all")) {
+    const own = target.key === "global" ? 'with session.scope "global" it is every agent\'s' : "same agent";
+    return allow(`${own}, and ${modeWords(rules)}`);
+  }
   if (mode !== "all") return refuseByMode(viewer, target, rules);
-  if (agentToAgentAdmits(rules.agentToAgent, viewer.agentId, target.agentId)) return ALLOWED;
+  if (agentToAgentAdmits(rules.agentToAgent, viewer.agentId, target.agentId)) {
+    return allow(`${modeWords(rules)}, and ${agentToAgentWords(rules.agentToAgent, viewer, target)}`);
+  }
   const settings = agentToAgentSettings(viewer, target, rules.agentToAgent);
   return refuse("agent_to_agent", target, `it would need ${settings.join(" and ")}`, settings);
 }
@@ -198,6 +232,14 @@ function isClamped(viewer: SessionIdentity, rules: AccessRules): boolean {
 function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string): boolean {
   if (!rule.enabled) return false;
   return rule.allow.length === 0 || (matchesAny(rule.allow, from) && matchesAny(rule.allow, to));
+}
+
+/** Why agent-to-agent settings admit the two: the pattern that fits each of them. */
+function agentToAgentWords({ allow }: AgentToAgentSettings, from: SessionIdentity, to: Target): string {
+  if (allow.length === 0) return "tools.agentToAgent is enabled for all agents";
+  const patterns = [from, to].map(({ agentId }) => allow.find((one) => matchesPattern(one, agentId)));
+  const named = [...new Set(patterns)].map((pattern) => JSON.stringify(pattern)).join(" and ");
+  return `tools.agentToAgent is enabled and its allow has ${named}`;
 }
 
 function matchesAny(patterns: readonly string[], text: string): boolean {

@@ -174,7 +174,9 @@ export async function acceptIn(
   };
   await together(
     takeLanePlace(tx, session.key, unit.now),
-    kind === "turn" ? countChainRun(tx, chain.chainId, request.rootSessionKey ?? session.key) : undefined,
+    kind === "turn"
+      ? countChainRun(tx, { ...chain, rootSessionKey: request.rootSessionKey ?? session.key, at: unit.now })
+      : undefined,
     insertRun(tx, run),
   );
   unit.publish({ kind: "session", sessionKey: session.key, change: "state" });

@@ -45,7 +45,8 @@ export function publishStart(unit: Unit, run: Run): void {
   const { runId, chainId, sessionKey } = run;
   const startedAt = run.startedAt ?? unit.now;
   const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
-  unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...flowStep });
+  const queued = run.attempt > 1 ? {} : { queuedMs: Math.max(0, startedAt - run.acceptedAt) };
+  unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...queued, ...flowStep });
   unit.publish({ kind: "session", sessionKey, change: "state" });
 }
 

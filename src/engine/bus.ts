@@ -11,11 +11,14 @@ import type { Log } from "../world.ts";
 /** Runs whose end was told, so that a hint which comes late adds nothing. */
 const ENDED_MAX = 5_000;
 
+/** `here`: it happened in this process; else another one has told it. */
+type Listener = (event: LiveEvent, here: boolean) => void;
+
 export interface Bus {
   /** Tells everybody, in every process. */
   publish(event: LiveEvent): void;
   /** Returns the function that takes the listener off again. */
-  subscribe(listener: (event: LiveEvent) => void): () => void;
+  subscribe(listener: Listener): () => void;
 }
 
 export interface SharedBus extends Bus {
@@ -33,9 +36,9 @@ function isOfExecution(event: LiveEvent): event is OfExecution {
 
 /** `forward`: to the other processes. Default: there are none. */
 export function createBus(log: Log, forward: (event: LiveEvent) => void = () => {}): SharedBus {
-  const listeners = new Set<(event: LiveEvent) => void>();
+  const listeners = new Set<Listener>();
   const ended = new Set<string>();
-  const hear = (event: LiveEvent): void => {
+  const tell = (event: LiveEvent, here: boolean): void => {
     if (isOfExecution(event) && ended.has(event.runId)) return;
     if (event.kind === "run_ended") {
       ended.add(event.runId);
@@ -43,16 +46,16 @@ export function createBus(log: Log, forward: (event: LiveEvent) => void = () => 
     }
     for (const listener of listeners) {
       try {
-        listener(event);
+        listener(event, here);
       } catch (error) {
         log.error({ err: error, event: event.kind }, "an event listener failed");
       }
     }
   };
   return {
-    hear,
+    hear: (event) => tell(event, false),
     publish(event) {
-      hear(event);
+      tell(event, true);
       forward(event);
     },
     subscribe(listener) {

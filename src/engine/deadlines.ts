@@ -18,8 +18,6 @@ import { STORE_RETRY_MS } from "./until-stored.ts";
 const AT_ONCE_MAX = 50;
 /** A row whose handler failed is looked at again this much later. */
 const FAILED_AGAIN_MS = 60_000;
-/** A kind that this version has no handler for is looked at again this much later. */
-const UNKNOWN_KIND_MS = 3_600_000;
 
 /** `done`: the row goes. A number: it falls due again at that time (ms since 1970). */
 export type DeadlineVerdict = "done" | number;
@@ -31,12 +29,13 @@ interface DeadlineParts {
   readonly db: Db;
   readonly commit: Commit;
   readonly world: World;
-  /** By kind. Rows of kinds that are not here stay. */
+  /** By kind. Rows of kinds that are not here are others' business, and stay as they are. */
   readonly handlers: ReadonlyMap<string, DeadlineHandler>;
 }
 
 export class Deadlines {
   readonly #parts: DeadlineParts;
+  readonly #kinds: readonly string[];
   #timer: Timer | undefined;
   #state: "new" | "open" | "stopped" = "new";
   #working: Promise<void> | undefined;
@@ -44,6 +43,7 @@ export class Deadlines {
 
   constructor(parts: DeadlineParts) {
     this.#parts = parts;
+    this.#kinds = [...parts.handlers.keys()];
   }
 
   start(): void {
@@ -82,13 +82,13 @@ export class Deadlines {
   async #work(): Promise<void> {
     const { db, world, handlers } = this.#parts;
     try {
-      const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX);
+      const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX, this.#kinds);
       for (const deadline of due) {
-        await this.#fire(deadline, handlers.get(deadline.kind)).catch((error: unknown) =>
-          this.#postpone(deadline, error),
-        );
+        const handler = handlers.get(deadline.kind);
+        if (handler === undefined) continue;
+        await this.#fire(deadline, handler).catch((error: unknown) => this.#postpone(deadline, error));
       }
-      this.#wakeAt(await nextDeadlineAt(db));
+      this.#wakeAt(await nextDeadlineAt(db, this.#kinds));
     } catch (error) {
       world.log.error({ err: error }, "stored deadlines could not be worked off");
       this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
@@ -104,12 +104,12 @@ export class Deadlines {
     );
   }
 
-  async #fire(deadline: Deadline, handler: DeadlineHandler | undefined): Promise<void> {
+  async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<void> {
     const { kind, key } = deadline;
     await this.#parts.commit(async (unit) => {
       // Another process may act on it at this moment.
       if (!(await takeDeadline(unit.tx, deadline))) return;
-      const verdict = handler === undefined ? unit.now + UNKNOWN_KIND_MS : await handler(unit, key);
+      const verdict = await handler(unit, key);
       if (verdict === "done") await dropDeadline(unit.tx, kind, key);
       else await setDeadline(unit.tx, { kind, key, dueAt: Math.max(verdict, unit.now + 1) });
     });

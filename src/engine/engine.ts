@@ -14,7 +14,7 @@ import type { ProcessFacts } from "../store/processes.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
-import type { World } from "../world.ts";
+import type { Log, World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
 import { createBus, type SharedBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
@@ -22,7 +22,7 @@ import { Dispatch } from "./dispatch.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
-import { type Commit, createCommit, type Recorder, type Unit } from "./unit.ts";
+import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 import { pauseUnless } from "./until-stored.ts";
 import {
   createEndWatch,
@@ -69,7 +69,7 @@ export interface Load {
   readonly slots: { readonly max: number; readonly taken: number };
 }
 
-export interface EngineParts {
+export interface EngineParts extends UnitWatch {
   readonly store: Store;
   readonly world: World;
   readonly settings: EngineSettings;
@@ -79,8 +79,6 @@ export interface EngineParts {
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
   /** What other processes are told of this one. */
   readonly facts?: Partial<Pick<ProcessFacts, "host" | "version">>;
-  /** What of the events of a unit is kept, in the unit. Default: nothing. */
-  readonly record?: Recorder;
   /** Which pool of slots a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
 }
@@ -98,6 +96,8 @@ export class Engine {
   readonly processId: string;
   /** Runs work in one transaction; see `Unit`. */
   readonly commit: Commit;
+  /** For what is done beside the work and must not fail it. */
+  readonly log: Log;
   readonly #world: World;
   readonly #settings: EngineSettings;
   readonly #watch: EndWatch;
@@ -114,11 +114,12 @@ export class Engine {
   constructor(parts: EngineParts) {
     const { store, world } = parts;
     this.store = store;
+    this.log = world.log;
     const { shared } = store;
     const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
     this.processId = world.ids.uuid();
     this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
-    this.commit = createCommit(store, world, this.bus, parts.record);
+    this.commit = createCommit(store, world, this.bus, parts);
     this.#world = world;
     this.#settings = parts.settings;
     this.#watch = createEndWatch(store.db, world.clock);

@@ -279,7 +279,7 @@ export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: Fi
     giveUpWaitsOf(unit.tx, run.runId),
     countUsage(unit, run, facts, usage),
     writeLedger(unit, run, usage, model),
-    addChainUsage(unit.tx, run.chainId, usage),
+    addChainUsage(unit.tx, run.chainId, usage, unit.now),
   );
   const endedRun: Run = { ...run, ...end, usage };
   await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);

@@ -80,8 +80,16 @@ function pause(world: World, ms: number): Promise<void> {
   });
 }
 
-export function createCommit(store: Store, world: World, bus: Bus, record?: Recorder): Commit {
-  const once = createAttempt(store, world, bus, record);
+/** What may be kept and counted of each unit. */
+export interface UnitWatch {
+  /** What of the unit's events is kept. Default: nothing. */
+  readonly record?: Recorder | undefined;
+  /** Told after each commit how long its transaction took, the wait for a connection included. */
+  readonly committed?: ((ms: number) => void) | undefined;
+}
+
+export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWatch = {}): Commit {
+  const once = createAttempt(store, world, bus, watch);
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
     for (let conflicts = 1; ; conflicts += 1) {
       try {
@@ -94,10 +102,11 @@ export function createCommit(store: Store, world: World, bus: Bus, record?: Reco
   };
 }
 
-function createAttempt(store: Store, world: World, bus: Bus, record: Recorder | undefined): Commit {
+function createAttempt(store: Store, world: World, bus: Bus, { record, committed }: UnitWatch): Commit {
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
     const notes: Notes = { events: [], after: [], atEnd: [], undone: [] };
     let value: T;
+    const begun = world.clock.monotonic();
     try {
       value = await store.transaction(async (tx) => {
         const unit = unitOf(tx, world, bus, notes);
@@ -113,6 +122,7 @@ function createAttempt(store: Store, world: World, bus: Bus, record: Recorder | 
       if (error instanceof Undo) return error.failure as T;
       throw error;
     }
+    committed?.(world.clock.monotonic() - begun);
     for (const action of notes.after) action();
     return value;
   };

@@ -34,6 +34,12 @@ export interface WaitRequest {
   readonly deadlineAt: number;
 }
 
+/** Where the open waits are read. */
+interface WaitGraph {
+  readonly tx: Db;
+  readonly now: number;
+}
+
 export interface WaitEnd {
   /** True: the run ended in time and `run` is its end; false: waiting ended first. */
   readonly answered: boolean;
@@ -42,7 +48,7 @@ export interface WaitEnd {
 
 /** The sessions on a path of open waits from `from` to `to`, both included; undefined: there is none. */
 async function waitPath(
-  { tx, now }: Unit,
+  { tx, now }: WaitGraph,
   from: string,
   to: string,
 ): Promise<string[] | "too_many" | undefined> {
@@ -65,8 +71,12 @@ async function waitPath(
 }
 
 /** Refuses a wait of `waiterKey` for `targetKey` that would close a cycle. */
-async function refuseCycle(unit: Unit, waiterKey: string, targetKey: string): Promise<Result<void>> {
-  const path = await waitPath(unit, targetKey, waiterKey);
+export async function refuseCycle(
+  graph: WaitGraph,
+  waiterKey: string,
+  targetKey: string,
+): Promise<Result<void>> {
+  const path = await waitPath(graph, targetKey, waiterKey);
   if (path === undefined) return ok(undefined);
   const cycle = path === "too_many" ? [waiterKey, targetKey] : [waiterKey, ...path];
   return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, {

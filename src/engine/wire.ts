@@ -45,6 +45,7 @@ function markOf(hint: Hint): string | undefined {
   if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
   const { event } = hint;
   if (event.kind === "text") return `text ${event.runId}`;
+  if (event.kind === "outbox") return `outbox ${event.deliveryId}`;
   return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
 }
 

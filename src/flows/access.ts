@@ -74,6 +74,12 @@ export function operatorViewer(
   return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
 }
 
+/** The canonical key that an operator means; `main` is the default agent's. */
+export function operatorKey(settings: Settings, text: string): Result<string> {
+  const rules = keyRulesOf(settings);
+  return canonicalKey(text.trim(), { agentId: rules.defaultAgentId }, rules);
+}
+
 /** The first session of a spawn chain as a viewer. */
 export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
   return { kind: "session", ...identityOf(chain, settings) };
@@ -189,7 +195,7 @@ async function byKey(asked: Asked): Promise<Result<Session>> {
   // An agent knows the reserved session as `main` only: its own name is no way in.
   const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
-  const fromKey = byName ? unseen(wanted) : verdictOfKey(asked, canonical.value);
+  const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
   if (session === undefined) return missing(asked, fromKey);
   const verdict = await openGate(ctx, viewer).decide(access, session);
   // An archived session is answered like none at all.
@@ -233,7 +239,7 @@ async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Sess
   if (first === undefined) {
     // Any session of that agent could have had the label.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
-    const verdict = verdictOfKey(asked, `agent:${agent}:chat:${ANY_UUID}`);
+    const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(asked, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
   }
   if (second === undefined) return ok(first);
@@ -252,14 +258,13 @@ function unseen(wanted: string): Refusal {
 }
 
 /** What viewer, key and settings alone say of a session, whether or not it exists (AC2). */
-function verdictOfKey(asked: Asked, key: string): Verdict {
-  const { ctx, viewer, access } = asked;
+export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
   return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
 }
 
 /** Nothing was found: said plainly only to a viewer who would have seen it. */
-async function missing(asked: Asked, verdict: Verdict): Promise<Failure> {
+async function missing(asked: Asked, verdict: Refusal | { allowed: true }): Promise<Failure> {
   if (!verdict.allowed) return refusal(asked, verdict);
   const closest = await suggestKeys(asked);
   return fail("session_not_found", `no session ${JSON.stringify(asked.wanted)}`, {

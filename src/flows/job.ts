@@ -27,7 +27,7 @@ import { activeRunsOfFlow, getRun, runsOfFlow } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import { lastToolResult, readRun } from "../store/transcripts.ts";
 import { publishFlow } from "./flow-events.ts";
-import { type Outbound, queueDelivery } from "./outbox.ts";
+import { type Outbound, publishOutbox, queueDelivery } from "./outbox.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
 
 /** The kind of the stored deadline at which a finished child is archived, deleted or tidied. */
@@ -153,6 +153,7 @@ async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
   const { channel, to } = route;
   const told = { kind: "delivery", deliveryId, ...facts, what: "announce", state: "failed" } as const;
   unit.publish({ ...told, channel, to, atMs: unit.now });
+  publishOutbox(unit, { id: deliveryId, sessionKey }, "failed");
 }
 
 /** Puts the result into the requester's lane. False: it was refused. */

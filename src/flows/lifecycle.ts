@@ -233,14 +233,15 @@ function oneOf(name: string, value: string | null | undefined, valid: readonly s
   return fail(code, `${name} ${shown} is not valid; valid: ${valid.join(", ")}; null clears it`);
 }
 
-function checkLabel(text: string): Result<string> {
+/** A label, or another name that is shown like one. */
+export function checkLabel(text: string, what = "label"): Result<string> {
   const label = text.trim();
-  if (label === "") return fail("invalid_argument", "label must not be empty; null clears it");
+  if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
   if (label.length > LABEL_CHARS_MAX) {
-    return fail("invalid_argument", `label has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
+    return fail("invalid_argument", `${what} has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
   }
   if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)) {
-    return fail("invalid_argument", "label must be one line without control characters");
+    return fail("invalid_argument", `${what} must be one line without control characters`);
   }
   return ok(label);
 }

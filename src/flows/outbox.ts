@@ -3,6 +3,7 @@
 // O1: queued is not delivered: nothing here talks to a channel.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import type { LiveEvent } from "../core/event.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -21,6 +22,17 @@ export interface OutgoingText {
   readonly text: string;
   readonly kind: "announce" | "send";
   readonly runId?: string;
+}
+
+type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
+
+/** Tells who looks at the outbox that a row has changed. */
+export function publishOutbox(
+  unit: Unit,
+  { id: deliveryId, sessionKey }: { id: string; sessionKey: string },
+  state: OutboxState,
+): void {
+  unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
 }
 
 /**
@@ -46,7 +58,9 @@ export async function queueDelivery(
     ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
   });
   if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());
-  return { id, state: verdict.allowed ? "pending" : "skipped" };
+  const state = verdict.allowed ? "pending" : "skipped";
+  publishOutbox(unit, { id, sessionKey: outgoing.session.key }, state);
+  return { id, state };
 }
 
 /** RPC `send`: text from an operator to a channel target, kept in the session's transcript as well. */

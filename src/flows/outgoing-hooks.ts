@@ -19,7 +19,7 @@ export const WEBHOOK = "webhook";
 const PENDING_MAX = 1_000;
 
 /** Where the outbox sends the news of a hook: its name, since its address may be a secret. */
-function routeOf(hook: OutgoingHook): Route {
+export function hookRoute(hook: OutgoingHook): Route {
   return { channel: WEBHOOK, to: hook.name };
 }
 
@@ -38,7 +38,7 @@ async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent): Promise<
     id,
     sessionKey: event.sessionKey,
     kind: "hook",
-    route: routeOf(hook),
+    route: hookRoute(hook),
     text: bodyOf(id, event.type, unit.now, event.data),
     state: "pending",
     createdAt: unit.now,
@@ -52,7 +52,7 @@ async function countLost(
   { sessionKey }: HookEvent,
   pendingMax: number,
 ): Promise<void> {
-  const route = routeOf(hook);
+  const route = hookRoute(hook);
   const before = await backlogRow(unit.tx, route);
   const known = before === undefined ? undefined : (JSON.parse(before.text) as { data: Lost });
   const since = known?.data.since ?? new Date(unit.now).toISOString();
@@ -97,7 +97,7 @@ export function createHookRecorder(
       const event = hookEventOf(live);
       if (event === undefined) continue;
       for (const hook of hooks.filter((one) => wants(one, event))) {
-        const isFull = await isBacklogFull(unit.tx, routeOf(hook), pendingMax);
+        const isFull = await isBacklogFull(unit.tx, hookRoute(hook), pendingMax);
         await (isFull ? countLost(unit, hook, event, pendingMax) : queue(unit, hook, event));
         queued = true;
       }

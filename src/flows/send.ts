@@ -19,6 +19,7 @@ import { getFlow, insertFlow } from "../store/flows.ts";
 import { holdSessions } from "../store/locks.ts";
 import { countAhead, getRunOfCall } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
+import type { Db } from "../store/sql.ts";
 import { getWait, giveUpWait } from "../store/waits.ts";
 import { keyRulesOf } from "./access.ts";
 import { answeredBy, noteSaid } from "./external.ts";
@@ -58,12 +59,14 @@ interface SentRun {
 }
 
 /** While a flow is open, its parties answer each other by replying, not by sending (SPEC 4). */
-async function refuseInsideFlow(parts: SendParts, request: SendRequest): Promise<Result<void>> {
-  const ref = request.requesterRun?.flow;
-  const flow = ref === undefined ? undefined : await getFlow(parts.engine.store.db, ref.flowId);
+export async function refuseInsideFlow(
+  db: Db,
+  { run, from, to }: { run: Run | undefined; from: string; to: string },
+): Promise<Result<void>> {
+  const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
   if (flow === undefined || !flow.open) return ok(undefined);
-  const other = flow.requesterKey === request.requester.key ? flow.targetKey : flow.requesterKey;
-  if (other !== request.target.key) return ok(undefined);
+  const other = flow.requesterKey === from ? flow.targetKey : flow.requesterKey;
+  if (other !== to) return ok(undefined);
   return fail(
     "open_flow",
     "you are in a conversation with that session: your reply itself is the message to it",
@@ -257,11 +260,12 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
  */
 export async function sendToSession(parts: SendParts, request: SendRequest): Promise<SendResult> {
   const { engine, settings } = parts;
-  const refused = await refuseInsideFlow(parts, request);
+  const { requester, requesterRun: run, target } = request;
+  const refused = await refuseInsideFlow(engine.store.db, { run, from: requester.key, to: target.key });
   if (!refused.ok) return toolFailure(refused);
-  const verdict = sendVerdict(settings, request.target);
+  const verdict = sendVerdict(settings, target);
   if (!verdict.allowed) return toolFailure(fail("send_denied", verdict.error));
   const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
   if (!accepted.ok) return toolFailure(accepted);
-  return outcome(parts, request, { run: accepted.value.run, target: request.target });
+  return outcome(parts, request, { run: accepted.value.run, target });
 }

@@ -15,7 +15,11 @@ import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
+import type { Demo, OpenDemo } from "./demo.ts";
+import type { History } from "./history.ts";
+import type { Metrics } from "./metrics.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
+import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
 
 /** One TCP connection, as the gateway's end sees it. */
@@ -43,6 +47,8 @@ export interface GatewayDeps {
   readonly configPath?: string;
   /** The folder that the web page was built into. Absent: no page is served. */
   readonly pageDir?: string;
+  /** The zone of a schedule that names none. */
+  readonly timeZone: string;
   /** This machine, as clients are told. Default: the address that is listened on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];
@@ -56,8 +62,16 @@ export interface GatewayDeps {
   readonly passes?: Passes;
   /** Where agents ask operators for permission. Absent: none asks. */
   readonly permissions?: Permissions;
+  /** Opens a demo. Absent: there is none to show. */
+  readonly openDemo?: OpenDemo;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
+  programs?(): readonly string[];
+  /** What is measured of this process. */
+  readonly metrics: Metrics;
+  /** Reads the configuration file again. Absent: there is none to read. */
+  readonly checkConfig?: (() => ConfigCheck) | undefined;
   /** Removes the readable copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }
@@ -67,6 +81,10 @@ export interface GatewayState {
   readonly startedAt: number;
   /** Connections that have said hello. */
   connected(): number;
+  /** Absent: there is none to show. */
+  readonly demo?: Pick<Demo, "start" | "stop" | "running">;
+  /** The last hour of the figures. */
+  readonly history: Pick<History, "after">;
 }
 
 export interface CallContext {

@@ -18,10 +18,16 @@ import { nearestName } from "../tools/arguments.ts";
 import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
+import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
+import { chainMethods } from "./methods/chains.ts";
+import { channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
+import { cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
+import { demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
+import { operationMethods } from "./methods/operations.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
@@ -38,6 +44,12 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...toolMethods,
   ...deliveryMethods,
   ...permissionMethods,
+  ...chainMethods,
+  ...accessMethods,
+  ...channelMethods,
+  ...demoMethods,
+  ...operationMethods,
+  ...cronMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */

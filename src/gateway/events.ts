@@ -3,6 +3,7 @@
 // E2: credential-like text is masked on the way out (I14), before anything is cut.
 // E3: an event about one session that names another has a form without that name (I9).
 
+import { NOT_VISIBLE } from "../core/chain-step.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
@@ -11,6 +12,8 @@ import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
+  CronEvent,
+  DeliveriesEvent,
   EventName,
   FlowData,
   LifecycleData,
@@ -23,7 +26,9 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent;
+  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent | CronEvent;
+  /** What it takes to be told. Default `events`. */
+  readonly access?: "deliveries";
   /** Another session that the payload names, and what those get who may not see it. */
   readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
   readonly marks?: EventMarks;
@@ -35,8 +40,6 @@ type OfRun = { readonly runId: string; readonly sessionKey: string };
 /** Characters of a tool result that an event carries; the transcript has all of it. */
 const RESULT_MAX_CHARS = 16_000;
 const THOUGHT_MAX_CHARS = 16_000;
-/** In place of the key of a session that the reader may not see. */
-const NOT_VISIBLE = "(not visible)";
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
 const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
 
@@ -94,10 +97,16 @@ export class Translator {
       case "delivered":
         return this.#delivered(event);
       case "delivery":
-        // Operators read the outbox; programs have web hooks.
+        // Who looks at the outbox is told of every change of it; programs have web hooks.
         return [];
+      case "outbox":
+        return [deliveriesEvent(event)];
       case "session":
         return [sessionEvent(event)];
+      case "cron": {
+        const { jobId: id, sessionKey, change } = event;
+        return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
+      }
     }
   }
 
@@ -224,6 +233,12 @@ function toolData(event: Of<"tool">): ToolData {
 function flowData(event: Of<"flow">): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
   return { flowId, step, from, to, turn, turnsMax, text: redactSecrets(event.text), ...optional({ reason }) };
+}
+
+function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): OutEvent {
+  const payload = { id, sessionKey, state };
+  const marks = { replaces: `delivery:${id}` };
+  return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
 }
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {

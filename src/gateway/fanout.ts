@@ -1,6 +1,7 @@
 // Owns who is told what: each live event goes through the gate for each connection, encoded once.
 // F1: a connection gets events of the sessions that its token covers, and no others (I9); a node gets no
 //     session's events.
+//     Of the outbox those are told only who may read it.
 // F2: no send is waited for; what a slow reader does is its outlet's business.
 
 import type { Settings } from "../core/settings.ts";
@@ -35,14 +36,16 @@ export interface FanoutParts {
 
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, settings, shared } = parts;
-  const listeners = new Map<Listener, (sessionKey: string) => boolean>();
+  type Admits = (sessionKey: string) => boolean;
+  const listeners = new Map<Listener, { readonly events: Admits; readonly deliveries: Admits }>();
   const translator = new Translator(() => clock.now(), shared);
 
   const tell = (out: OutEvent): void => {
-    const { event, sessionKey, payload, other, marks } = out;
+    const { event, sessionKey, payload, other, access = "events", marks } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
-    for (const [listener, admits] of listeners) {
+    for (const [listener, gates] of listeners) {
+      const admits = gates[access];
       if (!admits(sessionKey)) continue;
       if (other === undefined || admits(other.sessionKey)) {
         whole ??= encodeEvent(event, payload, marks);
@@ -58,7 +61,8 @@ export function createFanout(parts: FanoutParts): Fanout {
   });
   return {
     add(listener) {
-      listeners.set(listener, createGate(settings, listener.caller, "events"));
+      const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
+      listeners.set(listener, { events: gate("events"), deliveries: gate("deliveries") });
       return () => listeners.delete(listener);
     },
     broadcast(event, to = () => true) {

@@ -9,17 +9,21 @@ import { type Code, fail, ok, type Result } from "../core/errors.ts";
 import { thrown } from "./answer.ts";
 import type { Authority } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
-import type { Dispatcher } from "./dispatch.ts";
+import { type Dispatcher, needScope } from "./dispatch.ts";
 import { checkHeaders } from "./host.ts";
 import { authenticate, type Env, readBody, refuse, statusOf } from "./http-request.ts";
 import type { McpDoor } from "./mcp.ts";
+import { needEverySession } from "./methods/operations.ts";
 import { storeAnswers } from "./methods/system.ts";
+import type { Moment } from "./metrics.ts";
 import type { OpenAiDoor } from "./openai.ts";
 import { createPage } from "./page.ts";
 import { isObject } from "./validate.ts";
 
 /** Bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
+/** Paths beside those that are read, in words. */
+const OTHERS = "POST /tools/invoke, /v1/ (OpenAI), /mcp";
 /** Fields of a tool call's body beside `tool` and `args`. */
 const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
@@ -29,6 +33,8 @@ export interface HttpParts {
   readonly dispatcher: Dispatcher;
   /** Fires when the gateway stops: what is still being answered ends. */
   readonly stop: AbortSignal;
+  /** What the figures are read from. */
+  moment(): Promise<Moment>;
 }
 
 /** The params of `tools.invoke` in a body, which has names of its own for two of them. */
@@ -62,6 +68,17 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
+}
+
+/** What a Prometheus server reads: of every session's work, so for tokens that cover every session (I9). */
+async function tellMetrics(c: Context<Env>, { deps, moment }: HttpParts): Promise<Response> {
+  const caller = c.get("caller");
+  const allowed = needScope(caller, "GET /metrics", "operator.read");
+  if (!allowed.ok) return refuse(c, allowed);
+  const covers = needEverySession(caller, "GET /metrics");
+  if (!covers.ok) return refuse(c, covers);
+  const { type, body } = await deps.metrics.text(await moment());
+  return c.body(body, 200, { "content-type": type });
 }
 
 /** The door for MCP clients, opened by the first of them. */
@@ -114,6 +131,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const ready = deps.engine.accepting().ok && (await storeAnswers(deps));
     return c.json({ ok: ready, status: ready ? "ready" : "not ready" }, ready ? 200 : 503);
   });
+  app.get("/metrics", authenticate(parts.authority), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
   app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
   const mcp = mcpDoor(parts);
@@ -125,8 +143,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.notFound(async (c) => {
     const file = c.req.method === "GET" ? await page?.answer(c.req.raw) : undefined;
     if (file !== undefined) return file;
-    const there =
-      "the page and the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, /v1/ (OpenAI), /mcp";
+    const there = `the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, ${OTHERS}`;
     const message = `not found; there are: ${there}`;
     return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
   });

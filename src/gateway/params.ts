@@ -5,6 +5,11 @@
 
 import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
+import { accessParams } from "./params/access.ts";
+import { CHAIN_PARAMS } from "./params/chains.ts";
+import { CRON_METHODS } from "./params/cron.ts";
+import { DEMO_METHODS } from "./params/demo.ts";
+import { OPERATIONS } from "./params/operations.ts";
 import {
   ADMIN,
   anyObject,
@@ -284,6 +289,7 @@ export const METHODS = {
         state: { enum: ["pending", "sent", "failed", "skipped"] },
         sessionKey: name,
         includeDismissed: flag,
+        maxChars: count(1),
         limit: count(1),
         cursor: name,
       },
@@ -300,6 +306,11 @@ export const METHODS = {
     params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
     ignored: [],
   },
+  ...CHAIN_PARAMS,
+  ...accessParams,
+  ...DEMO_METHODS,
+  ...OPERATIONS,
+  ...CRON_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

@@ -2,12 +2,27 @@
 // clients.
 // PL1: a handler can't answer anything else: `Method` asks for these types.
 
+import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
+import type { Explanation } from "../core/explanation.ts";
 import type { Message, Provenance } from "../core/message.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
+import type { Route } from "../core/route.ts";
 import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
+import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
+import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
-import type { AgentEvent, ChatEvent, PresenceEntry, SessionsEvent, ShutdownEvent } from "./protocol.ts";
+import type { CronPayloads } from "./payloads/cron.ts";
+import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
+import type {
+  AgentEvent,
+  ChatEvent,
+  CronEvent,
+  DeliveriesEvent,
+  PresenceEntry,
+  SessionsEvent,
+  ShutdownEvent,
+} from "./protocol.ts";
 
 /** A model as `models.list` shows it. */
 export interface ModelRow {
@@ -84,6 +99,69 @@ interface ToolRow {
   readonly name: string;
   readonly description: string;
   readonly parameters: object;
+  /** Why the session has it, naming the settings. */
+  readonly reason: string;
+}
+
+/** A row of the outbox. */
+export interface DeliveryRow {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly runId?: string;
+  /** `hook`: news for a program; its text is the body of the request. */
+  readonly kind: "announce" | "send" | "hook";
+  readonly route: Route;
+  readonly text: string;
+  /** The text was cut to the `maxChars` that were asked for. */
+  readonly textTruncated?: boolean;
+  readonly state: "pending" | "sent" | "failed" | "skipped";
+  readonly code?: string;
+  readonly error?: string;
+  readonly attempts: number;
+  /** An attempt is being made. */
+  readonly attemptOpen: boolean;
+  readonly partsSent: number;
+  readonly nextAttemptAt: number;
+  readonly createdAt: number;
+  readonly settledAt?: number;
+  readonly dismissedAt?: number;
+}
+
+interface SettledDelivery {
+  readonly ok: true;
+  readonly delivery: DeliveryRow;
+}
+
+/** A way out of the gateway, and how it stands. What of the outbox is in it: only for tokens that see all. */
+export interface ChannelRow {
+  /** `webchat`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`. */
+  readonly id: string;
+  /** `other`: what waits or failed for ways that are not configured any more. */
+  readonly kind: "webchat" | "webhook" | "mcp" | "acp" | "other";
+  readonly configured: boolean;
+  readonly ok: boolean;
+  /** `idle`: nothing has used it yet. `configured`: no more than that may be told. */
+  readonly state: "ready" | "idle" | "starting" | "retrying" | "failing" | "down" | "configured";
+  readonly connectedSince?: number;
+  /** Nothing is tried before. */
+  readonly backoffUntil?: number;
+  readonly lastError?: string;
+  readonly lastErrorAt?: number;
+  readonly lastSentAt?: number;
+  readonly pending?: number;
+  /** Failed and not dismissed. */
+  readonly failed?: number;
+  /** Of an MCP server that is ready. */
+  readonly tools?: number;
+  /** Programs of an ACP agent that are running. */
+  readonly programs?: number;
+}
+
+interface ExplainedSession {
+  readonly key: string;
+  readonly exists: boolean;
+  readonly agentId?: string;
+  readonly archived?: true;
 }
 
 /** A session as `sessions.list` and `sessions.patch` show it. What isn't set is absent. */
@@ -170,7 +248,15 @@ interface Status extends Health {
   readonly protocol: readonly number[];
   readonly agents: number;
   readonly models: number;
+  /** As above. */
   readonly connections?: number;
+  /** As above, where several gateways share the store: this one, and all that are known. */
+  readonly processId?: string;
+  readonly processes?: readonly ProcessRow[];
+  /** Nobody has ever said anything here. As above. */
+  readonly unused?: boolean;
+  /** Absent: this gateway has none to show. */
+  readonly demo?: { readonly running: boolean };
 }
 
 /** What each event carries. */
@@ -178,13 +264,21 @@ export interface EventPayloads {
   readonly chat: ChatEvent;
   readonly agent: AgentEvent;
   readonly sessions: SessionsEvent;
+  readonly deliveries: DeliveriesEvent;
+  readonly cron: CronEvent;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };
   readonly shutdown: ShutdownEvent;
 }
 
-interface Payloads {
+/** Where a demo's WebSocket is, on the port of the gateway that was asked, and the token that opens it. */
+export interface DemoAddress {
+  readonly path: string;
+  readonly token: string;
+}
+
+interface Payloads extends CronPayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;
@@ -232,9 +326,49 @@ interface Payloads {
   "tools.catalog": {
     readonly sessionKey: string;
     readonly tools: readonly ToolRow[];
-    readonly withheld: readonly { readonly name: string; readonly reason: string | undefined }[];
+    /** `mcp__<server>__*`: no tool of that server. */
+    readonly withheld: readonly { readonly name: string; readonly reason: string }[];
+    /** Outside servers whose tools could not be had. */
+    readonly missing: readonly { readonly server: string; readonly why: string }[];
   };
   "tools.invoke": Record<string, unknown>;
+  "chains.list": {
+    readonly ts: number;
+    readonly count: number;
+    /** Newest activity first; behind the last page those that are at long, silent work. */
+    readonly chains: readonly ChainRow[];
+    readonly nextCursor?: string;
+  };
+  "chains.get": {
+    readonly ts: number;
+    readonly chain: ChainRow;
+    readonly parties: readonly ChainParty[];
+    /** Oldest first; the newest 1,000. */
+    readonly steps: readonly ChainStep[];
+    readonly truncated: boolean;
+  };
+  "deliveries.list": {
+    readonly count: number;
+    /** Newest first. */
+    readonly deliveries: readonly DeliveryRow[];
+    readonly nextCursor?: string;
+  };
+  "deliveries.retry": SettledDelivery;
+  "deliveries.dismiss": SettledDelivery;
+  "access.explain": {
+    readonly viewer: ExplainedSession & { readonly sandboxed: boolean };
+    readonly target: ExplainedSession;
+    /** `tools.sessions.visibility`, and what it comes to for the viewer. */
+    readonly visibility: { readonly configured: VisibilityMode; readonly effective: VisibilityMode };
+    readonly agentToAgent: AgentToAgentSettings;
+    readonly answers: readonly Explanation[];
+  };
+  "channels.status": { readonly channels: readonly ChannelRow[] };
+  "demo.start": DemoAddress;
+  "demo.stop": { readonly ok: true; readonly stopped: boolean };
+  "metrics.history": MetricsHistory;
+  "logs.tail": LogPage;
+  "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }

@@ -4,6 +4,7 @@
 // P2: names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
 
 import type { RpcCode } from "../core/errors.ts";
+import type { CronChange } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
 import type { EndedRunState, FlowStep } from "../core/run.ts";
 
@@ -154,7 +155,17 @@ export interface PresenceEntry {
 }
 
 /** Events that a connection may get, with `connect.challenge` before all of them. */
-export const EVENTS = ["chat", "agent", "sessions", "presence", "health", "tick", "shutdown"] as const;
+export const EVENTS = [
+  "chat",
+  "agent",
+  "sessions",
+  "deliveries",
+  "cron",
+  "presence",
+  "health",
+  "tick",
+  "shutdown",
+] as const;
 export type EventName = (typeof EVENTS)[number];
 
 /** A message as a chat event carries it. */
@@ -208,7 +219,8 @@ export interface ToolData {
 
 export interface FlowData {
   readonly flowId: string;
-  readonly step: FlowStep | "ended";
+  /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+  readonly step: FlowStep | "ended" | "refused";
   readonly from: string;
   readonly to: string;
   readonly turn: number;
@@ -230,6 +242,20 @@ export type AgentEvent = AgentEventBase &
 export interface SessionsEvent {
   readonly key: string;
   readonly change: "created" | "updated" | "reset" | "deleted" | "state";
+}
+
+/** A hint: the row, as `deliveries.list` gives it, is the truth. */
+export interface DeliveriesEvent {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+}
+
+/** Something became of a scheduled job; `cron.list` says what it is now. */
+export interface CronEvent {
+  readonly id: string;
+  readonly key: string;
+  readonly change: CronChange;
 }
 
 export interface ShutdownEvent {

@@ -19,11 +19,14 @@ import { wireError } from "./answer.ts";
 import { type Caller, createAuthority } from "./auth.ts";
 import type { GatewayDeps, GatewayState } from "./call.ts";
 import { Connection, type ConnectionParts, type Member } from "./connection.ts";
+import { DEMO_PATH, Demo } from "./demo.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch.ts";
 import { createFanout, type Fanout } from "./fanout.ts";
+import { History } from "./history.ts";
 import { checkHeaders } from "./host.ts";
 import { badRequest, createHttp } from "./http.ts";
-import { health, seesEverything } from "./methods/system.ts";
+import { health, momentOf, seesEverything } from "./methods/system.ts";
+import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
 import { METHODS } from "./params.ts";
 import { createPresence } from "./presence.ts";
@@ -69,9 +72,13 @@ class GatewayServer implements Gateway {
   });
   readonly #fanout: Fanout;
   readonly #dispatcher: Dispatcher;
+  readonly #demo: Demo | undefined;
   readonly #presence: ReturnType<typeof createPresence>;
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
+  readonly #history: History;
+  /** Ends the counting of what the bus tells. */
+  readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
   /** Connections of which it is still being found out whether they come from inside a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
@@ -94,14 +101,26 @@ class GatewayServer implements Gateway {
       shared: engine.store.shared !== undefined,
     });
     this.#presence = createPresence(clock, () => this.#tellPresence());
-    this.#state = { startedAt: clock.now(), connected: () => this.#presence.count() };
+    const { openDemo } = deps;
+    this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
+    const demo = this.#demo === undefined ? {} : { demo: this.#demo };
+    const moment = (): Promise<Moment> => momentOf(deps, this.#presence.count());
+    this.#unfollow = deps.metrics.follow(engine.bus);
+    this.#history = new History(world, deps.metrics, moment);
+    this.#state = {
+      startedAt: clock.now(),
+      connected: () => this.#presence.count(),
+      history: this.#history,
+      ...demo,
+    };
     const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens], (token) =>
       this.#deps.passes?.sessionOf(token),
     );
     this.#dispatcher = createDispatcher(deps, this.#state);
     const { call } = this.#dispatcher;
-    const app = createHttp({ deps, authority, dispatcher: this.#dispatcher, stop: this.#stop.signal });
+    const dispatcher = this.#dispatcher;
+    const app = createHttp({ deps, authority, dispatcher, stop: this.#stop.signal, moment });
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       errorHandler: badRequest,
@@ -139,17 +158,21 @@ class GatewayServer implements Gateway {
     });
     this.#http.on("error", (error) => this.#deps.world.log.error({ err: error }, "the HTTP server failed"));
     this.#scheduleTick();
+    this.#history.start();
   }
 
   announce(shutdown: ShutdownEvent): void {
     if (this.#closing) return;
     this.#closing = true;
     this.#fanout.broadcast(encodeEvent("shutdown", shutdown));
+    void this.#demo?.close();
   }
 
   async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
     this.announce(shutdown);
     this.#tickTimer?.cancel();
+    this.#history.stop();
+    this.#unfollow();
     this.#presence.close();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
@@ -163,6 +186,7 @@ class GatewayServer implements Gateway {
       this.#http.closeAllConnections();
       for (const connection of this.#open) connection.cut();
     });
+    await this.#demo?.close();
     await closed;
     cutOff.cancel();
   }
@@ -199,6 +223,11 @@ class GatewayServer implements Gateway {
       refuseUpgrade(socket, refused);
       return;
     }
+    if (pathOf(request) === DEMO_PATH) {
+      const passed = this.#demo?.pass(request, socket, head) ?? false;
+      if (!passed) refuseUpgrade(socket, fail("unknown_method", "there is no demo: demo.start begins one"));
+      return;
+    }
     this.#sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
   }
 
@@ -207,9 +236,8 @@ class GatewayServer implements Gateway {
     const { host, origin } = request.headers;
     const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
     if (!allowed.ok) return allowed;
-    const [path] = (request.url ?? "/").split("?");
-    if (path !== "/") return fail("unknown_method", "the WebSocket is at /");
-    return this.#open.size >= CONNECTIONS_MAX
+    if (!["/", DEMO_PATH].includes(pathOf(request))) return fail("unknown_method", "the WebSocket is at /");
+    return this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX
       ? fail("rate_limited", "too many connections; try again in a moment")
       : undefined;
   }
@@ -331,6 +359,10 @@ class GatewayServer implements Gateway {
       this.#deps.world.log.error({ err: error }, "health could not be told");
     }
   }
+}
+
+function pathOf({ url = "/" }: IncomingMessage): string {
+  return url.split("?", 1)[0] ?? url;
 }
 
 /** Refuses before the upgrade, over plain HTTP: no frame has been spoken yet. */

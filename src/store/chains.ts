@@ -7,13 +7,40 @@ import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { ChainTable } from "./tables.ts";
 
+/** What is noted of a run when its chain counts it. */
+interface CountedRun {
+  readonly chainId: string;
+  /** Where a chain begins whose first run this is. */
+  readonly rootSessionKey: string;
+  readonly hop: number;
+  readonly at: number;
+}
+
 /** Counts one more run of a chain; the first one says where the chain began (I8). */
-export async function countChainRun(tx: Tx, chainId: string, sessionKey: string): Promise<void> {
+export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
+  const crossed = run.hop > 0 ? 1 : 0;
   await tx
     .insertInto("chains")
-    .values({ chain_id: chainId, runs: 1, root_session_key: sessionKey })
-    .onConflict((conflict) => conflict.column("chain_id").doUpdateSet({ runs: sql<number>`chains.runs + 1` }))
+    .values({
+      chain_id: run.chainId,
+      runs: 1,
+      root_session_key: run.rootSessionKey,
+      last_at: run.at,
+      crossed,
+    })
+    .onConflict((conflict) =>
+      conflict.column("chain_id").doUpdateSet({
+        runs: sql<number>`chains.runs + 1`,
+        last_at: run.at,
+        ...(crossed === 1 ? { crossed } : {}),
+      }),
+    )
     .execute();
+}
+
+/** Something was tried in a chain that goes from session to session, and was refused. */
+export async function noteChainRefused(tx: Tx, chainId: string, at: number): Promise<void> {
+  await tx.updateTable("chains").set({ last_at: at, crossed: 1 }).where("chain_id", "=", chainId).execute();
 }
 
 export interface Chain {
@@ -43,7 +70,7 @@ function chainOf(row: Selectable<ChainTable> | undefined): Chain {
   return { runs: row.runs, tokens: row.tokens, cost: row.cost, ...root };
 }
 
-export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Promise<void> {
+export async function addChainUsage(tx: Tx, chainId: string, usage: Usage, at: number): Promise<void> {
   // An append and a run that ended in its queue cost nothing: no write for those.
   if (usage.totalTokens === 0 && usage.cost.total === 0) return;
   await tx
@@ -51,6 +78,7 @@ export async function addChainUsage(tx: Tx, chainId: string, usage: Usage): Prom
     .set((eb) => ({
       tokens: eb("tokens", "+", usage.totalTokens),
       cost: eb("cost", "+", usage.cost.total),
+      last_at: at,
     }))
     .where("chain_id", "=", chainId)
     .execute();

@@ -37,10 +37,13 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   waits: { order: ["call_id"] },
   flows: { order: ["flow_id"], long: ["request_text", "round1_reply", "latest_reply"] },
   chains: { order: ["chain_id"] },
+  refusals: { order: ["call_id"], long: ["error"] },
   deadlines: { order: ["kind", "key"] },
   deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
   ledger: { order: ["seq"], made: ["seq"] },
   idempotency: { order: ["key"], long: ["answer_json"] },
+  cron_jobs: { order: ["id"], long: ["message"] },
+  cron_runs: { order: ["seq"], made: ["seq"] },
 };
 
 /** Every table that is copied. */

@@ -26,11 +26,18 @@ export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<v
   await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
 }
 
-/** What is due, longest first. */
-export async function dueDeadlines(db: Db, now: number, limit: number): Promise<Deadline[]> {
+/** What is due of these kinds, longest first. */
+export async function dueDeadlines(
+  db: Db,
+  now: number,
+  limit: number,
+  kinds: readonly string[],
+): Promise<Deadline[]> {
+  if (kinds.length === 0) return [];
   const rows = await db
     .selectFrom("deadlines")
     .selectAll()
+    .where("kind", "in", kinds)
     .where("due_at", "<=", now)
     .orderBy("due_at")
     .limit(limit)
@@ -49,7 +56,15 @@ export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean>
   return (await heldIfFree(tx, query).executeTakeFirst()) !== undefined;
 }
 
-export async function nextDeadlineAt(db: Db): Promise<number | undefined> {
-  const row = await db.selectFrom("deadlines").select("due_at").orderBy("due_at").limit(1).executeTakeFirst();
+/** The nearest date of these kinds. */
+export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<number | undefined> {
+  if (kinds.length === 0) return undefined;
+  const row = await db
+    .selectFrom("deadlines")
+    .select("due_at")
+    .where("kind", "in", kinds)
+    .orderBy("due_at")
+    .limit(1)
+    .executeTakeFirst();
   return row?.due_at;
 }

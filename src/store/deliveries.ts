@@ -65,6 +65,11 @@ export function routeKeyOf(route: Route): string {
   return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
 }
 
+/** What the route keys of a channel begin with. */
+export function channelPrefix(channel: string): string {
+  return `[${JSON.stringify(channel)},`;
+}
+
 function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<unknown> {
   if (of === undefined) return sql`true`;
   return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
@@ -122,6 +127,24 @@ export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<voi
 export async function getDelivery(db: Db, id: string): Promise<Delivery | undefined> {
   const row = await db.selectFrom("deliveries").selectAll().where("id", "=", id).executeTakeFirst();
   return row === undefined ? undefined : toDelivery(row);
+}
+
+/** Of each of these runs: how the delivery of its reply stands. News for programs is none. */
+export async function deliveryStates(
+  db: Db,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, DeliveryState>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("deliveries")
+    .select(["run_id", "state"])
+    .where("run_id", "in", runIds)
+    .where("kind", "<>", "hook")
+    .orderBy("seq")
+    .execute();
+  return new Map(
+    rows.flatMap((row) => (row.run_id === null ? [] : [[row.run_id, row.state as DeliveryState]])),
+  );
 }
 
 /** The first pending row of each route: steps from route to route, so that a long queue costs nothing. */
@@ -314,6 +337,24 @@ export async function listDeliveries(
   return found.length > filter.limit && last !== undefined
     ? { rows, nextCursor: String(last.seq) }
     : { rows };
+}
+
+/** Texts for people that these runs brought about, newest first. */
+export async function deliveriesOfRuns(
+  db: Db,
+  runIds: readonly string[],
+  limit: number,
+): Promise<Delivery[]> {
+  if (runIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("run_id", "in", runIds)
+    .where("kind", "!=", sql.lit("hook"))
+    .orderBy("seq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(toDelivery);
 }
 
 /** How many texts wait, and how many failed and were not dismissed. */

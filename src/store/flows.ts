@@ -28,6 +28,9 @@ export interface Flow {
   readonly endReason?: string;
 }
 
+/** A flow without what was said in it. */
+export type FlowOutline = Omit<Flow, "requestText" | "round1Reply" | "latestReply">;
+
 function toFlow(row: Selectable<FlowTable>): Flow {
   return {
     flowId: row.flow_id,
@@ -118,6 +121,23 @@ export async function hasSentInChain(
     .limit(1)
     .executeTakeFirst();
   return row !== undefined;
+}
+
+const OUTLINE = [
+  ...(["flow_id", "kind", "chain_id", "requester_key", "requester_session_id", "requester_run_id"] as const),
+  ...(["target_key", "state", "turns_max", "created_at", "ended_at", "end_reason"] as const),
+] as const;
+
+/** Flows of a chain, newest first. */
+export async function flowsOfChain(db: Db, chainId: string, limit: number): Promise<FlowOutline[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .select(OUTLINE)
+    .where("chain_id", "=", chainId)
+    .orderBy("created_at", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => toFlow({ ...row, request_text: "", round1_reply: null, latest_reply: null }));
 }
 
 /** Open flows that a run began. */

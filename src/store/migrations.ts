@@ -3,6 +3,7 @@
 // G2: one migration is one transaction: it stands whole or not at all.
 
 import type { DatabaseSync } from "node:sqlite";
+import { CRON } from "./cron-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -287,6 +288,29 @@ create table holdings (
 ) strict, without rowid;
 `;
 
+const CHAIN_PICTURES = `
+alter table chains add column last_at integer not null default 0;
+alter table chains add column crossed integer not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
+
+create table refusals (
+  call_id text primary key,
+  chain_id text not null,
+  run_id text not null,
+  from_key text not null,
+  to_key text,
+  named text,
+  tool text not null,
+  code text not null,
+  error text not null,
+  cycle_json text,
+  hop integer not null,
+  at integer not null
+) strict, without rowid;
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
 // What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
 const SESSION_TREE = `
 alter table sessions add column cost real not null default 0;
@@ -307,7 +331,7 @@ const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
   SPAWNS,
   PROCESSES,
-  SESSION_TREE,
+  SESSION_TREE + CHAIN_PICTURES + CRON,
 ];
 
 /** The version that this program writes. */

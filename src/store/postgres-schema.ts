@@ -6,6 +6,8 @@
 //      version before uses it neither renames nor takes away nor tightens; that is left to the version after.
 // How it is applied: postgres-migrate.ts.
 
+import { CRON_ON_POSTGRES } from "./cron-schema.ts";
+
 /** Ordered and compared by its bytes, as the embedded database does it. */
 const T = 'text collate "C"';
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
@@ -327,6 +329,29 @@ create unlogged table live_payloads (
 create index live_payloads_by_age on live_payloads (created_at);
 `;
 
+const CHAIN_PICTURES = `
+alter table chains add column last_at bigint not null default 0;
+alter table chains add column crossed bigint not null default 0;
+create index chains_newest on chains (crossed, last_at, chain_id);
+
+create table refusals (
+  call_id ${T} primary key,
+  chain_id ${T} not null,
+  run_id ${T} not null,
+  from_key ${T} not null,
+  to_key ${T},
+  named ${T},
+  tool ${T} not null,
+  code ${T} not null,
+  error ${T} not null,
+  cycle_json ${T},
+  hop bigint not null,
+  at bigint not null
+);
+create index refusals_of_chain on refusals (chain_id, at);
+create index refusals_by_age on refusals (at);
+`;
+
 // What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
 const SESSION_TREE = `
 alter table sessions add column cost double precision not null default 0;
@@ -348,5 +373,5 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
-  SESSION_TREE,
+  SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
 ];

@@ -147,6 +147,29 @@ export interface ChainTable {
   cost: Generated<number>;
   /** 1 once the root session was told that the budget is used up. */
   told: Generated<number>;
+  /** When something was last accepted, used up or refused in it; 0: not since this is written down. */
+  last_at: Generated<number>;
+  /** 1 once something in it went, or tried to go, from session to session. */
+  crossed: Generated<number>;
+}
+
+/** A send or a spawn that was refused to a run: kept for some days, for whoever looks at the chain. */
+export interface RefusalTable {
+  call_id: string;
+  chain_id: string;
+  run_id: string;
+  from_key: string;
+  /** The session that was meant, where what was named is a key or was found. */
+  to_key: string | null;
+  /** What was named. */
+  named: string | null;
+  tool: string;
+  code: string;
+  error: string;
+  /** Of a refused wait: the keys of the circle, as JSON. */
+  cycle_json: string | null;
+  hop: number;
+  at: number;
 }
 
 /** Things that fall due: rows, so that a restart forgets none. */
@@ -237,6 +260,41 @@ export interface LivePayloadTable {
   created_at: number;
 }
 
+/** A job that is due at dates of its schedule. Its next date is a deadline, too: that one calls. */
+export interface CronJobTable {
+  id: string;
+  name: string | null;
+  agent_id: string;
+  enabled: number;
+  schedule_json: string;
+  message: string;
+  /** `Route` of its replies. */
+  deliver_json: string | null;
+  model: string | null;
+  thinking: string | null;
+  timeout_ms: number;
+  /** `once | skip`. */
+  missed: string;
+  next_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A turn of a job: a date that fell due, or a run by hand. How its run ended stands in `runs`. */
+export interface CronRunTable {
+  seq: Generated<number>;
+  job_id: string;
+  /** `schedule | late | manual`. */
+  cause: string;
+  /** Unset: by hand. */
+  due_at: number | null;
+  fired_at: number;
+  /** Unset: the turn was left out, and `code` says why. */
+  run_id: string | null;
+  code: string | null;
+  error: string | null;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -245,6 +303,7 @@ export interface Tables {
   waits: WaitTable;
   flows: FlowTable;
   chains: ChainTable;
+  refusals: RefusalTable;
   deadlines: DeadlineTable;
   deliveries: DeliveryTable;
   ledger: LedgerTable;
@@ -252,4 +311,6 @@ export interface Tables {
   processes: ProcessTable;
   holdings: HoldingTable;
   live_payloads: LivePayloadTable;
+  cron_jobs: CronJobTable;
+  cron_runs: CronRunTable;
 }

@@ -53,6 +53,13 @@ export async function getWait(db: Db, callId: string): Promise<Wait | undefined>
   return row && toWait(row);
 }
 
+/** The waits of these calls, as far as they waited. */
+export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
+  if (callIds.length === 0) return [];
+  const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
+  return rows.map(toWait);
+}
+
 /** The sessions for which runs of `sessionKeys` wait at `now`. A wait past its deadline holds nobody up. */
 export async function openEdges(
   db: Db,
@@ -119,4 +126,20 @@ export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<void
     query = query.where(sql`coalesce(owner, '')`, "not in", sql<string>`${livingProcesses(tx, livingAt)}`);
   }
   await query.execute();
+}
+
+/**
+ * How many waits of runs and of callers are open. It looks from the runs that could wait, which are few, for
+ * settled waits are many.
+ */
+export async function countOpenWaits(db: Db): Promise<number> {
+  const waiters = sql<string>`(select '' union all
+    select run_id from runs where state in ('running', 'waiting'))`;
+  const row = await db
+    .selectFrom("waits")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("state", "=", sql.lit("open"))
+    .where("waiter_run_id", "in", waiters)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
 }

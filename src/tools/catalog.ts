@@ -9,7 +9,14 @@ import type { ImageBlock } from "../core/message.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Settings } from "../core/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
-import { decideTool, filtersFor, outsidePrefix, type ToolVerdict } from "../core/tool-policy.ts";
+import {
+  decideTool,
+  filtersFor,
+  mayHaveToolsUnder,
+  outsidePrefix,
+  type ToolVerdict,
+} from "../core/tool-policy.ts";
+import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
 import { checkArguments, nearestName } from "./arguments.ts";
 import { execTool } from "./exec.ts";
@@ -81,16 +88,34 @@ interface ToolDescription {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly allowed: boolean;
-  /** Why it is not allowed, naming the setting. */
-  readonly reason?: string;
+  /** Why it is allowed or not, naming the setting. */
+  readonly reason: string;
 }
 
 /** Every tool, with what the policy says of it. */
 export function describeTools(policy: Policy): ToolDescription[] {
   return toolsIn(policy.outside).map(({ spec: { name, description, parameters } }) => {
     const verdict = verdictOf(policy, name);
-    const reason = verdict.allowed ? {} : { reason: verdict.error };
-    return { name, description, parameters, allowed: verdict.allowed, ...reason };
+    const reason = verdict.allowed ? verdict.reason : verdict.error;
+    return { name, description, parameters, allowed: verdict.allowed, reason };
+  });
+}
+
+/**
+ * Outside tools that the policy keeps from a session, and why: those whose names are known, and
+ * `mcp__<server>__*` for a server of which no tool is known, and none may be used.
+ */
+export function withheldOutside(
+  policy: Policy,
+  knownNames: readonly string[],
+): { readonly name: string; readonly reason: string }[] {
+  const servers = policy.settings.tools.mcp.servers.map(({ name }) => outsidePrefix(name));
+  const unknown = servers.filter((prefix) => !knownNames.some((name) => name.startsWith(prefix)));
+  const filters = filtersFor(policy.chain, policy.settings);
+  const whole = unknown.filter((prefix) => !mayHaveToolsUnder(prefix, filters)).map((prefix) => `${prefix}*`);
+  return [...knownNames, ...whole].flatMap((name) => {
+    const verdict = decideTool(name, filters);
+    return verdict.allowed ? [] : [{ name, reason: verdict.error }];
   });
 }
 
@@ -116,6 +141,13 @@ function findTool(policy: Policy, name: string): Result<Tool> {
 
 /** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
+  const result = await answerCall(ctx, call);
+  ctx.answered?.(call.name, result);
+  if (ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, result);
+  return result;
+}
+
+async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const known = toolsIn(ctx.outside).find((candidate) => candidate.spec.name === call.name);
   const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
   const args = checkArguments(schema, call.arguments);

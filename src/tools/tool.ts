@@ -24,6 +24,20 @@ export interface OutsideSet {
   readonly missing: readonly MissingTools[];
 }
 
+/** How an outside server stands at this moment. */
+export interface OutsideStanding {
+  readonly server: string;
+  /** `idle`: nobody has wanted it yet, or not again since it ended. */
+  readonly state: "idle" | "starting" | "ready" | "down";
+  readonly connectedSince?: number;
+  /** It is not started again before. */
+  readonly backoffUntil?: number;
+  readonly lastError?: string;
+  readonly lastErrorAt?: number;
+  /** Tools of its last list. */
+  readonly tools?: number;
+}
+
 /** Where the tools of outside servers come from. */
 export interface OutsideTools {
   /**
@@ -33,6 +47,8 @@ export interface OutsideTools {
   forSession(chain: SpawnChain, signal: AbortSignal, only?: string): Promise<OutsideSet>;
   /** Names that are known so far; nothing is started. */
   knownNames(): readonly string[];
+  /** How each server stands; nothing is started. */
+  standings(): readonly OutsideStanding[];
 }
 
 /** Everything that a tool call may use. */
@@ -58,9 +74,14 @@ export interface ToolContext {
   readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
+  /** For whoever counts calls. */
+  readonly answered?: ToolAnswered | undefined;
 }
 
 export type ToolResult = Record<string, unknown>;
+
+/** Told of each call that was answered, whoever made it. */
+export type ToolAnswered = (name: string, result: ToolResult) => void;
 
 export interface Tool {
   readonly spec: ToolSpec;

@@ -41,7 +41,7 @@ async function open(hooks: readonly OutgoingHook[], pendingMax?: number) {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const record = createHookRecorder(hooks, { deliveryQueued: () => worker.deliveryQueued() }, pendingMax);
-  const commit = createCommit(store, world, createBus(world.log), record);
+  const commit = createCommit(store, world, createBus(world.log), { record });
   const webhooks = createWebhooks(hooks, world);
   const channels = new Map([[webhooks.id, webhooks]]);
   const make = () => new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });

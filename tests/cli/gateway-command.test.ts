@@ -5,21 +5,49 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-import { call, freePort, makeHome, run, startGateway } from "./kit.ts";
+import { call, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
-test("the start says in three lines what runs, where, and what to type next", async () => {
+test("the start says in four lines what runs, where the page is, and what to type next", async () => {
   const { home, port } = await makeHome();
   const gateway = call(home, []);
-  await gateway.shows("Next,");
+  await gateway.shows("Or, in");
   const lines = gateway.out().trim().split("\n");
-  expect(lines).toHaveLength(3);
+  expect(lines).toHaveLength(4);
   expect(lines[0]).toContain("3 agents (main, research, ops) on the offline model");
-  expect(lines[1]).toContain(`http://127.0.0.1:${port}`);
-  expect(lines[1]).not.toContain("a-token-for-tests");
-  expect(lines[2]).toBe("Next, in another terminal: npx parley chat");
+  expect(lines[1]).toBe(`Page: http://127.0.0.1:${port} (the link that signs in: npx parley link)`);
+  expect(lines[3]).toBe("Or, in another terminal: npx parley chat");
+  expect(gateway.out() + gateway.err()).not.toContain(TOKEN);
   gateway.interrupt("SIGTERM");
   expect(await gateway.code).toBe(0);
   expect(gateway.exits).toEqual([]);
+});
+
+test("GW2: at a terminal the start prints the link that signs in, but not with --json", async () => {
+  const { home, port } = await makeHome({
+    gateway: { port: await freePort(), auth: { token: "a&token #1" } },
+  });
+  const gateway = call(home, ["gateway", "--port", String(port)], { isTTY: true });
+  await gateway.shows("Or, in");
+  expect(gateway.out()).toContain(`Page: http://127.0.0.1:${port}/#token=a%26token%20%231\n`);
+  gateway.interrupt();
+  expect(await gateway.code).toBe(0);
+  const silent = call(home, ["gateway", "--port", "0", "--json"], { isTTY: true });
+  await silent.shows("}");
+  silent.interrupt();
+  await silent.code;
+  expect(silent.out() + silent.err()).not.toMatch(/token[=%]|a&token/);
+});
+
+test("parley link prints the link of the configured gateway, or of the one that is named", async () => {
+  const { home, port } = await makeHome();
+  const link = `http://127.0.0.1:${port}/#token=${TOKEN}`;
+  expect(await run(home, ["link"])).toEqual({ code: 0, out: `${link}\n`, err: "" });
+  expect(await runJson(home, ["link"])).toEqual({ ok: true, link });
+  const elsewhere = await run(home, ["--url", "wss://parley.example", "--token", "other", "link"]);
+  expect(elsewhere.out).toBe("https://parley.example/#token=other\n");
+  const fresh = await run(homeWith({ gateway: { auth: {} } }), ["link"]);
+  expect(fresh.code).toBe(1);
+  expect(fresh.err).toContain("no token yet");
 });
 
 test("what to type next finds a gateway that runs elsewhere than configured", async () => {
@@ -31,7 +59,7 @@ test("what to type next finds a gateway that runs elsewhere than configured", as
   gateway.interrupt();
   expect(await gateway.code).toBe(0);
   const other = call(home, ["gateway", "--port", "0"]);
-  await other.shows("Next,");
+  await other.shows("Or, in");
   expect(other.out()).toMatch(/npx parley --url ws:\/\/127\.0\.0\.1:\d+ chat/);
   other.interrupt();
   expect(await other.code).toBe(0);
@@ -40,7 +68,7 @@ test("what to type next finds a gateway that runs elsewhere than configured", as
 test("the second Ctrl-C ends the process at once", async () => {
   const { home } = await makeHome();
   const gateway = call(home, ["gateway"]);
-  await gateway.shows("Next,");
+  await gateway.shows("Or, in");
   gateway.interrupt();
   expect(gateway.exits).toEqual([]);
   gateway.interrupt();

@@ -5,6 +5,7 @@ import { ZERO_USAGE } from "../../src/core/message.ts";
 import type { Route } from "../../src/core/session.ts";
 import { hasOrphans } from "../../src/store/claims.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
+import { deliveryFigures } from "../../src/store/delivery-figures.ts";
 import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import { beat } from "../../src/store/processes.ts";
@@ -44,6 +45,46 @@ export function outboxContract(store: () => Store): void {
       attemptOpen: false,
     });
     expect(await due()).toEqual([]);
+  });
+
+  test("each way out has its figures: what waits, what failed and is not dismissed, when one last arrived", async () => {
+    const hook = { channel: "webhook", to: "news_%" };
+    const prefixes = [deliveries.channelPrefix("webchat"), deliveries.routeKeyOf(hook)];
+    const figures = () => deliveryFigures(store().db, prefixes);
+    expect(await figures()).toEqual(Array(3).fill({ pending: 0, failed: 0, retrying: 0 }));
+    await add("a");
+    await add("b", { route: { channel: "webchat", to: "b" } });
+    await add("c", { route: hook, kind: "hook" });
+    await add("d", { route: { ...hook, to: "newsXX" }, kind: "hook" });
+    await add("e", { route: hook, state: "failed", code: "x", error: "lost", createdAt: 90 });
+    await add("f", { state: "skipped", code: "x", error: "not this one" });
+    for (const id of ["a", "b", "c"]) await begin(id);
+    await end("a", { kind: "sent" });
+    await end("b", { kind: "failed", code: "x", error: "no" });
+    await end("c", { kind: "retry", error: "busy", nextAttemptAt: 2_000 });
+    const webchat = {
+      pending: 0,
+      failed: 1,
+      retrying: 0,
+      lastError: "no",
+      lastErrorAt: 500,
+      lastSentAt: 500,
+    };
+    const other = { pending: 1, failed: 0, retrying: 0 };
+    expect(await figures()).toEqual([
+      webchat,
+      { pending: 1, failed: 1, retrying: 1, nextAttemptAt: 2_000, lastError: "busy" },
+      other,
+    ]);
+    await store().transaction((tx) => deliveries.dismissDelivery(tx, "b", 600));
+    await begin("c");
+    await end("c", { kind: "sent" });
+    expect(await figures()).toEqual([
+      { ...webchat, failed: 0 },
+      { pending: 0, failed: 1, retrying: 0, lastError: "lost", lastErrorAt: 90, lastSentAt: 500 },
+      other,
+    ]);
+    expect(await deliveryFigures(store().db, [])).toMatchObject([{ pending: 1, failed: 1 }]);
   });
 
   test("one route goes in order, another does not wait for it", async () => {

@@ -127,6 +127,13 @@ test("a refused tool is told which setting refuses it", () => {
     allowed: false,
     error: 'tool "exec" is denied: tools.deny has "ex*"',
   });
+  expect(decideTool("exec", [])).toEqual({ allowed: true, reason: "no filter denies it" });
+  expect(
+    decideTool("exec", [...at("tools", ["ex*"], []), ...at("agents.list[ops].tools", ["exec"], ["read"])]),
+  ).toEqual({
+    allowed: true,
+    reason: "tools.allow and agents.list[ops].tools.allow list it, and no filter denies it",
+  });
   expect(decideTool("exec", at("agents.list[ops].tools", ["read"], []))).toEqual({
     allowed: false,
     error: 'tool "exec" is not allowed: agents.list[ops].tools.allow is set and does not list it',

@@ -356,3 +356,45 @@ test("a token sees the keys that its patterns cover, whatever the visibility mod
     settings: ["gateway.auth.tokens[].sessions"],
   });
 });
+
+test("what is allowed says by which rule", () => {
+  const rule = (viewer: Viewer, to: Target, by: AccessRules): string => {
+    const verdict = decideAccess("read", viewer, to, by);
+    return verdict.allowed ? verdict.rule : `refused: ${verdict.error}`;
+  };
+  const main = session("agent:main:main", "main");
+  const child = target("agent:ops:subagent:1", "ops", { ancestors: ["agent:main:main"] });
+  const grandchild = target("agent:ops:subagent:2", "ops", { ancestors: [child.key, "agent:main:main"] });
+  const sibling = target("agent:main:chat:1", "main");
+  const other = target("agent:research:main", "research");
+  const tree = { ...CLOSED, mode: "tree" as const };
+  const all = { ...CLOSED, mode: "all" as const, agentToAgent: { enabled: true, allow: [] } };
+  expect(rule(main, target("agent:main:main", "main"), CLOSED)).toBe("it is its own session");
+  expect(rule(main, child, tree)).toBe('it spawned the session (tools.sessions.visibility is "tree")');
+  expect(rule(main, grandchild, tree)).toContain("the session is in its tree");
+  expect(rule(main, sibling, { ...CLOSED, mode: "agent" })).toBe(
+    'same agent, and tools.sessions.visibility is "agent"',
+  );
+  expect(rule(main, other, all)).toBe(
+    'tools.sessions.visibility is "all", and tools.agentToAgent is enabled for all agents',
+  );
+  const chosen = { ...all, agentToAgent: { enabled: true, allow: ["re*", "main"] } };
+  expect(rule(main, other, chosen)).toBe(
+    'tools.sessions.visibility is "all", and tools.agentToAgent is enabled and its allow has "main" and "re*"',
+  );
+  const mine = target("global", "main");
+  expect(rule(main, mine, { ...CLOSED, mode: "agent", scope: "global" })).toContain('session.scope "global"');
+  const spawned: Viewer = {
+    ...{ kind: "session", key: child.key, agentId: "ops", sandboxed: false },
+    requester: { key: "agent:main:main", agentId: "main", sandboxed: false },
+  };
+  expect(rule(spawned, other, all)).toContain("; and the session that spawned it sees it too: ");
+  const token = (patterns?: string[]): Viewer => ({
+    ...{ kind: "operator", scopes: ["operator.read"] },
+    ...(patterns === undefined ? {} : { patterns }),
+  });
+  expect(rule(token(), other, CLOSED)).toBe("its operator token covers every session");
+  expect(rule(token(["cron:*", "agent:*"]), other, CLOSED)).toBe(
+    'its operator token covers the session by the pattern "agent:*"',
+  );
+});

@@ -14,14 +14,19 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
-import { createExecutor } from "../../src/execute.ts";
+import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/client-session.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
+import type { GatewayDeps } from "../../src/gateway/call.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import type { OpenDemo } from "../../src/gateway/demo.ts";
+import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
+import { withReplies } from "../../src/triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
 import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
@@ -58,6 +63,11 @@ export interface HouseOptions {
   readonly world?: World;
   /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
+  readonly openDemo?: OpenDemo;
+  /** What reads the configuration file again. */
+  readonly checkConfig?: GatewayDeps["checkConfig"];
+  /** What agents ask operators for. Default: nothing. */
+  readonly permissions?: GatewayDeps["permissions"];
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -79,7 +89,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: { engine: () => Engine; outside: OutsideServers | undefined },
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -92,7 +102,7 @@ async function openWorkers(
   settings: Settings,
   store: Store,
   world: World,
-  outside: OutsideServers | undefined,
+  { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
 ) {
   const channels = new Map<string, Channel>();
   const engine: Engine = new Engine({
@@ -103,13 +113,26 @@ async function openWorkers(
       ...settings.session.agentToAgent,
       maxConcurrent: settings.maxConcurrent,
     },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+    successors: withReplies(
+      createSuccessors({
+        settings,
+        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+      }),
+      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+    ),
+    executor: executorOf(options, settings, store, world, {
+      engine: () => engine,
+      outside,
+      answered: metrics.toolAnswered,
     }),
-    executor: executorOf(options, settings, store, world, { engine: () => engine, outside }),
-    deadlineHandlers: new Map([[TEMPORARY_DEADLINE, archiveTemporary]]),
+    deadlineHandlers: new Map([
+      [TEMPORARY_DEADLINE, archiveTemporary],
+      ...(settings.cron.enabled
+        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
+        : []),
+    ]),
+    committed: metrics.committed,
   });
   const outbox: OutboxWorker = new OutboxWorker({
     db: store.db,
@@ -140,7 +163,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     settings.tools.mcp.servers.length === 0
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
-  const { engine, outbox } = await openWorkers(options, settings, store, world, outside);
+  const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
+  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside });
   const gateway = await startGateway({
     settings,
     world,
@@ -148,6 +172,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     outbound: outbox,
     version: "0.0.0-test",
     token: TOKEN,
+    timeZone: "UTC",
     models: () => [
       { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
     ],
@@ -156,7 +181,11 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     sandboxFor: async () => ok(undefined),
     outside,
     pageDir: PAGE_DIR,
+    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    metrics,
     dropTranscript: async () => {},
+    ...(options.permissions === undefined ? {} : { permissions: options.permissions }),
+    checkConfig: options.checkConfig,
   });
   let stopped = false;
   const stop = async (): Promise<void> => {
@@ -166,6 +195,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();
+    metrics.close();
     await store.close();
   };
   cleanup(options.dies === true ? () => gateway.close() : stop);

@@ -31,11 +31,16 @@ export function writeHome(home: string, config: Record<string, unknown>): void {
 }
 
 /** Runs the launcher with these arguments and an environment that holds nothing but the home. */
-export function launch(home: string, args: readonly string[], flags: readonly string[] = []): ChildProcess {
+export function launch(
+  home: string,
+  args: readonly string[],
+  flags: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcess {
   // The first flag stands in the launcher's first line, which isn't read here.
   return spawn(process.execPath, ["--max-semi-space-size=2", ...flags, LAUNCHER, ...args], {
     // As a launcher's own child it ends with us, however we end.
-    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn", PARLEY_LAUNCHED: "1" },
+    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn", PARLEY_LAUNCHED: "1", ...env },
     stdio: ["pipe", "pipe", "pipe", "ipc"],
   });
 }

@@ -19,6 +19,8 @@ import { listRuns } from "../../src/store/runs.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { readHistory, readRun } from "../../src/store/transcripts.ts";
+import { withReplies } from "../../src/triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
 import {
@@ -213,11 +215,17 @@ function buildParts(parts: {
       ...settings.session.agentToAgent,
       maxConcurrent: options.maxConcurrent ?? settings.maxConcurrent,
     },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
-    }),
+    successors: withReplies(
+      createSuccessors({
+        settings,
+        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+      }),
+      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+    ),
+    deadlineHandlers: new Map(
+      settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })]] : [],
+    ),
     executor: {
       execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
     },

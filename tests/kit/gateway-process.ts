@@ -25,6 +25,8 @@ export interface ProcessOptions {
   readonly config?: Record<string, unknown>;
   /** A home from before: the same store. */
   readonly home?: string;
+  /** Beside the home. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A home directory with a configuration in it. */
@@ -36,7 +38,7 @@ export function homeWith(config: Record<string, unknown>): string {
 
 export async function startProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
   const home = options.home ?? homeWith(options.config ?? {});
-  const child = launch(home, ["gateway"]);
+  const child = launch(home, ["gateway"], [], options.env);
   let stdout = "";
   let stderr = "";
   const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));

@@ -174,7 +174,7 @@ const isEntry = (path: string): boolean =>
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||
-  /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|by-hand-[a-z-]+)\.ts$/.test(path) ||
+  /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|screenshots|by-hand-[a-z-]+)\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path.startsWith("bin/") ||

@@ -1,7 +1,6 @@
 // Owns one gateway process of a story: put together as `src/app.ts` does it, over a store with faults, with fake places
 // at the edges. It starts, stops in order, stands still for a while, or dies.
 
-import { resolveModel } from "../../src/agent/model.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -17,11 +16,10 @@ import { removeAttachments } from "../../src/flows/attachments.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
-import { type Authority, createAuthority } from "../../src/gateway/auth.ts";
-import type { GatewayDeps, GatewayState } from "../../src/gateway/call.ts";
+import type { Authority } from "../../src/gateway/auth.ts";
 import { Connection } from "../../src/gateway/connection.ts";
-import { createDispatcher, type Dispatcher } from "../../src/gateway/dispatch.ts";
-import { createFanout, type Fanout, type Listener } from "../../src/gateway/fanout.ts";
+import type { Dispatcher } from "../../src/gateway/dispatch.ts";
+import type { Fanout, Listener } from "../../src/gateway/fanout.ts";
 import { type Mirror, openMirror } from "../../src/store/mirror.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/sessions.ts";
@@ -29,9 +27,9 @@ import type { Store } from "../../src/store/sql.ts";
 import { toolNames } from "../../src/tools/catalog.ts";
 import type { Timer, World } from "../../src/world.ts";
 import { ChannelBroke, channelsOf } from "./channels.ts";
+import { openDoor } from "./door.ts";
 import { Dead, type FaultPlan, ProcessFaults } from "./faults.ts";
 import { createModel, ModelBug } from "./model.ts";
-import { OWNER_TOKEN } from "./plan.ts";
 import { hasTool, isBoxed } from "./rights.ts";
 import { createSandbox } from "./sandbox.ts";
 import { quoted, type Story, type Work } from "./story.ts";
@@ -270,29 +268,15 @@ export class GatewayProcess {
   }
 
   #openDoor(): void {
-    const { settings, world, engine } = this;
-    const state: GatewayState = { startedAt: world.clock.now(), connected: () => 0 };
-    const deps: GatewayDeps = {
-      settings,
-      world,
-      engine,
+    const door = openDoor({
+      settings: this.settings,
+      world: this.world,
+      engine: this.engine,
       outbound: this.#outbox,
-      version: "story",
-      token: OWNER_TOKEN,
-      models: () => [],
-      checkModel: (name) => resolveModel(settings.providers, name),
       sandboxFor: this.#sandboxFor(),
       dropTranscript: async (sessionId) => this.#mirror?.remove(sessionId),
-    };
-    const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
-    this.authority = createAuthority(world.clock, [owner, ...settings.gateway.tokens]);
-    this.dispatcher = createDispatcher(deps, state);
-    this.fanout = createFanout({
-      bus: engine.bus,
-      clock: world.clock,
-      settings,
-      shared: engine.store.shared !== undefined,
     });
+    Object.assign(this, door);
   }
 
   /** Serves a socket like one that came over the network. */

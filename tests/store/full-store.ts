@@ -13,6 +13,7 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 /** The tables of a store, without what a process has at the moment only. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
+  ...["refusals"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Numbers that every database makes for itself, in the order of the rows. */
@@ -43,6 +44,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   waits: ["call_id"],
   flows: ["flow_id"],
   chains: ["chain_id"],
+  refusals: ["call_id"],
   deadlines: ["key"],
   deliveries: ["id"],
   idempotency: ["key"],

@@ -5,12 +5,16 @@ import { DatabaseSync } from "node:sqlite";
 import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/visibility.ts";
+import * as pictures from "../../src/store/chain-pictures.ts";
+import { readChain } from "../../src/store/chain-whole.ts";
 import * as chains from "../../src/store/chains.ts";
 import * as claims from "../../src/store/claims.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
+import { deliveryFigures } from "../../src/store/delivery-figures.ts";
 import * as flows from "../../src/store/flows.ts";
 import * as idempotency from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
+import * as refusals from "../../src/store/refusals.ts";
 import * as runs from "../../src/store/runs.ts";
 import { childCounts, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
 import * as sessions from "../../src/store/sessions.ts";
@@ -21,14 +25,17 @@ import * as transcripts from "../../src/store/transcripts.ts";
 import * as waits from "../../src/store/waits.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
-const TABLES = "sessions session_ids messages runs waits flows chains deliveries ledger idempotency".split(
-  " ",
-);
+const TABLES =
+  "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency".split(" ");
 /** Indexes that hold only the few rows in question. */
 const SMALL = ["USING INDEX deliveries_open"];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
 const USAGE = sampleRun().usage;
+const REFUSAL = {
+  ...{ callId: "c-1", chainId: "chain-1", runId: "run-1", fromKey: KEY, tool: "sessions_send" },
+  ...{ code: "wait_cycle", error: "x", hop: 0, at: 1 },
+};
 const { dir, remove } = temporaryDir();
 let store: Store;
 let raw: DatabaseSync;
@@ -159,6 +166,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   dueDeliveries: (tx) => deliveries.dueDeliveries(tx, 5, 5),
   nextDueAt: (tx) => deliveries.nextDueAt(tx),
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", cursor: "5", limit: 5 }),
+  deliveryFigures: (tx) => deliveryFigures(tx, ['["webchat",', '["webhook",null,"x",null]']),
   listDeliveriesOfSession: (tx) => deliveries.listDeliveries(tx, { sessionKey: KEY, limit: 5 }),
   usageOf: (tx) => usageOf(tx, { sessionKey: KEY }),
   recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", caller: "c", method: "m", paramsHash: "h" }),
@@ -208,7 +216,18 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting"),
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }),
   requeueHeld: (tx) => claims.requeueHeld(tx),
-  countChainRun: (tx) => chains.countChainRun(tx, "chain-1", KEY),
+  countChainRun: (tx) => chains.countChainRun(tx, { chainId: "chain-1", rootSessionKey: KEY, hop: 1, at: 1 }),
+  noteChainRefused: (tx) => chains.noteChainRefused(tx, "chain-1", 1),
+  addRefusal: (tx) => refusals.addRefusal(tx, REFUSAL),
+  forgetRefusals: (tx) => refusals.forgetRefusals(tx, 5),
+  "chains of a time": (tx) => pictures.listChains(tx, { since: 1, crossed: 1, limit: 5 }),
+  "chains behind a place": (tx) =>
+    pictures.listChains(tx, { since: 1, crossed: 0, limit: 5, before: { lastAt: 9, chainId: "x" } }),
+  "chains of a session": (tx) => pictures.listChains(tx, { since: 1, crossed: 1, limit: 5, sessionKey: KEY }),
+  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, limit: 5 }),
+  "what chains are": (tx) => pictures.factsOfChains(tx, ["chain-1", "chain-2"]),
+  "what runs used": (tx) => pictures.usageOfChains(tx, ["chain-1"]),
+  "a whole chain": (tx) => readChain(tx, "chain-1", { stepsMax: 5, bytesMax: 1_000 }),
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),
   answerWaits: (tx) => waits.answerWaits(tx, "run-1", 5),
   giveUpWait: (tx) => waits.giveUpWait(tx, "c"),

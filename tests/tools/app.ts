@@ -58,6 +58,8 @@ export interface Choices {
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
+  readonly outgoingHooks?: Settings["outgoingHooks"];
+  readonly cron?: Settings["cron"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -114,7 +116,8 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
-    outgoingHooks: [],
+    cron: choices.cron ?? { enabled: true },
+    outgoingHooks: choices.outgoingHooks ?? [],
   };
 }
 

@@ -51,7 +51,10 @@ test("a tool that is denied says which setting denies it, in the catalogue and w
     allowed: false,
     reason: expect.stringContaining("agents.list[main].tools.deny"),
   });
-  expect(described.find((tool) => tool.name === "read")).not.toHaveProperty("reason");
+  expect(described.find((tool) => tool.name === "read")).toMatchObject({
+    allowed: true,
+    reason: "no filter denies it",
+  });
   const sent = await app.call(MAIN, "sessions_send", { bogus: true });
   expect(sent).toMatchObject({ status: "forbidden", code: "tool_denied" });
   expect(sent.error).toContain("tools.deny");

@@ -105,6 +105,34 @@ test("the tools catalogue and tools.invoke have them too, with the rights of the
   expect(denied.error).toContain("tools.mcp.servers.every.allowSandboxed");
 });
 
+test("the catalogue says why outside tools are withheld or missing, and channels.status how servers stand", async () => {
+  const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`);
+  const servers = [await asReference("stdio"), gone, nodeServer("closed", ["x.js"], { agents: ["ops"] })];
+  const house = await houseWith(mcpWith(servers), calling());
+  const client = await house.client();
+  type Named = { name: string; reason: string };
+  type Catalogue = { tools: Named[]; withheld: Named[]; missing: { server: string; why: string }[] };
+  const main = await client.call<Catalogue>("tools.catalog", {});
+  expect(main.tools.find(({ name }) => name === "mcp__every__echo")?.reason).toBe("no filter denies it");
+  expect(main.withheld).toContainEqual({
+    name: "mcp__closed__*",
+    reason: expect.stringContaining('tools.mcp.servers.closed.agents does not list "main"'),
+  });
+  expect(main.missing).toEqual([{ server: "gone", why: expect.stringContaining("ECONNREFUSED") }]);
+  const ops = await client.call<Catalogue>("tools.catalog", { sessionKey: "agent:ops:main" });
+  const denied = ops.withheld.find(({ name }) => name === "mcp__every__echo");
+  expect(denied?.reason).toContain("tools.mcp.servers.every.allowSandboxed is not true");
+  const { channels } = await client.call<{ channels: { id: string }[] }>("channels.status", {});
+  expect(channels.filter(({ id }) => id.startsWith("mcp:"))).toEqual([
+    expect.objectContaining({ id: "mcp:every", state: "ready", ok: true, tools: expect.any(Number) }),
+    expect.objectContaining({
+      ...{ id: "mcp:gone", state: "down", ok: false, lastErrorAt: expect.any(Number) },
+      lastError: expect.stringContaining("it did not start"),
+    }),
+    expect.objectContaining({ id: "mcp:closed", state: "idle" }),
+  ]);
+});
+
 const hello = [{ name: "hello", inputSchema: { type: "object" } }];
 
 test("a server is started by the first run that may use it, and by no other; runs share it", async () => {

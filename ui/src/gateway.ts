@@ -6,13 +6,14 @@
 import { computed, effect, signal } from "@preact/signals";
 import {
   type ClientState,
-  connect,
   type EventPayloads,
   type GatewayClient,
   GatewayError,
   type HelloOk,
 } from "../../src/gateway/client/web.ts";
 import { after } from "./clock.ts";
+import { isRefusal, openShown } from "./demo/connect.ts";
+import { inDemo, leaveDemo } from "./demo/scene.ts";
 import { forgetToken, keepToken, keptToken } from "./token.ts";
 
 /** Pause before a gateway that was not there is asked again, at the start of the page. */
@@ -41,6 +42,11 @@ export function may(scope: "operator.read" | "operator.write" | "operator.admin"
   const order = ["operator.read", "operator.write", "operator.admin"];
   const held = hello.value?.auth.scopes ?? [];
   return held.some((one) => order.indexOf(one) >= order.indexOf(scope));
+}
+
+/** Whether the token covers every session: only then the gateway says where it keeps its state. */
+export function coversAll(): boolean {
+  return hello.value?.snapshot.stateDir !== undefined;
 }
 
 /** Whether this gateway has a method at all. */
@@ -73,23 +79,39 @@ export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function isRefusal(error: unknown): boolean {
-  return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
-}
-
 function hear(opened: GatewayClient): void {
   opened.onEvent(({ event, payload }) => {
+    if (opened !== client) return;
     for (const listener of listeners.get(event) ?? []) listener(payload as never);
   });
   opened.onState((state, error) => {
+    if (opened !== client) return;
+    if (state === "closed") return inDemo ? again() : lost(error);
     linkState.value = state;
-    if (state === "connected") {
-      stopping.value = undefined;
-      hello.value = opened.hello;
-      epoch.value++;
-    }
-    if (state === "closed" && opened === client) lost(error);
+    if (state === "connected") stands(opened);
   });
+}
+
+function stands(opened: GatewayClient): void {
+  linkState.value = "connected";
+  stopping.value = undefined;
+  hello.value = opened.hello;
+  epoch.value++;
+}
+
+/** Lets go of the connection that there was. */
+function drop(): void {
+  const open = client;
+  client = undefined;
+  open?.close();
+}
+
+/** The demo is gone, or out of reach: there may be another one soon. */
+function again(): void {
+  const token = keptToken();
+  linkState.value = "reconnecting";
+  if (token === undefined) lost(undefined);
+  else void signIn(token, { keepsView: true });
 }
 
 /** The connection is closed for good: the gateway no longer takes the token, or the reader signed out. */
@@ -99,49 +121,41 @@ function lost(error: GatewayError | undefined): void {
   stage.value = { kind: "signed-out", ...(error === undefined ? {} : { problem: error.message }) };
 }
 
-/** Where the gateway's socket is: beside the page. */
-function socketUrl(): string {
-  return `${window.location.origin}/`;
-}
-
-/** Signs in with a token; failing that, `stage` says why. */
-export async function signIn(token: string): Promise<void> {
+/** Signs in with a token; failing that, `stage` says why. `keepsView`: what is shown stays meanwhile. */
+export async function signIn(token: string, { keepsView = false } = {}): Promise<void> {
   const mine = ++attempt;
-  stage.value = { kind: "connecting" };
+  if (!keepsView) {
+    drop();
+    stage.value = { kind: "connecting" };
+  }
   try {
-    const opened = await connect({
-      url: socketUrl(),
-      token,
-      client: { id: "parley-page", mode: "webchat", displayName: "Web page" },
-    });
+    const opened = await openShown(token);
     if (mine !== attempt) return opened.close();
     client = opened;
     keepToken(token);
     hear(opened);
-    hello.value = opened.hello;
-    linkState.value = "connected";
-    epoch.value++;
+    stands(opened);
     stage.value = { kind: "signed-in" };
   } catch (error) {
     if (mine !== attempt) return;
     if (isRefusal(error)) {
+      drop();
       forgetToken();
       stage.value = { kind: "signed-out", problem: wordsOf(error) };
       return;
     }
-    stage.value = { kind: "connecting", problem: wordsOf(error) };
+    if (!keepsView) stage.value = { kind: "connecting", problem: wordsOf(error) };
     const pauseMs = error instanceof GatewayError ? Math.max(RETRY_MS, error.retryAfterMs ?? 0) : RETRY_MS;
-    after(pauseMs, () => mine === attempt && void signIn(token));
+    after(pauseMs, () => mine === attempt && void signIn(token, { keepsView }));
   }
 }
 
 export function signOut(): void {
   attempt++;
-  const open = client;
-  client = undefined;
+  drop();
   forgetToken();
-  open?.close();
   stage.value = { kind: "signed-out" };
+  if (inDemo) leaveDemo();
 }
 
 /** Goes on where this tab was signed in before. */

@@ -2,6 +2,8 @@
 
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
+import { DemoOffer } from "./demo/offer.tsx";
+import { inDemo } from "./demo/scene.ts";
 import { hello, linkState, signOut, stopping } from "./gateway.ts";
 import { Boundary } from "./parts/failure.tsx";
 import { lazy } from "./parts/lazy.tsx";
@@ -28,6 +30,8 @@ const VIEWS: readonly View[] = [
     component: lazy(async () => (await import("./operations/view.tsx")).OperationsView),
   },
 ];
+
+const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
 const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
 
@@ -96,6 +100,7 @@ export function Shell() {
       </button>
       <Head current={current} />
       <Connection />
+      {inDemo ? <DemoBanner /> : <DemoOffer />}
       <main id="view" class="view" tabIndex={-1}>
         <h1 class="visually-hidden">{current.title}</h1>
         <Boundary resetKey={hrefOf(route.value)}>

@@ -4,7 +4,8 @@
 
 const STORED_UNDER = "parley.token";
 
-function storage(): Storage | undefined {
+/** What only this tab reads, and only until it is closed. */
+export function tabStorage(): Storage | undefined {
   try {
     return window.sessionStorage;
   } catch {
@@ -36,15 +37,15 @@ export function takeTokenFromAddress(): void {
 }
 
 export function keptToken(): string | undefined {
-  return inMemory ?? storage()?.getItem(STORED_UNDER) ?? undefined;
+  return inMemory ?? tabStorage()?.getItem(STORED_UNDER) ?? undefined;
 }
 
 export function keepToken(token: string): void {
   inMemory = token;
-  storage()?.setItem(STORED_UNDER, token);
+  tabStorage()?.setItem(STORED_UNDER, token);
 }
 
 export function forgetToken(): void {
   inMemory = undefined;
-  storage()?.removeItem(STORED_UNDER);
+  tabStorage()?.removeItem(STORED_UNDER);
 }

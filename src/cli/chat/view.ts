@@ -166,6 +166,9 @@ export class ChatView {
           ),
         ];
       }
+      case "refused":
+        // The tool's result says it.
+        return [];
       case "ended":
         if (reason === undefined && isSubagentKey(from)) return this.#jobEnded(from, mine);
         return [

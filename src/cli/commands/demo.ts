@@ -2,16 +2,14 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { AGENTS, type Place, Setting } from "../demo/setting.ts";
+import { AGENTS, OPEN_TOOLS } from "../demo/ground.ts";
+import { type Place, Setting } from "../demo/setting.ts";
 import { DemoFailure, Stage } from "../demo/stage.ts";
 import { STEPS, type Step } from "../demo/steps.ts";
 import type { Reply } from "../link.ts";
 
 /** The offline model answers at once; a real one takes its time. */
 const PATIENCE_MS = { offline: 10_000, real: 120_000 };
-
-/** Agents may see and reach each other. */
-const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
 
 interface Outcome {
   readonly title: string;

@@ -1,13 +1,14 @@
-// Owns `parley` and `parley gateway`: starts the gateway in this terminal, says so in three lines, stops it
+// Owns `parley` and `parley gateway`: starts the gateway in this terminal, says so in four lines, stops it
 // in order.
 // GW1: the first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT ends the process
 //      at once. Neither loses anything: what was accepted is on disk.
+// GW2: the token is printed to somebody who sits at a terminal, inside the page's link, and nowhere else.
 
 import { join } from "node:path";
 import { safeLine } from "../../core/safe-text.ts";
 import { storePlace } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
-import { callable } from "../address.ts";
+import { callable, pageLink } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { RunningGateway } from "../parts.ts";
@@ -59,6 +60,17 @@ function wayBack(cli: Cli, gateway: RunningGateway, options: StartOptions): stri
   ];
 }
 
+/** The page; whoever reads this in a log is told how to get the link that signs in. */
+function pageLine(
+  { parts, options: { json } }: Cli,
+  gateway: RunningGateway,
+  back: readonly string[],
+): string {
+  const { httpUrl, token } = gateway;
+  if (parts.isTTY && !json) return `Page: ${pageLink(httpUrl, token)}`;
+  return `Page: ${httpUrl} (the link that signs in: ${["npx parley", ...back, "link"].join(" ")})`;
+}
+
 /** What is running, where, and what to type next. */
 export function startLines(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
   const { settings } = gateway;
@@ -71,11 +83,12 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   const token = gateway.tokenIsGenerated
     ? `token in ${join(settings.store.dir, TOKEN_FILE)}`
     : "token as configured";
-  const chat = ["npx parley", ...wayBack(cli, gateway, options), "chat"].join(" ");
+  const back = wayBack(cli, gateway, options);
   return [
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
-    `Where: ${gateway.httpUrl}, store ${storePlace(settings.store)}, ${token}.`,
-    `Next, in another terminal: ${chat}`,
+    pageLine(cli, gateway, back),
+    `Store: ${storePlace(settings.store)}, ${token}.`,
+    `Or, in another terminal: ${["npx parley", ...back, "chat"].join(" ")}`,
   ].map(safeLine);
 }
 

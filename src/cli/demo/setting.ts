@@ -1,44 +1,12 @@
-// Owns where the demo plays: a temporary directory with configurations and stores of its own, and the
-// gateways in it.
-// DS1: nothing of the user's own Parley is read or written but the model keys in the environment.
-// DS2: the directory is gone afterwards, however the demo ended.
+// Owns what the demo of the command line plays on: gateways on a ground of their own, and a connection to
+// each.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Cli } from "../cli.ts";
 import { type Link, openLink, type Reply } from "../link.ts";
 import type { RunningGateway } from "../parts.ts";
+import { Ground } from "./ground.ts";
 
 const STOP_GRACE_MS = 2_000;
-
-/** A real model acts on the same plain sentences as the offline one. */
-const INSTRUCTIONS = [
-  "You take part in a demonstration; be brief, one or two sentences. Do exactly what is asked, with tools:",
-  '"list sessions" means call sessions_list.',
-  '"read NAME" means call sessions_history with sessionKey "agent:NAME:main".',
-  '"ask NAME: TEXT" means call sessions_send once: sessionKey "agent:NAME:main", message TEXT, as it is.',
-  '"spawn N jobs: TEXT" means call sessions_spawn N times in one message: task TEXT, {n} its number.',
-  '"within N seconds" means timeoutSeconds N. "wait N seconds" means run "sleep N" with exec first.',
-  "Then say what the tool answered. If a call is refused, don't try another way: say what the refusal said.",
-  "In a reply step ask one short question in turn 1, later answer REPLY_SKIP.",
-].join("\n");
-
-export const AGENTS = ["main", "research", "ops"] as const;
-
-/** One configuration file; `tools` is what the steps are about. */
-function configText(dir: string, token: string, tools: object): string {
-  const config = {
-    gateway: { port: 0, auth: { token } },
-    store: { dir: join(dir, "state"), postgresUrl: null },
-    agents: {
-      defaults: { workspace: join(dir, "workspace") },
-      list: AGENTS.map((id) => ({ id, instructions: INSTRUCTIONS })),
-    },
-    tools,
-  };
-  return `${JSON.stringify(config, undefined, 2)}\n`;
-}
 
 export interface Place {
   readonly link: Link;
@@ -47,53 +15,37 @@ export interface Place {
 
 export class Setting {
   readonly #cli: Cli;
-  readonly #dir: string;
-  readonly #places: Place[] = [];
-  #left = false;
+  readonly #ground: Ground;
+  readonly #links: Link[] = [];
 
-  private constructor(cli: Cli, dir: string) {
+  private constructor(cli: Cli, ground: Ground) {
     this.#cli = cli;
-    this.#dir = dir;
+    this.#ground = ground;
   }
 
   static async make(cli: Cli): Promise<Setting> {
-    return new Setting(cli, await mkdtemp(join(tmpdir(), "parley-demo-")));
+    return new Setting(cli, await Ground.make(cli.parts));
   }
 
   /** Starts a gateway with these `tools` settings and connects to it. */
   async open(name: string, tools: object): Promise<Reply<Place>> {
-    const { world, openGateway } = this.#cli.parts;
-    const configPath = join(this.#dir, `${name}.json5`);
-    const token = world.ids.uuid();
-    await writeFile(configPath, configText(join(this.#dir, name), token, tools), { mode: 0o600 });
-    const opened = await openGateway({ configPath, port: 0, quiet: true });
+    const opened = await this.#ground.open(name, { tools });
     if (!opened.ok) return opened;
+    const { world } = this.#cli.parts;
     const gateway = opened.value;
-    if (this.#left) {
-      await gateway.close(0);
-      return { ok: false, code: "interrupted", error: "The demo was stopped." };
-    }
-    const linked = await openLink({ url: gateway.url, token }, { reconnect: false, world });
-    if (!linked.ok) {
-      await gateway.close(0);
-      return linked;
-    }
-    const place = { link: linked.value, gateway };
-    this.#places.push(place);
-    return { ok: true, value: place };
+    const linked = await openLink({ url: gateway.url, token: gateway.token }, { reconnect: false, world });
+    if (!linked.ok) return linked;
+    this.#links.push(linked.value);
+    return { ok: true, value: { link: linked.value, gateway } };
   }
 
   /** The demo was stopped: nothing more is to be played. */
   get left(): boolean {
-    return this.#left;
+    return this.#ground.left;
   }
 
   async leave(): Promise<void> {
-    this.#left = true;
-    for (const { link, gateway } of this.#places.splice(0)) {
-      link.client.close();
-      await gateway.close(STOP_GRACE_MS);
-    }
-    await rm(this.#dir, { recursive: true, force: true });
+    for (const link of this.#links.splice(0)) link.client.close();
+    await this.#ground.leave(STOP_GRACE_MS);
   }
 }

@@ -1,9 +1,9 @@
 // Owns the methods of programs: run an agent and hear how it ended, wait for a run, send a text to a person.
 // AG1: what a run is told to have ended as comes from its row, never from its text (I12).
 
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { type Code, fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
 import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
@@ -57,7 +57,7 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
 }
 
 /** A channel that text can leave through; the protocol's `last` means the one used last. */
-function checkChannel(channel: string | undefined): Result<void> {
+export function checkChannel(channel: string | undefined): Result<void> {
   if (channel === undefined || channel === WEBCHAT || channel === "last") return ok(undefined);
   const shown = JSON.stringify(channel.slice(0, 60));
   return fail("channel_unknown", `no channel ${shown} is set up here; there is: ${WEBCHAT}`);

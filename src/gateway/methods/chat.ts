@@ -1,7 +1,7 @@
 // Owns the methods of a chat window: a message, a stop, an operator's note. What is read is in history.ts.
 
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import type { Run } from "../../core/run.ts";
 import { THINKING_LEVELS } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";

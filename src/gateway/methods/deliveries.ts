@@ -1,11 +1,15 @@
 // Owns the operator's view of the outbox.
-// DE1: a delivery is seen and settled only by those whose token covers its session (I9).
+// DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session that
+//      its route or its failure names is left out for those whose token does not cover that one.
 
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import { canonicalKey } from "../../core/session-key.ts";
+import type { Route } from "../../core/route.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { keyRulesOf } from "../../flows/access.ts";
+import { operatorKey } from "../../flows/access.ts";
+import { publishOutbox } from "../../flows/outbox.ts";
 import {
   type Delivery,
   type DeliveryState,
@@ -17,33 +21,57 @@ import {
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
+import type { DeliveryRow, PayloadOf } from "../payloads.ts";
 
+type SettledDelivery = PayloadOf<"deliveries.retry">;
+
+/** Channels whose routes end at a session. */
+const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 /** Pages of the outbox that are looked through for one page of the caller's; a cursor leads on from there. */
 const PAGES_MAX = 10;
 
-function row(delivery: Delivery) {
+/** Whether the caller's token covers a session. */
+type Covers = (sessionKey: string) => boolean;
+
+/** What a key looks like in the words of a failure. */
+const KEY_IN_TEXT = /\b(?:agent|cron|hook):\S+/g;
+
+/** The route, without the session at its end if that is hidden from the caller (I9). */
+function routeFor({ route }: Delivery, covers: Covers): Route {
+  return IN_HOUSE.includes(route.channel) && !covers(route.to) ? { ...route, to: NOT_VISIBLE } : route;
+}
+
+function row(delivery: Delivery, covers: Covers, charsMax = Number.POSITIVE_INFINITY): DeliveryRow {
   const { seq: _, text, error, ...rest } = delivery;
+  // Masked before it is cut: half a credential looks like none.
+  const masked = redactSecrets(text);
+  const isCut = masked.length > charsMax;
   return {
     ...rest,
-    text: redactSecrets(text),
-    ...(error === undefined ? {} : { error: redactSecrets(error) }),
+    route: routeFor(delivery, covers),
+    text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
+    ...(isCut ? { textTruncated: true } : {}),
+    ...(error === undefined
+      ? {}
+      : {
+          error: redactSecrets(error.replace(KEY_IN_TEXT, (key) => (covers(key) ? key : NOT_VISIBLE))),
+        }),
   };
 }
 
-function keyOf(ctx: CallContext, text: string): Result<string> {
-  const rules = keyRulesOf(ctx.deps.settings);
-  return canonicalKey(text.trim(), { agentId: rules.defaultAgentId }, rules);
-}
-
-async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Promise<Result<unknown>> {
+async function list(
+  ctx: CallContext,
+  params: ParamsOf<"deliveries.list">,
+): Promise<Result<PayloadOf<"deliveries.list">>> {
   const { state, includeDismissed } = params;
   if (params.cursor !== undefined && !/^\d{1,15}$/.test(params.cursor)) {
     return fail("invalid_argument", "cursor is not one that deliveries.list gave out");
   }
   // A key, not a session: what a deleted one left in the outbox is still there.
-  const key = params.sessionKey === undefined ? ok(undefined) : keyOf(ctx, params.sessionKey);
+  const key =
+    params.sessionKey === undefined ? ok(undefined) : operatorKey(ctx.deps.settings, params.sessionKey);
   if (!key.ok) return key;
   const sessionKey = key.value;
   const covered = createGate(ctx.deps.settings, ctx.caller, "deliveries");
@@ -66,7 +94,7 @@ async function list(ctx: CallContext, params: ParamsOf<"deliveries.list">): Prom
   }
   return ok({
     count: shown.length,
-    deliveries: shown.map(row),
+    deliveries: shown.map((one) => row(one, covered, params.maxChars)),
     ...(cursor === undefined ? {} : { nextCursor: cursor }),
   });
 }
@@ -76,11 +104,12 @@ async function settle(
   ctx: CallContext,
   id: string,
   work: (unit: Unit) => Promise<boolean>,
-): Promise<Result<unknown>> {
+): Promise<Result<SettledDelivery>> {
   const { engine, settings } = ctx.deps;
-  return engine.commit(async (unit): Promise<Result<unknown>> => {
+  return engine.commit(async (unit): Promise<Result<SettledDelivery>> => {
     const before = await getDelivery(unit.tx, id);
-    if (before === undefined || !createGate(settings, ctx.caller, "deliveries")(before.sessionKey)) {
+    const covered = createGate(settings, ctx.caller, "deliveries");
+    if (before === undefined || !covered(before.sessionKey)) {
       return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
     }
     if (!(await work(unit))) {
@@ -91,7 +120,8 @@ async function settle(
       );
     }
     const after = await getDelivery(unit.tx, id);
-    const answer = { ok: true, delivery: row(after ?? before) };
+    const answer = { ok: true as const, delivery: row(after ?? before, covered) };
+    publishOutbox(unit, before, after?.dismissedAt === undefined ? "pending" : "dismissed");
     await ctx.remember(unit, answer);
     return ok(answer);
   });

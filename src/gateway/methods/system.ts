@@ -1,14 +1,16 @@
 // Owns what a client asks about the gateway itself: health, status, agents, models.
 // SY1: counts of work are told only to callers whose token covers every session (I9).
 
-import { WEBCHAT } from "../../channels/webchat.ts";
 import { ok } from "../../core/errors.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { hasScope } from "../../core/visibility.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
 import { listProcesses } from "../../store/processes.ts";
+import { countOpenWaits } from "../../store/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
+import type { Moment } from "../metrics.ts";
 import type { Health } from "../payloads.ts";
 import { PROTOCOL_VERSIONS } from "../protocol.ts";
 
@@ -31,6 +33,20 @@ export function seesEverything(caller: Caller): boolean {
 async function workOf(deps: GatewayDeps) {
   const [lanes, deliveries] = await Promise.all([deps.engine.load(), countDeliveries(deps.engine.store.db)]);
   return { lanes, deliveries };
+}
+
+/** What the figures are read from. A store that does not answer leaves its own out. */
+export async function momentOf(deps: GatewayDeps, connections: number): Promise<Moment> {
+  try {
+    const [{ lanes: load, deliveries }, openWaits] = await Promise.all([
+      workOf(deps),
+      countOpenWaits(deps.engine.store.db),
+    ]);
+    return { store: { load, deliveries, openWaits }, connections };
+  } catch (error) {
+    deps.world.log.warn({ err: error }, "the store could not be counted");
+    return { connections };
+  }
 }
 
 export async function health(deps: GatewayDeps, state: GatewayState, caller: Caller): Promise<Health> {
@@ -61,12 +77,21 @@ async function processesOf({ engine, world }: GatewayDeps) {
   return { processId: engine.processId, processes: await listProcesses(store.db, world.clock.now()) };
 }
 
+/** Whether nobody has ever said anything. */
+async function isUnused({ engine }: GatewayDeps): Promise<boolean> {
+  const said = await engine.store.db.selectFrom("messages").select("id").limit(1).executeTakeFirst();
+  return said === undefined;
+}
+
 async function status(ctx: CallContext) {
   const { deps, state, caller } = ctx;
-  const all = seesEverything(caller) ? { connections: state.connected(), ...(await processesOf(deps)) } : {};
+  const all = seesEverything(caller)
+    ? { connections: state.connected(), unused: await isUnused(deps), ...(await processesOf(deps)) }
+    : {};
   return {
     ...(await health(deps, state, caller)),
     ...all,
+    ...(state.demo === undefined ? {} : { demo: { running: state.demo.running } }),
     protocol: PROTOCOL_VERSIONS,
     agents: deps.settings.agents.length,
     models: deps.models().length,

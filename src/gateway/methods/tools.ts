@@ -4,10 +4,11 @@
 // TO2: a call with a session's pass is that session's own call, in the run that it has under way.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { redactSecrets } from "../../core/redact.ts";
 import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/chain.ts";
-import { describeTools, toolNames } from "../../tools/catalog.ts";
+import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 
@@ -49,6 +50,7 @@ async function invoke(
     chain,
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
+    answered: ctx.deps.metrics.toolAnswered,
   };
   const { callId } = ctx;
   const inHand = runOfPass(ctx.deps.passes, ctx.caller);
@@ -75,9 +77,16 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
       const all = describeTools({ ...found.value, outside });
       const tools = all
         .filter((tool) => tool.allowed)
-        .map(({ name, description, parameters }) => ({ name, description, parameters }));
-      const withheld = all.filter((tool) => !tool.allowed).map(({ name, reason }) => ({ name, reason }));
-      return ok({ sessionKey: found.value.session.key, tools, withheld });
+        .map(({ name, description, parameters, reason }) => ({ name, description, parameters, reason }));
+      const ours = all.filter((tool) => !tool.allowed).map(({ name, reason }) => ({ name, reason }));
+      const theirs = withheldOutside(found.value, ctx.deps.outside?.knownNames() ?? []);
+      const missing = (outside?.missing ?? []).map(({ server, why }) => ({
+        server,
+        why: redactSecrets(why),
+      }));
+      return ok({
+        ...{ sessionKey: found.value.session.key, tools, withheld: [...ours, ...theirs], missing },
+      });
     },
   },
   "tools.invoke": {

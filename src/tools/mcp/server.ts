@@ -7,6 +7,7 @@
 
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
+import type { OutsideStanding } from "../tool.ts";
 import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
@@ -50,7 +51,7 @@ type State =
   | { readonly kind: "idle" }
   | { readonly kind: "starting"; readonly ready: Promise<Result<Live>> }
   | { readonly kind: "ready"; readonly live: Live }
-  | { readonly kind: "down"; readonly untilMs: number; readonly why: Failure }
+  | { readonly kind: "down"; readonly untilMs: number; readonly atMs: number; readonly why: Failure }
   | { readonly kind: "closed" };
 
 /** Until when somebody waits, and what ends his waiting earlier. */
@@ -84,6 +85,27 @@ export class Server {
   /** The tools of its last list. */
   get known(): Definitions {
     return this.#known;
+  }
+
+  /** How it stands at this moment. */
+  standing(): OutsideStanding {
+    const state = this.#state;
+    const server = this.name;
+    switch (state.kind) {
+      case "ready": {
+        const { sinceMs: connectedSince, definitions } = state.live;
+        return { server, state: "ready", connectedSince, tools: definitions.tools.length };
+      }
+      case "down": {
+        const { untilMs, atMs: lastErrorAt, why } = state;
+        const waits = untilMs > this.#parts.world.clock.now() ? { backoffUntil: untilMs } : {};
+        return { server, state: "down", lastError: why.error, lastErrorAt, ...waits };
+      }
+      case "closed":
+        return { server, state: "idle" };
+      default:
+        return { server, state: state.kind };
+    }
   }
 
   /** Its tools now, or why they can't be had. */
@@ -353,7 +375,8 @@ export class Server {
     const grown = PAUSE_FIRST_MS * 2 ** Math.min(this.#failures - 1, 20);
     const pauseMs = Math.round(Math.min(grown, PAUSE_MAX_MS) * (0.75 + world.random() / 2));
     const failure = fail("mcp_unavailable", why, { details });
-    this.#state = { kind: "down", untilMs: world.clock.now() + pauseMs, why: failure };
+    const atMs = world.clock.now();
+    this.#state = { kind: "down", untilMs: atMs + pauseMs, atMs, why: failure };
     return failure;
   }
 }

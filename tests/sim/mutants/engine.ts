@@ -128,8 +128,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "chain-not-counted",
     breaks: "I8: the runs of a chain are not counted",
     file: "src/engine/accept.ts",
-    from: `kind === "turn" ? countChainRun(tx, chain.chainId, request.rootSessionKey ?? session.key) : undefined`,
-    to: "undefined",
+    from: `kind === "turn"
+      ? countChainRun(`,
+    to: `kind === "append"
+      ? countChainRun(`,
   },
   {
     name: "chain-one-too-long",

@@ -1,0 +1,97 @@
+// Pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with a
+// home of its own, has its agents play a story, and takes each view on a desktop and a phone, light and dark.
+// Where to: a temporary folder, or `--dir FOLDER`. `--only flow,status` takes some of them;
+// `--keep flow-desktop-light` also puts those into docs/screenshots.
+
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import type { Page } from "playwright-core";
+import { closeBrowser, DESKTOP, PHONE, visit } from "../tests/kit/browser.ts";
+import { cleanUp } from "../tests/kit/engine.ts";
+import { type GatewayProcess, startProcess } from "../tests/kit/gateway-process.ts";
+import {
+  PAGE_VIEWS,
+  type PageView,
+  STORY_CONFIG,
+  type StoryFacts,
+  showView,
+  tellStory,
+} from "../tests/kit/page-views.ts";
+import { buildPage } from "../ui/build.js";
+import { smallPng } from "./small-png.ts";
+
+const KEPT = fileURLToPath(new URL("../docs/screenshots/", import.meta.url));
+
+const SHAPES = [
+  { name: "desktop", viewport: DESKTOP },
+  { name: "phone", viewport: PHONE },
+] as const;
+
+const { values } = parseArgs({
+  options: {
+    dir: { type: "string" },
+    only: { type: "string", default: "" },
+    keep: { type: "string", default: "" },
+  },
+});
+const list = (text: string): string[] => text.split(",").filter((one) => one !== "");
+const only = list(values.only);
+const keep = list(values.keep);
+const dir = values.dir ?? mkdtempSync(join(tmpdir(), "parley-screenshots-"));
+const wanted = PAGE_VIEWS.filter(({ name }) => only.length === 0 || only.includes(name));
+
+function save(name: string, png: Buffer): void {
+  const small = smallPng(png);
+  writeFileSync(join(dir, `${name}.png`), small);
+  if (keep.includes(name)) writeFileSync(join(KEPT, `${name}.png`), small);
+  process.stdout.write(
+    `${name}  ${Math.round(small.length / 1024)} KiB (${Math.round(png.length / 1024)})\n`,
+  );
+}
+
+async function take(page: Page, name: string): Promise<void> {
+  save(name, await page.screenshot({ animations: "disabled", caret: "hide" }));
+}
+
+async function takeAll(
+  gateway: GatewayProcess,
+  views: readonly PageView[],
+  facts: StoryFacts,
+): Promise<void> {
+  const { methods } = facts.client.hello.features;
+  const there = views.filter(({ needs }) => needs === undefined || methods.includes(needs));
+  for (const { name: shape, viewport } of SHAPES) {
+    for (const dark of [false, true]) {
+      for (const view of there) {
+        const token = view.signedOut === true ? {} : { token: gateway.token };
+        const { page, context } = await visit(gateway.httpUrl, { viewport, dark, ...token });
+        await showView(page, gateway.httpUrl, view, facts);
+        await take(page, `${view.name}-${shape}-${dark ? "dark" : "light"}`);
+        await context.close();
+      }
+    }
+  }
+}
+
+mkdirSync(dir, { recursive: true });
+mkdirSync(KEPT, { recursive: true });
+try {
+  await buildPage({ ifStale: true });
+  const gateway = await startProcess({ config: STORY_CONFIG });
+  const client = await gateway.connect();
+  const isEarly = ({ unused, signedOut }: PageView): boolean => unused === true || signedOut === true;
+  await takeAll(gateway, wanted.filter(isEarly), { client });
+  const facts = await tellStory(client);
+  await takeAll(
+    gateway,
+    wanted.filter((view) => !isEarly(view)),
+    facts,
+  );
+  process.stdout.write(`${dir}\n`);
+} finally {
+  await cleanUp();
+  await closeBrowser();
+}

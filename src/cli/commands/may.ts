@@ -1,0 +1,44 @@
+// Owns `parley may`: what one session may do to another, and the rule that decides.
+
+import type { Explanation } from "../../core/explanation.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { exitFor, withLink } from "../link.ts";
+
+interface Explained {
+  readonly viewer: { readonly key: string };
+  readonly target: { readonly key: string; readonly exists: boolean };
+  readonly answers: readonly Explanation[];
+}
+
+const ACCESS_WIDTH = 8;
+
+function lines(cli: Cli, { viewer, target, answers }: Explained): void {
+  const gone = target.exists ? "" : " (there is no such session: answered as if there were)";
+  cli.line(safeLine(`${viewer.key} -> ${target.key}${gone}`));
+  for (const { access, allowed, rule, settings, checks } of answers) {
+    const verdict = allowed ? cli.style("green", "yes") : cli.style("red", "no ");
+    cli.line(`${access.padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(rule)}`);
+    const further = checks.filter((check) => !check.allowed).slice(1);
+    const more = [
+      ...further.map((check) => `also: ${check.rule}`),
+      ...settings.map((setting) => `would need ${setting}`),
+    ];
+    for (const line of more) cli.line(cli.style("dim", `${" ".repeat(ACCESS_WIDTH + 5)}${safeLine(line)}`));
+  }
+}
+
+export async function explainAccess(
+  cli: Cli,
+  [viewer = "", target = ""]: readonly string[],
+  options: { readonly access?: string },
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const params = { viewer, target, ...(options.access === undefined ? {} : { access: options.access }) };
+    const answer = await link.call<Explained>("access.explain", params);
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    lines(cli, answer.value);
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}

@@ -1,0 +1,100 @@
+// Owns the ground that a demo plays on: a temporary directory with configurations and stores of its own, and
+// the gateways in it.
+// DG1: nothing of the user's own Parley is read or written but the model keys in the environment.
+// DG2: the directory is gone afterwards, however the demo ended.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fail, type Result } from "../../core/errors.ts";
+import type { CliParts, RunningGateway } from "../parts.ts";
+
+/** A real model acts on the same plain sentences as the offline one. */
+const INSTRUCTIONS = [
+  "You take part in a demonstration; be brief, one or two sentences. Do exactly what is asked, with tools:",
+  '"list sessions" means call sessions_list.',
+  '"read NAME" means call sessions_history with sessionKey "agent:NAME:main".',
+  '"ask NAME: TEXT" means call sessions_send once: sessionKey "agent:NAME:main", message TEXT, as it is.',
+  '"spawn N jobs: TEXT" means call sessions_spawn N times in one message: task TEXT, {n} its number.',
+  '"within N seconds" means timeoutSeconds N. "wait N seconds" means run "sleep N" with exec first.',
+  "Then say what the tool answered. If a call is refused, don't try another way: say what the refusal said.",
+  "In a reply step ask one short question in turn 1, later answer REPLY_SKIP.",
+].join("\n");
+
+export const AGENTS = ["main", "research", "ops"] as const;
+
+/** Agents may see and reach each other. */
+export const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
+
+export interface GroundOptions {
+  /** What the demo is about. */
+  readonly tools: object;
+  /** Default: that of the environment's keys, else the offline one. */
+  readonly model?: string;
+}
+
+/** One configuration file. */
+function configText(dir: string, token: string, { tools, model }: GroundOptions): string {
+  const config = {
+    gateway: { port: 0, auth: { token } },
+    store: { dir: join(dir, "state"), postgresUrl: null },
+    agents: {
+      defaults: { workspace: join(dir, "workspace"), ...(model === undefined ? {} : { model }) },
+      list: AGENTS.map((id) => ({ id, instructions: INSTRUCTIONS })),
+    },
+    tools,
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}
+
+const STOPPED = fail("shutting_down", "the demo was stopped");
+
+type GroundParts = Pick<CliParts, "world" | "openGateway">;
+
+export class Ground {
+  readonly #parts: GroundParts;
+  readonly #dir: string;
+  readonly #gateways: Promise<Result<RunningGateway>>[] = [];
+  #left = false;
+
+  private constructor(parts: GroundParts, dir: string) {
+    this.#parts = parts;
+    this.#dir = dir;
+  }
+
+  static async make(parts: GroundParts): Promise<Ground> {
+    return new Ground(parts, await mkdtemp(join(tmpdir(), "parley-demo-")));
+  }
+
+  /** Starts a gateway. */
+  async open(name: string, options: GroundOptions): Promise<Result<RunningGateway>> {
+    if (this.#left) return STOPPED;
+    const opening = this.#start(name, options);
+    this.#gateways.push(opening);
+    const opened = await opening;
+    return this.#left ? STOPPED : opened;
+  }
+
+  async #start(name: string, options: GroundOptions): Promise<Result<RunningGateway>> {
+    const { world, openGateway } = this.#parts;
+    const configPath = join(this.#dir, `${name}.json5`);
+    const token = world.ids.uuid();
+    await writeFile(configPath, configText(join(this.#dir, name), token, options), { mode: 0o600 });
+    return openGateway({ configPath, port: 0, quiet: true });
+  }
+
+  /** The demo was stopped: nothing more is to be played. */
+  get left(): boolean {
+    return this.#left;
+  }
+
+  /** Running work is finished or parked within `graceMs`. */
+  async leave(graceMs: number): Promise<void> {
+    this.#left = true;
+    // One that is being opened would make its directory again.
+    for (const ended of await Promise.allSettled(this.#gateways.splice(0))) {
+      if (ended.status === "fulfilled" && ended.value.ok) await ended.value.value.close(graceMs);
+    }
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+}

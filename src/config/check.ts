@@ -1,0 +1,39 @@
+// Owns a second look at the configuration: what the file says now, and what of it a restart would change.
+
+import { isDeepStrictEqual } from "node:util";
+import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
+import type { Settings } from "../core/settings.ts";
+import { describeSettings } from "./describe.ts";
+
+/** Where in the file a part of the settings comes from, when it is called otherwise there. */
+const IN_FILE: Partial<Record<keyof Settings, string>> = {
+  providers: "models.providers",
+  maxConcurrent: "agents.defaults.maxConcurrent",
+  subagents: "agents.defaults.subagents",
+  owners: "commands.owners",
+  outgoingHooks: "hooks.outgoing",
+};
+
+/** The parts of the settings that differ, as the file calls them; of their values nothing is told. */
+function changedParts(running: Settings, found: Settings): string[] {
+  const names = new Set([...Object.keys(running), ...Object.keys(found)] as (keyof Settings)[]);
+  return [...names]
+    .filter((name) => !isDeepStrictEqual(running[name], found[name]))
+    .map((name) => IN_FILE[name] ?? name)
+    .sort();
+}
+
+/** Reads the file and the environment again as a start would, and compares them with what runs. */
+export function checkAgain(options: LoadOptions, running: Settings) {
+  const settings = describeSettings(running);
+  const again = loadSettings(options);
+  if (!again.ok) {
+    const { problems } = again.details ?? {};
+    const errors = Array.isArray(problems) ? problems.map(String) : [again.error];
+    const wrong = { exists: true, ok: false, errors, warnings: [], differs: false, changed: [] };
+    return { path: configPathOf(options), ...wrong, settings };
+  }
+  const { path, exists, warnings } = again.value;
+  const changed = changedParts(running, again.value.settings);
+  return { path, exists, ok: true, errors: [], warnings, differs: changed.length > 0, changed, settings };
+}

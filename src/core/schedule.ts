@@ -1,0 +1,174 @@
+// Owns what a scheduled job is, its limits, and how its schedule is said in words. When it falls due is
+// worked out in triggers/dates.ts: that takes a calendar with time zones.
+// SC1: a stored schedule is complete: zone and beginning stand in it, so that it means the same on every
+//      machine and after every restart.
+
+import type { Route } from "./route.ts";
+import { formatKey } from "./session-key.ts";
+
+/** When a job is due. Times are ms since 1970. */
+export type Schedule =
+  /** Five fields of cron, read in a time zone. */
+  | { readonly kind: "cron"; readonly expr: string; readonly tz: string }
+  /** At `anchorMs` and every so often from there. */
+  | { readonly kind: "every"; readonly everyMs: number; readonly anchorMs: number }
+  /** Once. */
+  | { readonly kind: "at"; readonly atMs: number };
+
+export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
+
+/** What becomes of a date that passed while no gateway was there to see it. */
+export const MISSED_POLICIES = ["once", "skip"] as const;
+export type MissedPolicy = (typeof MISSED_POLICIES)[number];
+
+/** A message that is said to an agent at stored dates, in the session `cron:<id>`. */
+export interface CronJob {
+  readonly id: string;
+  readonly name?: string;
+  readonly schedule: Schedule;
+  readonly agentId: string;
+  readonly message: string;
+  /** False: paused, or there is no date left. */
+  readonly enabled: boolean;
+  readonly missed: MissedPolicy;
+  /** Where replies go besides the transcript. */
+  readonly deliver?: Route;
+  /** `<provider>/<model>`; absent: the session's, else the agent's. */
+  readonly model?: string;
+  readonly thinking?: string;
+  /** Aborts a run this long after it started; 0: never. */
+  readonly timeoutMs: number;
+  /** The next due date; absent while it is not enabled. */
+  readonly nextAt?: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+/** Jobs that a store may hold. */
+export const JOBS_MAX = 1_000;
+/** Turns of one job that are remembered. */
+export const TURNS_KEPT = 100;
+/** A shorter pause would be a loop, not a schedule. */
+export const EVERY_MIN_MS = 10_000;
+export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
+/** The last moment that a date may name: the end of the year 9999. */
+export const DATE_MAX_MS = 253_402_300_799_999;
+
+/** The session of a job. */
+export function cronKey(jobId: string): string {
+  return formatKey({ form: "cron", id: jobId });
+}
+
+const UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+];
+
+/** `15 minutes`, `1 day and 12 hours`: the two largest units. */
+function durationWords(ms: number): string {
+  const parts: string[] = [];
+  let left = ms;
+  for (const [name, size] of UNITS) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) parts.push(`${count === 1 ? "" : `${count} `}${name}${count === 1 ? "" : "s"}`);
+  }
+  const [first = "second", second] = parts;
+  if (second === undefined) return first;
+  const one = (text: string): string => (/^\d/.test(text) ? text : `1 ${text}`);
+  return `${one(first)} and ${one(second)}`;
+}
+
+const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/** A field that names one number of at most two digits. */
+const numberOf = (field: string): number | undefined => (/^\d{1,2}$/.test(field) ? Number(field) : undefined);
+
+function clockWords(minute: string, hour: string): string | undefined {
+  const [m, h] = [numberOf(minute), numberOf(hour)];
+  if (m === undefined || h === undefined) return undefined;
+  return `at ${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
+}
+
+function ordinal(day: number): string {
+  const last = day % 10;
+  const suffix = day >= 11 && day <= 13 ? "th" : (["th", "st", "nd", "rd"][last] ?? "th");
+  return `${day}${suffix}`;
+}
+
+/** Which days an expression names, if it is one of the usual kinds. */
+function dayWords(day: string, month: string, weekday: string): string | undefined {
+  if (month !== "*") return undefined;
+  if (day === "*" && weekday === "*") return "every day";
+  if (day !== "*") {
+    const number = numberOf(day);
+    return weekday === "*" && number !== undefined ? `on the ${ordinal(number)} of each month` : undefined;
+  }
+  if (/^(1-5|mon-fri)$/i.test(weekday)) return "Monday to Friday";
+  if (/^(0,6|6,0|6,7|6-7|sat,sun|sat-sun)$/i.test(weekday)) return "Saturday and Sunday";
+  const name = DAY_NAMES[numberOf(weekday) ?? -1] ?? DAY_NAMES.find((one) => isShort(weekday, one));
+  return name === undefined ? undefined : `every ${name}`;
+}
+
+function isShort(text: string, name: string): boolean {
+  return text.toLowerCase() === name.slice(0, 3).toLowerCase();
+}
+
+const NICKNAMES: Readonly<Record<string, string>> = {
+  "@hourly": "0 * * * *",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@weekly": "0 0 * * 0",
+  "@monthly": "0 0 1 * *",
+};
+
+function exprWords(expr: string): string | undefined {
+  const text = NICKNAMES[expr.toLowerCase()] ?? expr;
+  const [minute = "", hour = "", day = "", month = "", weekday = "", ...more] = text.split(" ");
+  if (more.length > 0 || weekday === "") return undefined;
+  const days = dayWords(day, month, weekday);
+  if (days === undefined) return undefined;
+  const at = clockWords(minute, hour);
+  if (at !== undefined) return `${days} ${at}`;
+  if (days !== "every day" || hour !== "*") return undefined;
+  const step = /^\*\/(\d{1,2})$/.exec(minute)?.[1];
+  if (minute === "*" || step === "1") return "every minute";
+  if (step !== undefined) return 60 % Number(step) === 0 ? `every ${step} minutes` : undefined;
+  const past = numberOf(minute);
+  if (past === undefined) return undefined;
+  return past === 0 ? "every hour" : `every hour, ${past} minute${past === 1 ? "" : "s"} past`;
+}
+
+/** A schedule for people: the usual ones in words, any other expression as it stands. */
+export function scheduleWords(schedule: Schedule): string {
+  switch (schedule.kind) {
+    case "every":
+      return `every ${durationWords(schedule.everyMs)}`;
+    case "at":
+      return "once";
+    case "cron":
+      return exprWords(schedule.expr) ?? schedule.expr;
+  }
+}
+
+/** The first line of what the runtime tells the model of a job's run. */
+const CRON_HEADING = "Scheduled job context";
+
+/** For the run of a job: what calls it, who reads the answer, and how to say nothing. */
+export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
+  const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
+  const when = scheduleWords(job.schedule);
+  const reader =
+    job.deliver === undefined
+      ? "Your reply stays in this session, where people may read it later."
+      : "Your reply is delivered to people. To tell them nothing, answer with exactly REPLY_SKIP.";
+  return [
+    CRON_HEADING,
+    "",
+    `This is a scheduled job${name} (${JSON.stringify(when)}).`,
+    "Its message was written beforehand, and nobody waits for the answer.",
+    reader,
+  ].join("\n");
+}

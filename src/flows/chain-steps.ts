@@ -1,0 +1,273 @@
+// Owns what happened in a chain as steps along time: made of its runs, flows, waits, refusals and deliveries.
+// Pure: what is read of the store comes in, what is shown goes out.
+// ST1: a session that the reader may not see is one name for all of them; a step that it takes part in has no
+//      text, no ids and no figures, and a step between two of them is left out (I9).
+// ST2: what a session that is gone, or was, had written in its transcript is not quoted from elsewhere.
+// ST3: credential-like text is masked before it is cut (I14).
+
+import { type ChainParty, type ChainStep, NOT_VISIBLE, type StepState } from "../core/chain-step.ts";
+import { redactSecrets } from "../core/redact.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import { isSilent } from "../core/turn-rules.ts";
+import type { RunMessages, WholeChain } from "../store/chain-whole.ts";
+import type { Delivery } from "../store/deliveries.ts";
+import type { FlowOutline } from "../store/flows.ts";
+import type { Refusal } from "../store/refusals.ts";
+import type { Wait } from "../store/waits.ts";
+
+const TEXT_CHARS_MAX = 400;
+/** What of a text is looked at for credentials: more than any of them is long. */
+const READ_CHARS_MAX = 24_000;
+
+interface Reader {
+  sees(sessionKey: string): boolean;
+  /** Every session there is: then words that may name any of them are shown, too. */
+  readonly seesAll: boolean;
+}
+
+type Draft = Omit<ChainStep, "id" | "from" | "to" | "text"> & {
+  readonly id: string;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly text?: string | undefined;
+};
+
+/** The beginning of a text as anybody may see it. */
+function excerpt(text: string): string {
+  const masked = redactSecrets(text.slice(0, READ_CHARS_MAX)).trim();
+  return masked.length > TEXT_CHARS_MAX
+    ? `${masked.slice(0, TEXT_CHARS_MAX).toWellFormed()} …`
+    : masked.toWellFormed();
+}
+
+function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}
+
+/** The other party of a conversation. */
+function otherOf(flow: FlowOutline, sessionKey: string): string {
+  return flow.requesterKey === sessionKey ? flow.targetKey : flow.requesterKey;
+}
+
+/** What a run is in the picture; undefined: nothing of its own. */
+function natureOf(run: Run, flow: FlowOutline | undefined): Pick<Draft, "kind" | "from" | "to" | "source"> {
+  const { sessionKey, input } = run;
+  const { provenance } = input;
+  const step = run.flow?.step;
+  if (step === "announce") return { kind: "announce", from: sessionKey };
+  if (flow?.kind === "send" && step === "round1")
+    return { kind: "send", from: flow.requesterKey, to: sessionKey };
+  if (flow?.kind === "send") return { kind: "reply", from: otherOf(flow, sessionKey), to: sessionKey };
+  const isTask = step === "task" && run.callId !== undefined;
+  if (flow?.kind === "spawn" && isTask) return { kind: "spawn", from: flow.requesterKey, to: sessionKey };
+  if (provenance?.kind === "inter_session") {
+    const from = provenance.sourceSessionKey;
+    if (provenance.sourceTool === "sessions_spawn")
+      return { kind: "result", from, to: sessionKey, source: "job" };
+    return { kind: "send", from, to: sessionKey };
+  }
+  if (provenance?.kind === "notice")
+    return { kind: "result", from: provenance.sourceSessionKey, to: sessionKey, source: "notice" };
+  return { kind: "message", to: sessionKey, source: provenance?.kind ?? "person" };
+}
+
+/** Builds the steps of one chain for one reader. */
+class Steps {
+  readonly #chain: WholeChain;
+  readonly #reader: Reader;
+  readonly #runOfCall: ReadonlyMap<string, Run>;
+  readonly #runs: ReadonlyMap<string, Run>;
+  readonly #now: number;
+  #hidden = 0;
+
+  constructor(chain: WholeChain, reader: Reader, now: number) {
+    this.#chain = chain;
+    this.#reader = reader;
+    this.#now = now;
+    this.#runs = new Map(chain.runs.map((run) => [run.runId, run]));
+    this.#runOfCall = new Map(
+      chain.runs.flatMap((run) => (run.callId === undefined ? [] : [[run.callId, run]])),
+    );
+  }
+
+  all(): ChainStep[] {
+    const { runs, refusals, deliveries } = this.#chain;
+    const drafts = [
+      ...runs.flatMap((run) => [this.#run(run), ...this.#wait(run)]),
+      // A call that was refused, and accepted when it was made again after a crash, was not refused.
+      ...refusals.filter(({ callId }) => !this.#runOfCall.has(callId)).map((one) => this.#refused(one)),
+      ...deliveries.map((one) => this.#delivery(one)),
+    ];
+    const inTime = drafts.map((draft, place) => ({ draft, place }));
+    inTime.sort((a, b) => a.draft.at - b.draft.at || a.place - b.place);
+    return inTime.flatMap(({ draft }) => this.#shown(draft));
+  }
+
+  /** ST1 of one step. */
+  #shown({ from, to, text, ...draft }: Draft): ChainStep[] {
+    const parties = [from, to].filter((key) => key !== undefined);
+    const hidden = parties.filter((key) => !this.#reader.sees(key));
+    if (hidden.length > 0 && hidden.length === parties.length) return [];
+    const name = (key: string): string => (this.#reader.sees(key) ? key : NOT_VISIBLE);
+    const ends = {
+      ...(from === undefined ? {} : { from: name(from) }),
+      ...(to === undefined ? {} : { to: name(to) }),
+    };
+    if (hidden.length === 0) return [{ ...draft, ...ends, text: excerpt(text ?? "") }];
+    const { kind, at, startedAt, endAt, state, code, turn, turnsMax } = draft;
+    const left = optional({ startedAt, endAt, code, turn, turnsMax });
+    this.#hidden += 1;
+    return [{ id: `hidden-${this.#hidden}`, kind, ...ends, at, state, ...left, text: "" }];
+  }
+
+  /** Words of a session that is gone are gone, too. */
+  #quoted(sessionKey: string, text: string | undefined): string | undefined {
+    return this.#chain.sessions.has(sessionKey) ? text : undefined;
+  }
+
+  #opens(sessionKey: string, ref: RunMessages["input"]): Pick<ChainStep, "messageId" | "messageIn"> {
+    const session = this.#chain.sessions.get(sessionKey);
+    // A transcript from before a reset is not the one that the conversation shows.
+    if (ref === undefined || session?.sessionId !== ref.sessionId) return {};
+    return { messageId: ref.id, messageIn: sessionKey };
+  }
+
+  #run(run: Run): Draft {
+    const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
+    const nature = natureOf(run, flow);
+    const { runId, sessionKey, acceptedAt: at, startedAt, endedAt: endAt, state, code, hop, usage } = run;
+    const messages = this.#chain.messages.get(runId);
+    const announces = nature.kind === "announce";
+    const said = run.reply ?? "";
+    const silent = state === "ok" && run.kind === "turn" && isSilent(said);
+    const reply = silent || said === "" ? undefined : this.#quoted(sessionKey, excerpt(said));
+    const error = run.error === undefined ? undefined : excerpt(run.error);
+    return {
+      id: `run:${runId}`,
+      ...nature,
+      at,
+      state,
+      runId,
+      hop,
+      ...optional({ startedAt, endAt, code, error, flowId: flow?.flowId, turn: run.flow?.turn }),
+      ...(flow?.kind === "send" ? { turnsMax: flow.turnsMax } : {}),
+      text: announces ? reply : this.#quoted(sessionKey, run.input.text),
+      ...(announces || reply === undefined ? {} : { answer: reply }),
+      ...(silent ? { silent } : {}),
+      ...(run.kind === "append" ? { appended: true } : {}),
+      ...this.#opens(sessionKey, announces ? (messages?.answer ?? messages?.input) : messages?.input),
+      ...(usage.totalTokens > 0 ? { tokens: usage.totalTokens } : {}),
+      ...(usage.cost.total > 0 ? { cost: usage.cost.total } : {}),
+    };
+  }
+
+  /** The wait for a run, where somebody waited. */
+  #wait(run: Run): Draft[] {
+    const wait = run.callId === undefined ? undefined : this.#chain.waits.get(run.callId);
+    const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
+    if (wait === undefined || flow === undefined) return [];
+    const { state, endAt } = this.#endOfWait(wait, run);
+    const messages = this.#chain.messages.get(run.runId);
+    const answered = state === "answered";
+    const silent = answered && run.state === "ok" && isSilent(run.reply ?? "");
+    const words = answered && !silent ? this.#quoted(run.sessionKey, run.reply ?? run.error) : undefined;
+    return [
+      {
+        id: `wait:${wait.callId}`,
+        kind: "wait",
+        from: flow.requesterKey,
+        to: run.sessionKey,
+        at: run.acceptedAt,
+        state,
+        flowId: flow.flowId,
+        text: words,
+        ...(wait.waiterRunId === "" ? {} : { runId: wait.waiterRunId }),
+        ...optional({ endAt, code: answered ? run.code : undefined }),
+        ...(silent ? { silent } : {}),
+        ...(answered ? this.#opens(run.sessionKey, messages?.answer ?? messages?.input) : {}),
+      },
+    ];
+  }
+
+  #endOfWait(wait: Wait, target: Run): { state: StepState; endAt?: number } {
+    const { deadlineAt } = wait;
+    if (wait.state === "answered") return { state: "answered", endAt: target.endedAt ?? deadlineAt };
+    if (wait.state === "open" && this.#now < deadlineAt) return { state: "waiting" };
+    const waiter = this.#runs.get(wait.waiterRunId);
+    const gaveUpAt = waiter?.endedAt;
+    if (waiter !== undefined && isEnded(waiter.state) && gaveUpAt !== undefined && gaveUpAt < deadlineAt)
+      return { state: "aborted", endAt: gaveUpAt };
+    return { state: "timeout", endAt: deadlineAt };
+  }
+
+  #refused(refusal: Refusal): Draft {
+    const { callId, runId, fromKey, toKey, named, tool, code, error, cycle, hop, at } = refusal;
+    const to = tool === "sessions_spawn" ? undefined : toKey;
+    const { seesAll, sees } = this.#reader;
+    // The call's own message: `runId:messageId:index`.
+    const messageId = callId.startsWith(`${runId}:`)
+      ? callId.slice(runId.length + 1).split(":")[0]
+      : undefined;
+    const isThere = this.#chain.messages.get(runId)?.input?.sessionId;
+    const opens =
+      messageId === undefined || isThere === undefined
+        ? {}
+        : this.#opens(fromKey, { id: messageId, sessionId: isThere });
+    const whole = cycle?.map((key) => (sees(key) ? key : NOT_VISIBLE));
+    return {
+      id: `refused:${callId}`,
+      kind: "refused",
+      from: fromKey,
+      to,
+      ...(to === undefined && named !== undefined ? { toName: excerpt(named) } : {}),
+      at,
+      state: "refused",
+      code,
+      runId,
+      hop,
+      // Such words may name sessions that are in no chain of the reader's.
+      ...(seesAll ? { error: excerpt(error) } : {}),
+      ...(whole === undefined ? {} : { cycle: whole }),
+      ...opens,
+    };
+  }
+
+  #delivery(delivery: Delivery): Draft {
+    const { id, sessionKey, runId, state, createdAt: at, settledAt: endAt, code, route } = delivery;
+    const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
+    const run = runId === undefined ? undefined : this.#runs.get(runId);
+    const opens = run?.sessionKey === sessionKey ? this.#opens(sessionKey, messages?.answer) : {};
+    const error = delivery.error === undefined ? undefined : excerpt(delivery.error);
+    return {
+      id: `delivery:${id}`,
+      kind: "delivery",
+      from: sessionKey,
+      at,
+      state,
+      route: { channel: route.channel, to: route.to },
+      ...optional({ endAt, code, error, runId }),
+      text: this.#quoted(sessionKey, delivery.text),
+      ...opens,
+    };
+  }
+}
+
+/** The steps of a chain as one reader may see them, oldest first. */
+export function stepsOf(chain: WholeChain, reader: Reader, now: number): ChainStep[] {
+  return new Steps(chain, reader, now).all();
+}
+
+/** The sessions that these steps name, in the order in which they come up. */
+export function partiesOf(chain: WholeChain, steps: readonly ChainStep[]): ChainParty[] {
+  const keys = new Set(steps.flatMap(({ from, to }) => [from, to].filter((key) => key !== undefined)));
+  return [...keys].map((key) => {
+    const session = chain.sessions.get(key);
+    if (session !== undefined) {
+      const label = session.label === undefined ? {} : { label: excerpt(session.label) };
+      return { key, ...label };
+    }
+    return key === NOT_VISIBLE ? { key } : { key, gone: true };
+  });
+}

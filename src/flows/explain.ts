@@ -1,0 +1,132 @@
+// Owns the answer to "may A do this to B?": every rule that the access would meet, and which one decides.
+// EXP1: nothing is decided here: each rule is asked of the function that the access itself asks.
+// EXP2: it is told as it stands at this moment; what passes by itself is marked so.
+
+import type { Check, Explained, Explanation } from "../core/explanation.ts";
+import { redactSecrets } from "../core/redact.ts";
+import type { SpawnChain } from "../core/sandbox-policy.ts";
+import type { Session } from "../core/session.ts";
+import { agentIdInKey } from "../core/session-key.ts";
+import { agentOf } from "../core/settings.ts";
+import { decideSpawn, spawnRule } from "../core/spawn-policy.ts";
+import { decideTool, filtersFor } from "../core/tool-policy.ts";
+import type { Verdict } from "../core/visibility.ts";
+import { refuseCycle } from "../engine/waits.ts";
+import { openSpawnsOf } from "../store/flows.ts";
+import { activeRuns } from "../store/runs.ts";
+import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "./access.ts";
+import { spawnChainOf } from "./chain.ts";
+import { sendVerdict } from "./party.ts";
+import { refuseInsideFlow } from "./send.ts";
+
+const TOOL_OF: Readonly<Record<Explained, string>> = {
+  list: "sessions_list",
+  read: "sessions_history",
+  search: "sessions_search",
+  send: "sessions_send",
+  spawn: "sessions_spawn",
+  status: "session_status",
+};
+
+export interface ExplainQuestion {
+  readonly viewer: Session;
+  /** `session` absent: there is none of this key. */
+  readonly target: { readonly key: string; readonly session?: Session | undefined };
+  readonly accesses: readonly Explained[];
+  readonly now: number;
+  /** How a session that others wait for is named to whoever asks. */
+  shown(key: string): string;
+}
+
+interface Asked extends ExplainQuestion {
+  readonly ctx: AccessContext;
+  readonly chain: SpawnChain;
+}
+
+function sightOf(verdict: Verdict): Check {
+  if (verdict.allowed) return { of: "sight", allowed: true, rule: verdict.rule };
+  const { code, error, settings } = verdict;
+  return { of: "sight", allowed: false, rule: error, code, settings };
+}
+
+async function sight({ ctx, chain, target }: Asked, access: Explained): Promise<Check> {
+  const viewer = sessionViewer(chain, ctx.settings);
+  return sightOf(
+    target.session === undefined
+      ? verdictOfKey(ctx, viewer, access, target.key)
+      : await openGate(ctx, viewer).decide(access, target.session),
+  );
+}
+
+function tool({ ctx, chain }: Asked, access: Explained): Check {
+  const name = TOOL_OF[access];
+  const verdict = decideTool(name, filtersFor(chain, ctx.settings));
+  if (verdict.allowed) return { of: "tool", allowed: true, rule: `tool "${name}": ${verdict.reason}` };
+  return { of: "tool", allowed: false, rule: verdict.error, code: "tool_denied" };
+}
+
+/** A sub-agent of the target's agent: nothing is done to the target itself. */
+async function spawn({ ctx, chain, viewer, target }: Asked): Promise<Check> {
+  const agentId = target.session?.agentId ?? agentIdInKey(target.key);
+  if (agentId === undefined) {
+    const rule = "the key names no agent whose sub-agent could be spawned";
+    return { of: "spawn", allowed: false, rule, code: "agent_not_found" };
+  }
+  const open = await openSpawnsOf(ctx.db, { sessionKey: viewer.key });
+  const question = { call: { agentId }, chain, unfinishedChildren: open.length };
+  const decided = decideSpawn(question, ctx.settings);
+  if (!decided.ok) return { of: "spawn", allowed: false, rule: decided.error, code: decided.code };
+  const rule = spawnRule(agentOf(ctx.settings, viewer), agentId);
+  return { of: "spawn", allowed: true, rule: `a sub-agent of agent "${agentId}": ${rule}` };
+}
+
+/** What a message meets beside the gate. */
+async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Check[]> {
+  const { session } = target;
+  if (session === undefined) return [];
+  const checks: Check[] = [];
+  const policy = sendVerdict(ctx.settings, session);
+  checks.push(
+    policy.allowed
+      ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block it" }
+      : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
+  );
+  const [run] = (await activeRuns(ctx.db, viewer.key)).filter(({ state }) => state !== "queued");
+  const inside = await refuseInsideFlow(ctx.db, { run, from: viewer.key, to: session.key });
+  if (!inside.ok) {
+    const rule = "it is in a conversation with the session: its reply itself is the message to it";
+    checks.push({ of: "open_flow", allowed: false, rule, code: inside.code, now: true });
+  }
+  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, session.key);
+  if (!free.ok) {
+    const { cycle } = free.details as { readonly cycle: readonly string[] };
+    const path = cycle.map(shown).join(" -> ");
+    const rule = `waiting for the reply would close a cycle: ${path}; with timeoutSeconds: 0 it may be sent`;
+    checks.push({ of: "wait_cycle", allowed: false, rule, code: free.code, now: true });
+  }
+  return checks;
+}
+
+async function explainOne(asked: Asked, access: Explained): Promise<Explanation> {
+  const first = access === "spawn" ? await spawn(asked) : await sight(asked, access);
+  const more = access === "send" ? await sending(asked) : [];
+  const checks = [first, tool(asked, access), ...more].map((check) => ({
+    ...check,
+    rule: redactSecrets(check.rule),
+  }));
+  const refusing = checks.find(({ allowed }) => !allowed);
+  const { rule, code, settings = [] } = refusing ?? checks[0] ?? first;
+  return {
+    ...{ access, allowed: refusing === undefined, rule, settings, checks },
+    ...(code === undefined ? {} : { code }),
+  };
+}
+
+/** May the viewer do these to the target, and by which rule? */
+export async function explainAccess(ctx: AccessContext, question: ExplainQuestion): Promise<Explanation[]> {
+  const chain = await spawnChainOf(ctx.db, question.viewer);
+  const asked = { ...question, ctx, chain };
+  const answers: Explanation[] = [];
+  for (const access of question.accesses) answers.push(await explainOne(asked, access));
+  return answers;
+}

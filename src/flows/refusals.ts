@@ -1,0 +1,132 @@
+// Owns the memory of what was refused: a send or a spawn of a run that a rule forbade, for whoever looks at
+// the chain later. Every refusal of a tool call comes by here; an accepted call is only looked at.
+// RU1: a refusal stays a refusal: when it can't be noted, the log says so and the caller hears nothing of it.
+// RU2: a run that has lost its lane notes nothing (I1); the same call is noted once.
+
+import { CODES, type Code } from "../core/errors.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { canonicalKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import type { ToolCallRequest } from "../core/tool.ts";
+import type { Viewer } from "../core/visibility.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import type { RunWait } from "../engine/waits.ts";
+import { noteChainRefused } from "../store/chains.ts";
+import { addRefusal, forgetRefusals, type Refusal } from "../store/refusals.ts";
+import type { Db } from "../store/sql.ts";
+import { keyRulesOf, resolveSession } from "./access.ts";
+
+interface RefusedParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly db: Db;
+  readonly viewer: Viewer;
+  readonly session: Session;
+  readonly run: Run;
+  readonly wait?: RunWait;
+}
+
+/** Failures that a rule is behind; the others are mistakes in the call, or of the moment. */
+const REFUSALS: readonly Code[] = [
+  ...(["wait_cycle", "chain_limit", "open_flow", "queue_full", "send_denied", "agent_to_agent"] as const),
+  ...(["not_visible", "spawn_denied", "too_many_children", "tool_denied"] as const),
+];
+const TOOLS = ["sessions_send", "sessions_spawn"];
+const NAMED_CHARS_MAX = 200;
+const ERROR_CHARS_MAX = 1_000;
+const CYCLE_MAX = 20;
+const KEPT_MS = 7 * 24 * 3_600_000;
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+function refusedCode(call: ToolCallRequest, result: Arguments): Code | undefined {
+  if (!TOOLS.includes(call.name) || typeof result.code !== "string") return undefined;
+  return Object.hasOwn(CODES, result.code) ? REFUSALS.find((code) => code === result.code) : undefined;
+}
+
+function textOf(value: unknown, charsMax: number): string | undefined {
+  return typeof value === "string" && value.trim() !== ""
+    ? value.trim().slice(0, charsMax).toWellFormed()
+    : undefined;
+}
+
+/** Whom a send was for: what the call named, and which session that is. */
+async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal, "named" | "toKey">> {
+  const sessionKey = textOf(args.sessionKey, NAMED_CHARS_MAX);
+  const label = textOf(args.label, NAMED_CHARS_MAX);
+  const agentId = label === undefined ? undefined : textOf(args.agentId, NAMED_CHARS_MAX);
+  const named = sessionKey ?? label;
+  if (named === undefined) return {};
+  const target = {
+    ...(sessionKey === undefined ? { label: named } : { sessionKey }),
+    ...(agentId === undefined ? {} : { agentId }),
+  };
+  const found = await resolveSession(parts, parts.viewer, "send", target);
+  if (found.ok) return { named, toKey: found.value.key };
+  const who = { agentId: parts.session.agentId };
+  const key =
+    sessionKey === undefined ? undefined : canonicalKey(sessionKey, who, keyRulesOf(parts.settings));
+  return key?.ok === true ? { named, toKey: key.value } : { named };
+}
+
+async function refusalOf(
+  parts: RefusedParts,
+  call: ToolCallRequest,
+  result: Arguments,
+): Promise<Omit<Refusal, "at">> {
+  const { run, session } = parts;
+  const args = (typeof call.arguments === "object" ? call.arguments : undefined) ?? {};
+  const agentId = textOf(args.agentId, NAMED_CHARS_MAX) ?? session.agentId;
+  const to = call.name === "sessions_spawn" ? { named: agentId } : await meant(parts, args);
+  const { cycle } = result;
+  return {
+    callId: call.callId,
+    chainId: run.chainId,
+    runId: run.runId,
+    fromKey: session.key,
+    ...to,
+    tool: call.name,
+    code: String(result.code),
+    error: textOf(result.error, ERROR_CHARS_MAX) ?? "",
+    ...(Array.isArray(cycle) ? { cycle: cycle.slice(0, CYCLE_MAX).map(String) } : {}),
+    hop: run.hop,
+  };
+}
+
+async function write(parts: RefusedParts, unit: Unit, refusal: Omit<Refusal, "at">): Promise<void> {
+  if (parts.wait !== undefined && !(await parts.wait.holds(unit))) return;
+  if (!(await addRefusal(unit.tx, { ...refusal, at: unit.now }))) return;
+  await noteChainRefused(unit.tx, refusal.chainId, unit.now);
+  await forgetRefusals(unit.tx, unit.now - KEPT_MS);
+  unit.publish({
+    kind: "flow",
+    sessionKey: refusal.fromKey,
+    runId: refusal.runId,
+    flowId: refusal.callId,
+    step: "refused",
+    from: refusal.fromKey,
+    to: refusal.toKey ?? refusal.named ?? "",
+    turn: 1,
+    turnsMax: 0,
+    text: "",
+    reason: refusal.code,
+    atMs: unit.now,
+  });
+}
+
+/** Notes what a run's tool call was refused; any other result is nothing to it. Never fails. */
+export async function noteRefusal(
+  parts: RefusedParts,
+  call: ToolCallRequest,
+  result: Arguments,
+): Promise<void> {
+  if (refusedCode(call, result) === undefined) return;
+  try {
+    const refusal = await refusalOf(parts, call, result);
+    await parts.engine.commit((unit) => write(parts, unit, refusal));
+  } catch (error) {
+    parts.engine.log.warn({ err: error, runId: parts.run.runId }, "a refusal was not noted");
+  }
+}

@@ -1,0 +1,148 @@
+// Owns how figures are counted in memory: counters and histograms with labels. `metrics.ts` knows what of.
+// FI1: of one figure there are at most LABEL_SETS_MAX sets of labels; whatever comes beyond them is counted
+//      as "other", so that nobody's input makes the memory grow.
+// FI2: to count costs a look-up and an addition: no package is loaded, and nothing is written anywhere.
+
+/** Sets of labels of one figure, the one of the rest included. */
+const LABEL_SETS_MAX = 200;
+/** Characters of a label's value. */
+const LABEL_MAX_CHARS = 100;
+const OTHER = "other";
+/** Observations that a histogram remembers one by one, all label sets together. */
+const NEWEST_MAX = 512;
+
+export interface FigureSpec {
+  /** As Prometheus knows it, its unit at its end. */
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+}
+
+/** One number of a figure, as prom-client takes it. */
+export interface Sample {
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly metricName?: string;
+}
+
+/** Rows by their labels' values, bounded. */
+class Rows<T> {
+  readonly #labels: readonly string[];
+  readonly #make: () => T;
+  readonly #rows = new Map<string, { readonly values: readonly string[]; readonly row: T }>();
+
+  constructor(labels: readonly string[], make: () => T) {
+    this.#labels = labels;
+    this.#make = make;
+    if (labels.length === 0) this.of([]);
+  }
+
+  of(given: readonly string[]): T {
+    const values = given.map((value) => value.slice(0, LABEL_MAX_CHARS));
+    const known = this.#rows.get(values.join("\n"));
+    if (known !== undefined) return known.row;
+    const full = this.#rows.size >= LABEL_SETS_MAX - 1;
+    const kept = full ? values.map(() => OTHER) : values;
+    const key = kept.join("\n");
+    const found = this.#rows.get(key) ?? { values: kept, row: this.#make() };
+    this.#rows.set(key, found);
+    return found.row;
+  }
+
+  all(): { readonly labels: Record<string, string>; readonly row: T }[] {
+    return [...this.#rows.values()].map(({ values, row }) => ({
+      labels: Object.fromEntries(this.#labels.map((label, at) => [label, values[at] ?? ""])),
+      row,
+    }));
+  }
+}
+
+/** A number that only rises. */
+export class Counter {
+  readonly spec: FigureSpec;
+  readonly type = "counter";
+  readonly #rows: Rows<{ value: number }>;
+
+  constructor(spec: FigureSpec) {
+    this.spec = spec;
+    this.#rows = new Rows(spec.labels, () => ({ value: 0 }));
+  }
+
+  /** `labels`: values in the order of the spec. */
+  add(value: number, ...labels: readonly string[]): void {
+    // What a provider counts wrongly must not make a counter fall.
+    if (value >= 0) this.#rows.of(labels).value += value;
+  }
+
+  /** Of all label sets together, or of those that `wanted` admits. */
+  total(wanted: (labels: Readonly<Record<string, string>>) => boolean = () => true): number {
+    return this.#rows.all().reduce((sum, { labels, row }) => sum + (wanted(labels) ? row.value : 0), 0);
+  }
+
+  samples(): Sample[] {
+    return this.#rows.all().map(({ labels, row: { value } }) => ({ labels, value }));
+  }
+}
+
+interface Spread {
+  readonly counts: number[];
+  sum: number;
+}
+
+/** How values spread; the newest of them are remembered as they were. */
+export class Histogram {
+  readonly spec: FigureSpec;
+  readonly type = "histogram";
+  readonly #bounds: readonly number[];
+  readonly #now: () => number;
+  readonly #rows: Rows<Spread>;
+  readonly #values = new Float64Array(NEWEST_MAX);
+  readonly #times = new Float64Array(NEWEST_MAX);
+  #observed = 0;
+
+  /** `bounds`: rising; one above them all is added. `now`: monotonic milliseconds. */
+  constructor(spec: FigureSpec, bounds: readonly number[], now: () => number) {
+    this.spec = spec;
+    this.#bounds = bounds;
+    this.#now = now;
+    this.#rows = new Rows(spec.labels, () => ({ counts: new Array(bounds.length + 1).fill(0), sum: 0 }));
+  }
+
+  observe(value: number, ...labels: readonly string[]): void {
+    const spread = this.#rows.of(labels);
+    const at = this.#bounds.findIndex((bound) => value <= bound);
+    const place = at < 0 ? this.#bounds.length : at;
+    spread.counts[place] = (spread.counts[place] ?? 0) + 1;
+    spread.sum += value;
+    this.#values[this.#observed % NEWEST_MAX] = value;
+    this.#times[this.#observed % NEWEST_MAX] = this.#now();
+    this.#observed += 1;
+  }
+
+  /** The value that this share of the newest ones of the last `ms` do not pass; null: there were none. */
+  quantile(share: number, ms: number): number | null {
+    const since = this.#now() - ms;
+    const kept = Math.min(this.#observed, NEWEST_MAX);
+    const newest = this.#values.subarray(0, kept).filter((_, at) => (this.#times[at] ?? 0) >= since);
+    if (newest.length === 0) return null;
+    newest.sort();
+    return newest[Math.min(newest.length - 1, Math.floor(share * newest.length))] ?? null;
+  }
+
+  samples(): Sample[] {
+    const { name } = this.spec;
+    return this.#rows.all().flatMap(({ labels, row: { counts, sum } }) => {
+      let below = 0;
+      const buckets = counts.map((count, at) => {
+        below += count;
+        const le = this.#bounds[at] ?? "+Inf";
+        return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: below };
+      });
+      return [
+        ...buckets,
+        { metricName: `${name}_sum`, labels, value: sum },
+        { metricName: `${name}_count`, labels, value: below },
+      ];
+    });
+  }
+}

@@ -1,0 +1,140 @@
+// Owns the last hour of a dozen figures: one value of each every ten seconds, in memory.
+// HI1: it is bounded: so many points of each, the oldest go first, and it ends with the process.
+// HI2: what could not be measured is a gap (null), never a zero.
+
+import type { Timer, World } from "../world.ts";
+import type { Metrics, Moment } from "./metrics.ts";
+import type { MetricsHistory } from "./payloads/operations.ts";
+
+const STEP_MS = 10_000;
+const POINTS_MAX = 360;
+/** Rates and shares are of the last minute: what happens once a minute would else be a comb. */
+const WINDOW_MS = 60_000;
+const WINDOW_STEPS = WINDOW_MS / STEP_MS;
+
+type Unit = MetricsHistory["series"][number]["unit"];
+
+interface Series {
+  readonly name: string;
+  readonly title: string;
+  readonly unit: Unit;
+  readonly help: string;
+  readonly values: (number | null)[];
+  /** The value of this step; undefined: it could not be measured. */
+  measure(moment: Moment): number | null | undefined;
+}
+
+/** What a rising number gained in the last minute; null at the first look. */
+function gain(total: () => number): () => number | null {
+  const seen: number[] = [];
+  return () => {
+    const now = total();
+    const before = seen[0];
+    seen.push(now);
+    if (seen.length > WINDOW_STEPS) seen.shift();
+    return before === undefined ? null : now - before;
+  };
+}
+
+function seriesOf(metrics: Metrics): Series[] {
+  const made: Series[] = [];
+  const add = (name: string, title: string, unit: Unit, help: string, measure: Series["measure"]) =>
+    made.push({ name, title, unit, help, measure, values: [] });
+  const inMs = (seconds: number | null) => (seconds === null ? null : seconds * 1000);
+  const { runsEnded, runSeconds, queueSeconds, modelSeconds, tokens, cost, commitSeconds } = metrics;
+  const ended = gain(() => runsEnded.total());
+  const bad = gain(() => runsEnded.total(({ state }) => state === "error" || state === "timeout"));
+  const used = gain(() => tokens.total());
+  const spent = gain(() => cost.total());
+  const share = (of: typeof runSeconds, part: number) => () => inMs(of.quantile(part, WINDOW_MS));
+  add("runs", "Runs ended", "per_minute", "Runs that ended in the last minute.", ended);
+  add("failures", "Runs failed", "per_minute", "Of these, errors and time-outs.", bad);
+  add("queued", "Queued", "count", "Runs that wait for their turn.", ({ store }) => store?.load.queued);
+  add("running", "Running", "count", "Runs that execute.", ({ store }) => store?.load.running);
+  add("waiting", "Waiting", "count", "Runs that wait for others.", ({ store }) => store?.load.waiting);
+  add("run_p50", "Run time, median", "ms", "From start to end, waits included.", share(runSeconds, 0.5));
+  add("run_p95", "Run time, 95 %", "ms", "All but the slowest twentieth.", share(runSeconds, 0.95));
+  add("queue_p50", "Queue wait, median", "ms", "From acceptance to start.", share(queueSeconds, 0.5));
+  add("model_p50", "Model call, median", "ms", "Up to the whole message.", share(modelSeconds, 0.5));
+  add("model_p95", "Model call, 95 %", "ms", "All but the slowest twentieth.", share(modelSeconds, 0.95));
+  add("tokens", "Tokens", "per_minute", "Input, output and cache, in the last minute.", used);
+  add("cost", "Cost", "usd_per_hour", "At the pace of the last minute.", () => {
+    const minute = spent();
+    return minute === null ? null : minute * 60;
+  });
+  const outbox = ({ store }: Moment) => store?.deliveries;
+  add(
+    "deliveries_pending",
+    "Deliveries waiting",
+    "count",
+    "Texts to be sent.",
+    (now) => outbox(now)?.pending,
+  );
+  add("deliveries_failed", "Deliveries failed", "count", "And not dismissed.", (now) => outbox(now)?.failed);
+  const late = "How late the process came to what was due, at worst but one of a hundred.";
+  add("loop_p99", "Event loop delay, 99 %", "ms", late, () => metrics.measureLoop()?.p99);
+  const commit = "Of transactions in the last minute.";
+  add("commit_p95", "Store commit, 95 %", "ms", commit, share(commitSeconds, 0.95));
+  add("memory", "Memory", "bytes", "Resident memory of the process.", () => metrics.residentBytes());
+  add("connections", "Connections", "count", "Clients of this process.", (now) => now.connections);
+  return made;
+}
+
+/** Three digits are what a plot shows. */
+function rounded(value: number | null | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value.toPrecision(4));
+}
+
+export class History {
+  readonly #world: World;
+  readonly #read: () => Promise<Moment>;
+  readonly #series: readonly Series[];
+  readonly #times: number[] = [];
+  #timer: Timer | undefined;
+  #isOpen = true;
+
+  /** `read`: what there is to see at this moment. */
+  constructor(world: World, metrics: Metrics, read: () => Promise<Moment>) {
+    this.#world = world;
+    this.#read = read;
+    this.#series = seriesOf(metrics);
+  }
+
+  start(): void {
+    const { clock } = this.#world;
+    this.#timer = clock.at(clock.now() + STEP_MS, () => void this.#step());
+  }
+
+  stop(): void {
+    this.#isOpen = false;
+    this.#timer?.cancel();
+  }
+
+  /** The points after `since` (ms since 1970). */
+  after(since: number): MetricsHistory {
+    const first = this.#times.findIndex((time) => time > since);
+    const from = first < 0 ? this.#times.length : first;
+    const series = this.#series.map(({ measure: _, values, ...said }) => ({
+      ...said,
+      values: values.slice(from),
+    }));
+    return { stepMs: STEP_MS, pointsMax: POINTS_MAX, times: this.#times.slice(from), series };
+  }
+
+  async #step(): Promise<void> {
+    try {
+      this.#take(await this.#read());
+    } catch (error) {
+      this.#world.log.error({ err: error }, "the figures could not be measured");
+    }
+    if (this.#isOpen) this.start();
+  }
+
+  #take(moment: Moment): void {
+    this.#times.push(this.#world.clock.now());
+    for (const { values, measure } of this.#series) values.push(rounded(measure(moment)));
+    if (this.#times.length <= POINTS_MAX) return;
+    this.#times.shift();
+    for (const { values } of this.#series) values.shift();
+  }
+}

@@ -1,0 +1,72 @@
+// Owns the method that answers "may A do this to B?" with the rule that decides.
+// AX1: both sessions must be covered by the token; the answer names no session that it does not cover (I9).
+
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { EXPLAINED } from "../../core/explanation.ts";
+import type { Session } from "../../core/session.ts";
+import { agentIdInKey } from "../../core/session-key.ts";
+import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../flows/access.ts";
+import { spawnChainOf } from "../../flows/chain.ts";
+import { explainAccess } from "../../flows/explain.ts";
+import { getSession } from "../../store/sessions.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+
+interface Named {
+  readonly key: string;
+  readonly session?: Session | undefined;
+}
+
+async function find(ctx: CallContext, text: string): Promise<Result<Named>> {
+  const key = operatorKey(ctx.deps.settings, text);
+  if (!key.ok) return key;
+  if (!createGate(ctx.deps.settings, ctx.caller, "list")(key.value)) {
+    const setting = "gateway.auth.tokens[].sessions";
+    return fail("not_visible", `the token does not cover session ${key.value}: see ${setting}`);
+  }
+  return ok({ key: key.value, session: await getSession(ctx.access.db, key.value) });
+}
+
+function facts({ key, session }: Named) {
+  const agentId = session?.agentId ?? agentIdInKey(key);
+  return {
+    key,
+    exists: session !== undefined,
+    ...(agentId === undefined ? {} : { agentId }),
+    ...(session?.archivedAt === undefined ? {} : { archived: true as const }),
+  };
+}
+
+export const accessMethods: Methods<"access.explain"> = {
+  "access.explain": {
+    async handle(ctx, params) {
+      const viewer = await find(ctx, params.viewer);
+      if (!viewer.ok) return viewer;
+      const { key, session } = viewer.value;
+      if (session === undefined) {
+        return fail("session_not_found", `no session ${JSON.stringify(key)}, so nothing can be said of it`);
+      }
+      const target = await find(ctx, params.target);
+      if (!target.ok) return target;
+      const { settings } = ctx.deps;
+      const covers = createGate(settings, ctx.caller, "list");
+      const identity = sessionViewer(await spawnChainOf(ctx.access.db, session), settings);
+      const { mode, agentToAgent } = accessRulesOf(settings);
+      const answers = await explainAccess(ctx.access, {
+        viewer: session,
+        target: target.value,
+        accesses: params.access === undefined ? EXPLAINED : [params.access],
+        now: ctx.deps.world.clock.now(),
+        shown: (one) => (covers(one) ? one : NOT_VISIBLE),
+      });
+      return ok({
+        viewer: { ...facts(viewer.value), sandboxed: identity.kind === "session" && identity.sandboxed },
+        target: facts(target.value),
+        visibility: { configured: mode, effective: visibilityOf(ctx.access, identity) },
+        agentToAgent,
+        answers,
+      });
+    },
+  },
+};

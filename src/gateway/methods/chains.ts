@@ -1,0 +1,239 @@
+// Owns what is told of chains: the list of those that moved, and one of them as steps along time.
+// CN1: a chain is there for a reader who sees one of its sessions; of the others it is told nothing, and no
+//      figure counts them (I9).
+
+import { type ChainRow, type ChainStep, type ChainTalk, NOT_VISIBLE } from "../../core/chain-step.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { canonicalKey } from "../../core/session-key.ts";
+import { keyRulesOf } from "../../flows/access.ts";
+import { partiesOf, stepsOf } from "../../flows/chain-steps.ts";
+import {
+  type ChainFacts,
+  type ChainHead,
+  type ChainPlace,
+  chainsAtWork,
+  factsOfChains,
+  listChains,
+  usageOfChains,
+} from "../../store/chain-pictures.ts";
+import { readChain } from "../../store/chain-whole.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+import type { PayloadOf } from "../payloads.ts";
+
+const WINDOW_MINUTES = 60;
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 200;
+/** Pages that are looked through for one page of the caller's; a cursor leads on from there. */
+const PAGES_MAX = 10;
+/** Chains at long, silent work that come behind the last page. */
+const AT_WORK_MAX = 200;
+const SESSIONS_MAX = 24;
+const TALKS_MAX = 40;
+const STEPS_MAX = 1_000;
+/** Of what the runs of one chain were asked and answered. */
+const BYTES_MAX = 16 * 1024 * 1024;
+
+type Sees = (sessionKey: string) => boolean;
+
+function cursorOf({ lastAt, chainId }: ChainPlace): string {
+  return `${lastAt}.${chainId}`;
+}
+
+function placeOf(cursor: string | undefined): Result<ChainPlace | undefined> {
+  if (cursor === undefined) return ok(undefined);
+  const [, at, chainId] = /^(\d{1,15})\.(.{1,200})$/s.exec(cursor) ?? [];
+  if (at !== undefined && chainId !== undefined) return ok({ lastAt: Number(at), chainId });
+  return fail("invalid_argument", "cursor is not one that chains.list gave out");
+}
+
+function limitsOf(ctx: CallContext): ChainRow["limits"] {
+  const { maxChainRuns, maxHops, maxChainTokens, maxChainCost } = ctx.deps.settings.session.agentToAgent;
+  return {
+    runsMax: maxChainRuns,
+    hopsMax: maxHops,
+    ...(maxChainTokens === undefined ? {} : { tokensMax: maxChainTokens }),
+    ...(maxChainCost === undefined ? {} : { costMax: maxChainCost }),
+  };
+}
+
+/** Who spoke to whom, as far as the reader sees one of the two. */
+function talksOf(facts: ChainFacts, chainId: string, sees: Sees): ChainTalk[] {
+  const talks = new Map<string, ChainTalk>();
+  for (const link of facts.links) {
+    if (link.chainId !== chainId || (!sees(link.from) && !sees(link.to))) continue;
+    const from = sees(link.from) ? link.from : NOT_VISIBLE;
+    // A refused spawn reaches no session, and says only whose agent was named.
+    const to = link.to === "" || sees(link.to) ? link.to : NOT_VISIBLE;
+    const id = JSON.stringify([link.kind, from, to]);
+    const known = talks.get(id);
+    const [steps, open] = [(known?.steps ?? 0) + link.steps, (known?.open ?? 0) + link.open];
+    talks.set(id, { kind: link.kind, from, to, steps, open });
+  }
+  return [...talks.values()].sort((a, b) => b.steps - a.steps).slice(0, TALKS_MAX);
+}
+
+interface Used {
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+/** What the runs that the reader sees have used, by chain. */
+async function seenUsage(
+  ctx: CallContext,
+  chainIds: readonly string[],
+  sees: Sees,
+): Promise<Map<string, Used>> {
+  const used = new Map<string, Used>();
+  for (const { chainId, sessionKey, usage } of await usageOfChains(ctx.access.db, chainIds)) {
+    if (!sees(sessionKey)) continue;
+    const { tokens, cost } = used.get(chainId) ?? { tokens: 0, cost: 0 };
+    used.set(chainId, { tokens: tokens + usage.totalTokens, cost: cost + usage.cost.total });
+  }
+  return used;
+}
+
+/** One chain for the reader; undefined: it sees none of its sessions. */
+function rowOf(
+  head: ChainHead,
+  facts: ChainFacts,
+  reader: { sees: Sees; used: Used | undefined; limits: ChainRow["limits"] },
+): ChainRow | undefined {
+  const { sees, used, limits } = reader;
+  const { chainId, rootSessionKey } = head;
+  const all = facts.shares.filter((share) => share.chainId === chainId).sort((a, b) => a.firstAt - b.firstAt);
+  const links = facts.links.filter((link) => link.chainId === chainId);
+  const keys = new Set(
+    [rootSessionKey ?? [], all.map((share) => share.sessionKey), links.map((link) => link.from)].flat(),
+  );
+  const seen = [...keys].filter(sees);
+  if (seen.length === 0) return undefined;
+  const spoken = links.filter((link) => link.kind !== "refused");
+  const partial = [...keys, ...spoken.map((link) => link.to)].some((key) => !sees(key));
+  const shares = all.filter((share) => sees(share.sessionKey));
+  const talks = talksOf(facts, chainId, sees);
+  const times = shares.map((share) => share.lastAt);
+  const shown = partial ? [...seen, NOT_VISIBLE] : seen;
+  const sum = (of: (share: (typeof shares)[number]) => number): number =>
+    shares.reduce((total, share) => total + of(share), 0);
+  const mine = links.filter((link) => sees(link.from) && (link.to === "" || sees(link.to)));
+  const count = (kinds: readonly string[]): number =>
+    mine.filter((link) => kinds.includes(link.kind)).reduce((total, link) => total + link.flows, 0);
+  const figures = partial
+    ? { runs: sum((share) => share.turns), tokens: used?.tokens ?? 0, cost: used?.cost ?? 0, partial }
+    : { runs: head.runs, tokens: head.tokens, cost: head.cost };
+  const lastAt = partial ? Math.max(...times, 0) : Math.max(head.lastAt, ...times);
+  return {
+    chainId,
+    ...(rootSessionKey === undefined
+      ? {}
+      : { rootSessionKey: sees(rootSessionKey) ? rootSessionKey : NOT_VISIBLE }),
+    startedAt: Math.min(lastAt, ...shares.map((share) => share.firstAt)),
+    lastAt,
+    active: shares.some((share) => share.active > 0),
+    ...figures,
+    hopMax: Math.max(0, ...shares.map((share) => share.hopMax)),
+    limits,
+    sessions: shown.slice(0, SESSIONS_MAX),
+    sessionCount: shown.length,
+    flows: count(["send", "spawn"]),
+    refused: count(["refused"]),
+    talks,
+  };
+}
+
+function seesOf(ctx: CallContext): Sees {
+  const gate = createGate(ctx.deps.settings, ctx.caller, "read");
+  // What stands for hidden sessions is in no token's patterns by accident.
+  return (key) => key !== NOT_VISIBLE && gate(key);
+}
+
+async function rowsOf(ctx: CallContext, heads: readonly ChainHead[], sees: Sees): Promise<ChainRow[]> {
+  const chainIds = heads.map((head) => head.chainId);
+  const facts = await factsOfChains(ctx.access.db, chainIds);
+  const isScoped = ctx.caller.patterns !== undefined;
+  const used = isScoped ? await seenUsage(ctx, chainIds, sees) : new Map<string, Used>();
+  const limits = limitsOf(ctx);
+  return heads.flatMap((head) => rowOf(head, facts, { sees, limits, used: used.get(head.chainId) }) ?? []);
+}
+
+interface Wanted {
+  readonly since: number;
+  readonly sessionKey?: string;
+  readonly kinds: readonly (0 | 1)[];
+}
+
+async function pageOf(
+  ctx: CallContext,
+  { kinds, ...wanted }: Wanted,
+  limit: number,
+  before: ChainPlace | undefined,
+): Promise<ChainHead[]> {
+  const place = before === undefined ? {} : { before };
+  const found = await Promise.all(
+    kinds.map((crossed) => listChains(ctx.access.db, { ...wanted, ...place, crossed, limit })),
+  );
+  const inOrder = found.flat().sort((a, b) => b.lastAt - a.lastAt || (a.chainId < b.chainId ? 1 : -1));
+  return inOrder.slice(0, limit);
+}
+
+async function list(
+  ctx: CallContext,
+  params: ParamsOf<"chains.list">,
+): Promise<Result<PayloadOf<"chains.list">>> {
+  const place = placeOf(params.cursor);
+  if (!place.ok) return place;
+  const rules = keyRulesOf(ctx.deps.settings);
+  const text = params.sessionKey?.trim();
+  const key = text === undefined ? undefined : canonicalKey(text, { agentId: rules.defaultAgentId }, rules);
+  if (key?.ok === false) return key;
+  const sees = seesOf(ctx);
+  const ts = ctx.deps.world.clock.now();
+  if (key !== undefined && !sees(key.value)) return ok({ ts, count: 0, chains: [] });
+  const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
+  const since = Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
+  const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
+  const wanted = { since, kinds, ...(key === undefined ? {} : { sessionKey: key.value }) };
+  const chains: ChainRow[] = [];
+  let before = place.value;
+  let more = true;
+  for (let page = 0; page < PAGES_MAX && more && chains.length < limit; page += 1) {
+    const size = limit - chains.length;
+    const heads = await pageOf(ctx, wanted, size, before);
+    chains.push(...(await rowsOf(ctx, heads, sees)));
+    before = heads.at(-1) ?? before;
+    more = heads.length === size;
+  }
+  if (!more) {
+    const quiet = await chainsAtWork(ctx.access.db, { until: since, limit: AT_WORK_MAX });
+    const rows = await rowsOf(ctx, quiet, sees);
+    chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));
+  }
+  const nextCursor = more && before !== undefined ? { nextCursor: cursorOf(before) } : {};
+  return ok({ ts, count: chains.length, chains, ...nextCursor });
+}
+
+async function get(
+  ctx: CallContext,
+  { chainId }: ParamsOf<"chains.get">,
+): Promise<Result<PayloadOf<"chains.get">>> {
+  const sees = seesOf(ctx);
+  const ts = ctx.deps.world.clock.now();
+  const none = fail("chain_not_found", `there is no chain ${JSON.stringify(chainId)}`);
+  const whole = await readChain(ctx.access.db, chainId, { stepsMax: STEPS_MAX, bytesMax: BYTES_MAX });
+  if (whole.runs.length === 0 && whole.refusals.length === 0) return none;
+  const head = whole.head ?? { chainId, lastAt: 0, runs: 0, tokens: 0, cost: 0 };
+  const [chain] = await rowsOf(ctx, [head], sees);
+  if (chain === undefined) return none;
+  const seesAll = ctx.caller.patterns === undefined;
+  const all: ChainStep[] = stepsOf(whole, { sees, seesAll }, ts);
+  const steps = all.slice(-STEPS_MAX);
+  const truncated = whole.truncated || all.length > steps.length;
+  return ok({ ts, chain, parties: partiesOf(whole, steps), steps, truncated });
+}
+
+export const chainMethods: Methods<"chains.list" | "chains.get"> = {
+  "chains.list": { handle: list },
+  "chains.get": { handle: get },
+};

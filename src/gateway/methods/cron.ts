@@ -1,0 +1,243 @@
+// Owns the methods about scheduled jobs as protocol clients see them.
+// CR1: a job whose session the token does not cover is not listed, counted or found (I9).
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import { type Route, WEBCHAT } from "../../core/route.ts";
+import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/cron-jobs.ts";
+import { deliveryStates } from "../../store/deliveries.ts";
+import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../triggers/jobs.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+import type { CronJobRow, CronTurnRow } from "../payloads/cron.ts";
+import type { PayloadOf } from "../payloads.ts";
+import { checkChannel } from "./agent.ts";
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 100;
+/** In place of the key of a session that the reader may not see. */
+const NOT_VISIBLE = "(not visible)";
+const CURSOR = /^(\d{1,15}):(.{1,64})$/;
+
+type States = Awaited<ReturnType<typeof deliveryStates>>;
+
+function turnRow(turn: Turn, states: States): CronTurnRow {
+  const { seq, cause, dueAt, firedAt, code, error, runId, startedAt, endedAt, totalTokens } = turn;
+  const delivery = runId === undefined ? undefined : states.get(runId);
+  return {
+    seq,
+    cause,
+    firedAtMs: firedAt,
+    status: turn.state ?? "skipped",
+    ...(dueAt === undefined ? {} : { dueAtMs: dueAt }),
+    ...(code === undefined ? {} : { code }),
+    ...(error === undefined ? {} : { error: redactSecrets(error) }),
+    ...(runId === undefined ? {} : { runId }),
+    ...(startedAt === undefined ? {} : { startedAtMs: startedAt }),
+    ...(endedAt === undefined ? {} : { endedAtMs: endedAt }),
+    ...(startedAt === undefined || endedAt === undefined ? {} : { durationMs: endedAt - startedAt }),
+    ...(totalTokens === undefined ? {} : { totalTokens }),
+    ...(delivery === undefined ? {} : { delivery }),
+  };
+}
+
+function jobRow(job: CronJob, last: CronTurnRow | undefined, sees: (key: string) => boolean): CronJobRow {
+  const { id, name, schedule, message, deliver, model, thinking, timeoutMs, nextAt } = job;
+  const covered = deliver === undefined || deliver.channel !== WEBCHAT || sees(deliver.to);
+  return {
+    id,
+    key: cronKey(id),
+    enabled: job.enabled,
+    schedule,
+    words: scheduleWords(schedule),
+    agentId: job.agentId,
+    message: redactSecrets(message),
+    missed: job.missed,
+    createdAtMs: job.createdAt,
+    updatedAtMs: job.updatedAt,
+    state: {
+      ...(nextAt === undefined ? {} : { nextRunAtMs: nextAt }),
+      ...(last === undefined ? {} : { last }),
+    },
+    ...(name === undefined ? {} : { name: redactSecrets(name) }),
+    ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
+    ...(model === undefined ? {} : { model }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(timeoutMs === 0 ? {} : { timeoutSeconds: timeoutMs / 1_000 }),
+  };
+}
+
+async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJobRow[]> {
+  const { db } = ctx.access;
+  const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+  const turns = await lastTurns(
+    db,
+    jobs.map((job) => job.id),
+  );
+  const states = await deliveryStates(
+    db,
+    [...turns.values()].flatMap(({ runId }) => runId ?? []),
+  );
+  return jobs.map((job) => {
+    const turn = turns.get(job.id);
+    return jobRow(job, turn === undefined ? undefined : turnRow(turn, states), sees);
+  });
+}
+
+function noteOf({ deps }: CallContext): { note?: string } {
+  if (deps.settings.cron.enabled) return {};
+  return { note: "cron.enabled is false: no job is fired when it falls due" };
+}
+
+async function list(
+  ctx: CallContext,
+  params: ParamsOf<"cron.list">,
+): Promise<Result<PayloadOf<"cron.list">>> {
+  const { cursor, agentId } = params;
+  const [, createdAt, id] = (cursor === undefined ? undefined : CURSOR.exec(cursor)) ?? [];
+  if (cursor !== undefined && id === undefined) {
+    return fail("invalid_argument", "cursor is not one that cron.list gave out");
+  }
+  const covered = createGate(ctx.deps.settings, ctx.caller, "list");
+  const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
+  const shown: CronJob[] = [];
+  let after = id === undefined ? undefined : { createdAt: Number(createdAt), id };
+  let more = true;
+  // Jobs are few enough for all of them to be looked at.
+  while (more && shown.length < limit) {
+    const found = await listJobs(ctx.access.db, { limit, ...(after === undefined ? {} : { after }) });
+    more = found.length === limit;
+    for (const job of found) {
+      if (shown.length === limit) {
+        more = true;
+        break;
+      }
+      after = job;
+      const wanted = agentId === undefined || job.agentId === agentId.trim().toLowerCase();
+      if (wanted && covered(cronKey(job.id))) shown.push(job);
+    }
+  }
+  return ok({
+    enabled: ctx.deps.settings.cron.enabled,
+    ...noteOf(ctx),
+    count: shown.length,
+    jobs: await rowsOf(ctx, shown),
+    ...(more && after !== undefined ? { nextCursor: `${after.createdAt}:${after.id}` } : {}),
+    timeZone: ctx.deps.timeZone,
+  });
+}
+
+async function runs(
+  ctx: CallContext,
+  params: ParamsOf<"cron.runs">,
+): Promise<Result<PayloadOf<"cron.runs">>> {
+  const { id } = params;
+  const { db } = ctx.access;
+  const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
+  if (!covered || (await getJob(db, id)) === undefined) {
+    return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
+      hint: "cron.list shows what there is.",
+    });
+  }
+  const turns = await listTurns(db, id, Math.min(params.limit ?? LIMIT_DEFAULT, TURNS_KEPT));
+  const states = await deliveryStates(
+    db,
+    turns.flatMap(({ runId }) => runId ?? []),
+  );
+  return ok({ id, entries: turns.map((turn) => turnRow(turn, states)) });
+}
+
+interface AskedPlace {
+  readonly channel?: string;
+  readonly to: string;
+  readonly accountId?: string;
+  readonly threadId?: string | number;
+}
+
+/** The place that a caller names, if it may send there. */
+async function placeOf(
+  ctx: CallContext,
+  asked: AskedPlace | null | undefined,
+): Promise<Result<Route | null | undefined>> {
+  if (asked == null) return ok(asked);
+  const { channel = WEBCHAT, to, accountId, threadId } = asked;
+  const known = channel === "last" ? checkChannel("(last)") : checkChannel(channel);
+  if (!known.ok) return known;
+  // On webchat the one to write to is a session: whoever has it open reads it.
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: to });
+  if (!found.ok) return found;
+  return ok({
+    channel,
+    to: found.value.key,
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(threadId === undefined ? {} : { threadId: String(threadId) }),
+  });
+}
+
+/** A job after a change; in the unit that changed it, its last turn is not looked up. */
+function answerOf(ctx: CallContext, job: CronJob) {
+  const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+  return { ok: true, job: jobRow(job, undefined, sees), ...noteOf(ctx) } as const;
+}
+
+type CronMethodName =
+  | "cron.list"
+  | "cron.runs"
+  | "cron.preview"
+  | "cron.add"
+  | "cron.update"
+  | "cron.remove"
+  | "cron.run";
+
+export const cronMethods: Methods<CronMethodName> = {
+  "cron.list": { handle: list },
+  "cron.runs": { handle: runs },
+  "cron.preview": {
+    async handle(ctx, { schedule }) {
+      const seen = await previewSchedule(ctx.deps, schedule);
+      return seen.ok ? ok({ ...seen.value, words: scheduleWords(seen.value.schedule) }) : seen;
+    },
+  },
+  "cron.add": {
+    async handle(ctx, { idempotencyKey: _, deliver: asked, ...wanted }) {
+      const deliver = await placeOf(ctx, asked);
+      if (!deliver.ok) return deliver;
+      const made = await addJob(ctx.deps, ctx.viewer, {
+        ...wanted,
+        deliver: deliver.value,
+        also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
+      });
+      return made.ok ? ok(answerOf(ctx, made.value)) : made;
+    },
+  },
+  "cron.update": {
+    async handle(ctx, { id, patch: { deliver: asked, ...patch } }) {
+      const deliver = await placeOf(ctx, asked);
+      if (!deliver.ok) return deliver;
+      const changed = await updateJob(ctx.deps, ctx.viewer, id, {
+        ...patch,
+        deliver: deliver.value,
+        also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
+      });
+      return changed.ok ? ok(answerOf(ctx, changed.value)) : changed;
+    },
+  },
+  "cron.remove": {
+    async handle(ctx, { id }) {
+      const answer = { ok: true, id, removed: true } as const;
+      const gone = await removeJob(ctx.deps, ctx.viewer, id, (unit) => ctx.remember(unit, answer));
+      return gone.ok ? ok(answer) : gone;
+    },
+  },
+  "cron.run": {
+    async handle(ctx, { id }) {
+      const answer = ({ runId, sessionKey }: { runId: string; sessionKey: string }) =>
+        ({ ok: true, id, runId, sessionKey }) as const;
+      const fired = await runJob(ctx.deps, ctx.viewer, id, (unit, run) => ctx.remember(unit, answer(run)));
+      return fired.ok ? ok(answer(fired.value)) : fired;
+    },
+  },
+};

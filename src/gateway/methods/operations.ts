@@ -1,0 +1,109 @@
+// Owns the methods about the gateway's own work: its figures over time, its log, its configuration.
+// OP1: they speak of every session's work, so they answer only a token that covers every session (I9).
+// OP2: a line of the log leaves as it stands on stderr: masked there, and cut where it is too long.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import type { LogTailLine } from "../../world/log-tail.ts";
+import type { Caller } from "../auth.ts";
+import type { CallContext, Methods } from "../call.ts";
+import type { ParamsOf } from "../params.ts";
+import { LOG_LEVELS, type LogLine, type LogPage } from "../payloads/operations.ts";
+import { isObject } from "../validate.ts";
+import { seesEverything } from "./system.ts";
+
+const LINES = { byDefault: 200, max: 500 } as const;
+/** Where pino's levels begin, in the order of `LOG_LEVELS`. */
+const LEVELS_FROM = [0, 30, 40, 50];
+/** How a line begins that was cut off. */
+const HEAD = /^\{"level":(\d{1,3}),"time":(\d{1,16})/;
+
+/** Refuses a token that covers only some sessions. */
+export function needEverySession(caller: Caller, what: string): Result<void> {
+  if (seesEverything(caller)) return ok(undefined);
+  return fail("missing_scope", `${what} is for tokens that cover every session; this one covers some`, {
+    hint: "Use one without gateway.auth.tokens[].sessions.",
+  });
+}
+
+function levelOf(number: unknown): LogLine["level"] {
+  const at = LEVELS_FROM.findLastIndex((from) => Number(number) >= from);
+  return LOG_LEVELS[Math.max(0, at)] ?? "info";
+}
+
+function read({ seq, text }: LogTailLine): LogLine {
+  try {
+    const line: unknown = JSON.parse(text);
+    if (!isObject(line)) throw new Error("no object");
+    const { level, time, msg, ...rest } = line;
+    const at = typeof time === "number" ? time : 0;
+    return { ...rest, seq, time: at, level: levelOf(level), msg: String(msg ?? "") };
+  } catch {
+    const [, level, time] = HEAD.exec(text) ?? [];
+    return { seq, time: Number(time ?? 0), level: levelOf(level ?? 30), msg: text, cut: true };
+  }
+}
+
+/** A cursor names its process: the numbers of another one mean nothing here. */
+function cursorOf(ctx: CallContext, seq: number): string {
+  return `${ctx.deps.engine.processId.slice(0, 8)}-${seq}`;
+}
+
+function seqIn(ctx: CallContext, cursor: string | undefined): number | undefined {
+  const [, of, seq] = /^(.{8})-(\d{1,15})$/.exec(cursor ?? "") ?? [];
+  return of === ctx.deps.engine.processId.slice(0, 8) ? Number(seq) : undefined;
+}
+
+function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
+  const { logTail } = ctx.deps.world;
+  const kept = logTail?.lines() ?? [];
+  const after = seqIn(ctx, params.cursor);
+  const wanted = params.search?.toLowerCase() ?? "";
+  const least = LOG_LEVELS.indexOf(params.level ?? "debug");
+  const fits = (line: LogTailLine): boolean =>
+    line.seq > (after ?? 0) && (wanted === "" || line.text.toLowerCase().includes(wanted));
+  const found = kept
+    .filter(fits)
+    .map(read)
+    .filter(({ level }) => LOG_LEVELS.indexOf(level) >= least);
+  const limit = Math.min(params.limit ?? LINES.byDefault, LINES.max);
+  // A first look wants the newest; who follows wants all, in their order.
+  const lines = after === undefined ? found.slice(-limit) : found.slice(0, limit);
+  const more = after !== undefined && found.length > lines.length;
+  const last = more ? (lines.at(-1)?.seq ?? 0) : (logTail?.last() ?? 0);
+  const oldest = kept[0]?.seq ?? 1;
+  const dropped = after === undefined ? 0 : Math.max(0, oldest - 1 - after);
+  return { cursor: cursorOf(ctx, last), lines, dropped, more };
+}
+
+/** Values masked wherever they stand: a file may hold a secret in a field that is none. */
+function masked<T>(value: T): T {
+  if (typeof value === "string") return redactSecrets(value) as T;
+  if (Array.isArray(value)) return value.map(masked) as T;
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner)])) as T;
+}
+
+export const operationMethods: Methods<"metrics.history" | "logs.tail" | "config.check"> = {
+  "metrics.history": {
+    async handle(ctx, { since }) {
+      const allowed = needEverySession(ctx.caller, "metrics.history");
+      return allowed.ok ? ok(ctx.state.history.after(since ?? 0)) : allowed;
+    },
+  },
+  "logs.tail": {
+    async handle(ctx, params) {
+      const allowed = needEverySession(ctx.caller, "logs.tail");
+      return allowed.ok ? ok(tail(ctx, params)) : allowed;
+    },
+  },
+  "config.check": {
+    async handle(ctx) {
+      const allowed = needEverySession(ctx.caller, "config.check");
+      if (!allowed.ok) return allowed;
+      const { checkConfig } = ctx.deps;
+      if (checkConfig === undefined) return fail("invalid_config", "this gateway was started without a file");
+      return ok(masked(checkConfig()));
+    },
+  },
+};

@@ -1,0 +1,8 @@
+// Owns the params of the methods about the demo.
+
+import { ADMIN, type MethodSpec, NOTHING } from "./shapes.ts";
+
+export const DEMO_METHODS = {
+  "demo.start": { scope: ADMIN, idempotency: "none", params: NOTHING, ignored: [] },
+  "demo.stop": { scope: ADMIN, idempotency: "none", params: NOTHING, ignored: [] },
+} as const satisfies Record<string, MethodSpec>;

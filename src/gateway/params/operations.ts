@@ -1,0 +1,28 @@
+// Owns the params of what is asked about the gateway's own work: figures over time, log, configuration.
+
+import { LOG_LEVELS } from "../payloads/operations.ts";
+import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, object, READ } from "./shapes.ts";
+
+export const OPERATIONS = {
+  "metrics.history": {
+    scope: READ,
+    idempotency: "none",
+    params: object({ since: count(0) }, []),
+    ignored: [],
+  },
+  "logs.tail": {
+    scope: ADMIN,
+    idempotency: "none",
+    params: object(
+      {
+        cursor: name,
+        limit: count(1),
+        level: { enum: LOG_LEVELS },
+        search: { type: "string", maxLength: NAME_MAX_CHARS },
+      },
+      [],
+    ),
+    ignored: [],
+  },
+  "config.check": { scope: ADMIN, idempotency: "none", params: NOTHING, ignored: [] },
+} as const satisfies Record<string, MethodSpec>;

@@ -1,0 +1,236 @@
+// Owns what is read of chains to be listed: which ones moved, who took part, and who spoke to whom.
+// CP1: reading only, and bounded by a window of time and a page of chains.
+
+import { type ExpressionBuilder, sql } from "kysely";
+import type { Usage } from "../core/message.ts";
+import { ACTIVE } from "./runs.ts";
+import type { Db } from "./sql.ts";
+import type { Tables } from "./tables.ts";
+
+/** A chain as its row says. */
+export interface ChainHead {
+  readonly chainId: string;
+  readonly rootSessionKey?: string;
+  readonly lastAt: number;
+  readonly runs: number;
+  readonly tokens: number;
+  /** USD. */
+  readonly cost: number;
+}
+
+/** A place in the list: the chain that stands there. */
+export interface ChainPlace {
+  readonly lastAt: number;
+  readonly chainId: string;
+}
+
+interface ChainFilter {
+  /** Moved at this time or later. */
+  readonly since: number;
+  /** 1: those in which something went, or tried to go, from session to session; 0: the others. */
+  readonly crossed: 0 | 1;
+  /** This session takes part. */
+  readonly sessionKey?: string;
+  readonly before?: ChainPlace;
+  readonly limit: number;
+}
+
+export const CHAIN_HEAD = ["chain_id", "root_session_key", "last_at", "runs", "tokens", "cost"] as const;
+
+interface HeadRow {
+  readonly chain_id: string;
+  readonly root_session_key: string | null;
+  readonly last_at: number;
+  readonly runs: number;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+export function toChainHead(row: HeadRow): ChainHead {
+  return {
+    chainId: row.chain_id,
+    ...(row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key }),
+    lastAt: row.last_at,
+    runs: row.runs,
+    tokens: row.tokens,
+    cost: row.cost,
+  };
+}
+
+function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
+  const runs = eb
+    .selectFrom("runs")
+    .select("run_id")
+    .whereRef("runs.chain_id", "=", "chains.chain_id")
+    .where("runs.session_key", "=", sessionKey);
+  const flows = eb
+    .selectFrom("flows")
+    .select("flow_id")
+    .whereRef("flows.chain_id", "=", "chains.chain_id")
+    .where("flows.requester_key", "=", sessionKey);
+  return eb.or([eb.exists(runs), eb.exists(flows)]);
+}
+
+/** Chains that moved, newest first. */
+export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
+  const { since, crossed, sessionKey, before, limit } = filter;
+  let query = db
+    .selectFrom("chains")
+    .select(CHAIN_HEAD)
+    .where("crossed", "=", crossed)
+    .where("last_at", ">=", since);
+  if (before !== undefined) {
+    const place = sql<boolean>`(last_at, chain_id) < (${before.lastAt}, ${before.chainId})`;
+    query = query.where(place);
+  }
+  if (sessionKey !== undefined) query = query.where((eb) => hasParty(eb, sessionKey));
+  const rows = await query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit).execute();
+  return rows.map(toChainHead);
+}
+
+/** Chains with unfinished runs in which nothing moved since `until`: long work that says nothing. */
+export async function chainsAtWork(db: Db, of: { until: number; limit: number }): Promise<ChainHead[]> {
+  const rows = await db
+    .selectFrom("chains")
+    .select(CHAIN_HEAD)
+    .where("chain_id", "in", (eb) =>
+      eb.selectFrom("runs").select("chain_id").where("state", "in", ACTIVE).limit(of.limit),
+    )
+    .where("last_at", "<", of.until)
+    .where("crossed", "=", 1)
+    .execute();
+  return rows.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
+}
+
+/** What one session did in one chain. */
+export interface ChainShare {
+  readonly chainId: string;
+  readonly sessionKey: string;
+  /** Runs that were model turns. */
+  readonly turns: number;
+  readonly active: number;
+  readonly hopMax: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** How one session spoke, or was kept from speaking, to another one in one chain. */
+export interface ChainLink {
+  readonly chainId: string;
+  readonly kind: "send" | "spawn" | "refused";
+  readonly from: string;
+  readonly to: string;
+  /** Conversations, jobs or refusals. */
+  readonly flows: number;
+  readonly open: number;
+  /** Runs in them. */
+  readonly steps: number;
+}
+
+export interface ChainFacts {
+  readonly shares: readonly ChainShare[];
+  readonly links: readonly ChainLink[];
+}
+
+async function sharesOf(db: Db, chainIds: readonly string[]): Promise<ChainShare[]> {
+  const count = sql<number>`count(*) filter (where state in ('queued', 'running', 'waiting'))`;
+  const rows = await db
+    .selectFrom("runs")
+    .select((eb) => [
+      "chain_id",
+      "session_key",
+      sql<number>`count(*) filter (where kind = 'turn')`.as("turns"),
+      count.as("active"),
+      eb.fn.max("hop").as("hop"),
+      eb.fn.min("accepted_at").as("first"),
+      eb.fn.max("accepted_at").as("accepted"),
+      eb.fn.max("ended_at").as("ended"),
+    ])
+    .where("chain_id", "in", chainIds)
+    .groupBy(["chain_id", "session_key"])
+    .execute();
+  return rows.map((row) => ({
+    chainId: row.chain_id,
+    sessionKey: row.session_key,
+    turns: Number(row.turns),
+    active: Number(row.active),
+    hopMax: row.hop,
+    firstAt: row.first,
+    lastAt: Math.max(row.accepted, row.ended ?? 0),
+  }));
+}
+
+async function flowLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
+  const rows = await db
+    .selectFrom("flows as f")
+    .leftJoin("runs as r", "r.flow_id", "f.flow_id")
+    .select([
+      "f.chain_id as chainId",
+      "f.kind as kind",
+      "f.requester_key as from",
+      "f.target_key as to",
+      sql<number>`count(distinct f.flow_id)`.as("flows"),
+      sql<number>`count(distinct case when f.state = 'open' then f.flow_id end)`.as("open"),
+      sql<number>`count(r.run_id)`.as("steps"),
+    ])
+    .where("f.chain_id", "in", chainIds)
+    .groupBy(["f.chain_id", "f.kind", "f.requester_key", "f.target_key"])
+    .execute();
+  return rows.map((row) => ({
+    ...row,
+    kind: row.kind as ChainLink["kind"],
+    flows: Number(row.flows),
+    open: Number(row.open),
+    steps: Number(row.steps),
+  }));
+}
+
+async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
+  // What was named and is no session's key links nobody.
+  const to = sql<string>`coalesce(to_key, '')`;
+  const rows = await db
+    .selectFrom("refusals")
+    .select((eb) => ["chain_id", "from_key", to.as("to"), eb.fn.countAll<number>().as("n")])
+    .where("chain_id", "in", chainIds)
+    .groupBy(["chain_id", "from_key", to])
+    .execute();
+  return rows.map((row) => ({
+    chainId: row.chain_id,
+    kind: "refused" as const,
+    from: row.from_key,
+    to: row.to,
+    flows: Number(row.n),
+    open: 0,
+    steps: Number(row.n),
+  }));
+}
+
+/** Who took part in these chains, and who spoke to whom. */
+export async function factsOfChains(db: Db, chainIds: readonly string[]): Promise<ChainFacts> {
+  if (chainIds.length === 0) return { shares: [], links: [] };
+  const [shares, flows, refused] = await Promise.all([
+    sharesOf(db, chainIds),
+    flowLinksOf(db, chainIds),
+    refusedLinksOf(db, chainIds),
+  ]);
+  return { shares, links: [...flows, ...refused] };
+}
+
+/** What the runs of these chains used, each by itself. */
+export async function usageOfChains(
+  db: Db,
+  chainIds: readonly string[],
+): Promise<{ chainId: string; sessionKey: string; usage: Usage }[]> {
+  if (chainIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("runs")
+    .select(["chain_id", "session_key", "usage_json"])
+    .where("chain_id", "in", chainIds)
+    .where("usage_json", "is not", null)
+    .execute();
+  return rows.map((row) => ({
+    chainId: row.chain_id,
+    sessionKey: row.session_key,
+    usage: JSON.parse(row.usage_json ?? "") as Usage,
+  }));
+}

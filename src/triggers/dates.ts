@@ -1,0 +1,166 @@
+// Owns the dates of a schedule: whether what somebody asks for is one, and when it falls due next.
+// DT1: dates depend on the schedule and the given moment alone: the same on every machine.
+// DT2: a time of day that a change of the clocks leaves out falls due when the gap is over; one that comes
+//      twice falls due once. What is due every so many minutes or hours follows the real time through both.
+// DT3: the calendar is loaded by the first expression that is looked at.
+
+import type { Cron } from "croner";
+import { fail, ok, type Result } from "../core/errors.ts";
+import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../core/schedule.ts";
+import { closestKeys } from "../core/session-key.ts";
+
+/** A schedule as somebody asks for it. */
+export interface AskedSchedule {
+  readonly kind: Schedule["kind"];
+  readonly expr?: string;
+  readonly tz?: string;
+  readonly everyMs?: number;
+  readonly anchorMs?: number;
+  readonly atMs?: number;
+}
+
+/** What a schedule is looked at with. */
+export interface Calendar {
+  /** ms since 1970. */
+  readonly now: number;
+  /** The zone of an expression that names none. */
+  readonly zone: string;
+}
+
+const FIELDS_OF: Readonly<Record<Schedule["kind"], readonly string[]>> = {
+  cron: ["expr", "tz"],
+  every: ["everyMs", "anchorMs"],
+  at: ["atMs"],
+};
+
+const EXAMPLES =
+  'Five fields: minute, hour, day of month, month, day of week. "30 7 * * 1-5" is 07:30 from Monday to ' +
+  'Friday, "*/15 * * * *" every quarter of an hour, "0 9 1 * *" the first of each month at 09:00.';
+
+const shown = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+
+async function open(expr: string, tz: string): Promise<Cron> {
+  const { Cron } = await import("croner");
+  // Without a function it has no timer: it only answers questions.
+  return new Cron(expr, { mode: "5-part", fixedTimeRule: "no-wildcard", timezone: tz, paused: true });
+}
+
+function zoneOf(wanted: string): Result<string> {
+  try {
+    return ok(new Intl.DateTimeFormat("en", { timeZone: wanted }).resolvedOptions().timeZone);
+  } catch {
+    const near = closestKeys(wanted, Intl.supportedValuesOf("timeZone"), 3);
+    return fail("invalid_argument", `schedule.tz: there is no time zone ${shown(wanted)}`, {
+      hint: `Names are like Europe/Berlin, America/New_York or UTC. Closest: ${near.join(", ")}.`,
+    });
+  }
+}
+
+function badExpression(expr: string, why: string): Result<never> {
+  return fail("invalid_argument", `schedule.expr: ${shown(expr)} is not a cron expression: ${why}`, {
+    hint: EXAMPLES,
+  });
+}
+
+/** What the calendar's own complaint says, without its name and what it says of itself. */
+function complaint(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/^CronPattern: /, "").replace(/\.$/, "");
+}
+
+async function cronOf(asked: AskedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
+  const expr = (asked.expr ?? "").trim().replaceAll(/\s+/g, " ");
+  if (expr === "") return badExpression(expr, "it is empty");
+  const zone = zoneOf(asked.tz?.trim() || calendar.zone);
+  if (!zone.ok) return zone;
+  const fields = expr.split(" ").length;
+  if (!expr.startsWith("@") && fields !== 5) {
+    return badExpression(expr, `it has ${fields === 1 ? "1 field" : `${fields} fields`} instead of five`);
+  }
+  // It would stand for the moment of writing, which the stored text does not tell.
+  if (expr.includes("?")) return badExpression(expr, '"?" is not understood here; "*" means any');
+  const schedule = { kind: "cron", expr, tz: zone.value } as const;
+  try {
+    if ((await nextDate(schedule, calendar.now)) === undefined) {
+      return badExpression(expr, "no day that it names ever comes");
+    }
+  } catch (error) {
+    return badExpression(expr, complaint(error));
+  }
+  return ok(schedule);
+}
+
+function everyOf({ everyMs, anchorMs }: AskedSchedule, { now }: Calendar): Result<Schedule> {
+  if (everyMs === undefined)
+    return fail("invalid_argument", 'schedule.everyMs is required with kind "every"');
+  if (everyMs < EVERY_MIN_MS || everyMs > EVERY_MAX_MS) {
+    const range = `from ${EVERY_MIN_MS} (10 seconds) to ${EVERY_MAX_MS} (10 years)`;
+    return fail("invalid_argument", `schedule.everyMs must be ${range}, got ${everyMs}`);
+  }
+  if (anchorMs !== undefined && anchorMs > DATE_MAX_MS) {
+    return fail(
+      "invalid_argument",
+      "schedule.anchorMs must be a date before the year 10000, in ms since 1970",
+    );
+  }
+  return ok({ kind: "every", everyMs, anchorMs: anchorMs ?? now });
+}
+
+function atOf({ atMs }: AskedSchedule, { now }: Calendar): Result<Schedule> {
+  if (atMs === undefined) return fail("invalid_argument", 'schedule.atMs is required with kind "at"');
+  if (atMs > DATE_MAX_MS) {
+    return fail("invalid_argument", "schedule.atMs must be a date before the year 10000, in ms since 1970");
+  }
+  if (atMs > now) return ok({ kind: "at", atMs });
+  const [then, today] = [new Date(atMs).toISOString(), new Date(now).toISOString()];
+  return fail("invalid_argument", `schedule.atMs is in the past: ${then}; it is ${today} now`, {
+    hint: "Name a date to come in ms since 1970, or run a job at once with cron.run.",
+  });
+}
+
+/** The schedule that was asked for, complete; a failure says what would be right. */
+export async function readSchedule(asked: AskedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
+  const fields = FIELDS_OF[asked.kind];
+  const strange = Object.keys(asked).filter((field) => field !== "kind" && !fields.includes(field));
+  if (strange.length > 0) {
+    const text = `schedule.${strange.join(", schedule.")} does not go with kind "${asked.kind}"`;
+    return fail("invalid_argument", `${text}, which takes: ${fields.join(", ")}`);
+  }
+  switch (asked.kind) {
+    case "cron":
+      return cronOf(asked, calendar);
+    case "every":
+      return everyOf(asked, calendar);
+    case "at":
+      return atOf(asked, calendar);
+  }
+}
+
+/** The first date after this moment; undefined: there is none. */
+export async function nextDate(schedule: Schedule, afterMs: number): Promise<number | undefined> {
+  switch (schedule.kind) {
+    case "at":
+      return schedule.atMs > afterMs ? schedule.atMs : undefined;
+    case "every": {
+      const { everyMs, anchorMs } = schedule;
+      const turns = Math.floor((afterMs - anchorMs) / everyMs) + 1;
+      return anchorMs + Math.max(0, turns) * everyMs;
+    }
+    case "cron": {
+      const calendar = await open(schedule.expr, schedule.tz);
+      return calendar.nextRun(new Date(afterMs))?.getTime();
+    }
+  }
+}
+
+/** The dates to come, at most so many. */
+export async function nextDates(schedule: Schedule, afterMs: number, most: number): Promise<number[]> {
+  const dates: number[] = [];
+  let last: number | undefined = afterMs;
+  while (dates.length < most) {
+    last = await nextDate(schedule, last);
+    if (last === undefined) break;
+    dates.push(last);
+  }
+  return dates;
+}

@@ -1,0 +1,304 @@
+// Owns the life of a scheduled job outside its turns: made, changed, removed, fired by hand, looked ahead.
+// JO1: a job and its next date are written by one transaction.
+// JO2: who may not see the session `cron:<id>` is answered like one who names a job that is not there (I9).
+// JO3: removing or pausing a job ends its dates and nothing else: what runs goes on, its session stays.
+
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { Route } from "../core/route.ts";
+import type { Run } from "../core/run.ts";
+import { type CronJob, cronKey, JOBS_MAX, type MissedPolicy, type Schedule } from "../core/schedule.ts";
+import { isAgentId } from "../core/session-key.ts";
+import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
+import { decideAccess, type Viewer } from "../core/visibility.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { accessRulesOf } from "../flows/access.ts";
+import { checkLabel } from "../flows/lifecycle.ts";
+import { countJobs, deleteJob, getJob, holdJob, putJob, unfinishedRunOf } from "../store/cron-jobs.ts";
+import { dropDeadline } from "../store/deadlines.ts";
+import { getSession, updateSession } from "../store/sessions.ts";
+import { type AskedSchedule, nextDate, nextDates, readSchedule } from "./dates.ts";
+import { CRON_DEADLINE, fire } from "./turns.ts";
+
+export interface JobContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  /** Zone of an expression that names none. */
+  readonly timeZone: string;
+  /** Whether a model of this name could run; a failure lists valid ones. */
+  checkModel(name: string): Result<unknown>;
+}
+
+/** What may be set and taken away again. */
+interface Choices {
+  readonly name?: string | null | undefined;
+  readonly model?: string | null | undefined;
+  readonly thinking?: string | null | undefined;
+  /** A place that the caller may send to. */
+  readonly deliver?: Route | null | undefined;
+  readonly message?: string | undefined;
+  /** 0: no limit. */
+  readonly timeoutSeconds?: number | undefined;
+  readonly missed?: MissedPolicy | undefined;
+  readonly enabled?: boolean | undefined;
+}
+
+/** Written in the same transaction as the change. */
+type Also<T> = (unit: Unit, done: T) => Promise<void>;
+
+export interface NewJob extends Choices {
+  readonly schedule: AskedSchedule;
+  readonly message: string;
+  /** Default: the default agent, as it is now. */
+  readonly agentId?: string | undefined;
+  readonly also?: Also<CronJob>;
+}
+
+export interface JobPatch extends Choices {
+  readonly schedule?: AskedSchedule | undefined;
+  readonly also?: Also<CronJob>;
+}
+
+const DATES_SHOWN = 5;
+const TIMEOUT_MAX_SECONDS = 7 * 86_400;
+
+function mayTouch(ctx: Pick<JobContext, "settings">, viewer: Viewer, id: string): boolean {
+  const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
+  return decideAccess("send", viewer, target, accessRulesOf(ctx.settings)).allowed;
+}
+
+function notThere(id: string): Failure {
+  return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
+    hint: "cron.list shows what there is.",
+  });
+}
+
+function agentOf(settings: Settings, wanted: string | undefined): Result<string> {
+  const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
+  if (isAgentId(id) && findAgent(settings, id) !== undefined) return ok(id);
+  const ids = settings.agents.map((agent) => agent.id).join(", ");
+  return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
+}
+
+function checkChoices(ctx: JobContext, agentId: string, choices: Choices): Result<unknown> {
+  const { name, model, thinking, message, timeoutSeconds = 0 } = choices;
+  if (name != null) {
+    const line = checkLabel(name, "name");
+    if (!line.ok) return line;
+  }
+  if (message !== undefined && message.trim() === "") {
+    return fail("invalid_argument", "message must not be empty: it is what the agent is told");
+  }
+  if (timeoutSeconds > TIMEOUT_MAX_SECONDS) {
+    return fail("invalid_argument", `timeoutSeconds must be at most ${TIMEOUT_MAX_SECONDS} (7 days)`);
+  }
+  if (thinking != null && !THINKING_LEVELS.some((level) => level === thinking)) {
+    const shown = JSON.stringify(thinking.slice(0, 40));
+    return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
+  }
+  if (model == null) return ok(undefined);
+  if (findAgent(ctx.settings, agentId)?.runtime !== undefined) {
+    return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`);
+  }
+  return ctx.checkModel(model);
+}
+
+/** A value that was given, one that stays, or nothing where it was taken away. */
+function chosen<K extends string, V>(
+  name: K,
+  given: V | null | undefined,
+  before: V | undefined,
+): { [P in K]?: V } {
+  const value = given === undefined ? before : given;
+  return value == null ? {} : ({ [name]: value } as { [P in K]?: V });
+}
+
+/** The job with what was chosen; without its next date. */
+function withChoices(base: CronJob, choices: Choices): CronJob {
+  const { name, model, thinking, deliver, message, timeoutSeconds, missed } = choices;
+  return {
+    id: base.id,
+    agentId: base.agentId,
+    schedule: base.schedule,
+    createdAt: base.createdAt,
+    updatedAt: base.updatedAt,
+    enabled: base.enabled,
+    message: message ?? base.message,
+    missed: missed ?? base.missed,
+    timeoutMs: timeoutSeconds === undefined ? base.timeoutMs : Math.round(timeoutSeconds * 1_000),
+    ...chosen("name", name?.trim() ?? name, base.name),
+    ...chosen("model", model, base.model),
+    ...chosen("thinking", thinking, base.thinking),
+    ...chosen("deliver", deliver, base.deliver),
+  };
+}
+
+/** Writes a job, and its next date where deadlines are kept. */
+async function store(ctx: JobContext, unit: Unit, job: CronJob, isNew: boolean): Promise<void> {
+  await putJob(unit.tx, job);
+  const { id, nextAt } = job;
+  if (nextAt === undefined) await dropDeadline(unit.tx, CRON_DEADLINE, id);
+  else await ctx.engine.setDeadline(unit, { kind: CRON_DEADLINE, key: id, dueAt: nextAt });
+  const change = isNew ? "added" : "updated";
+  unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change });
+}
+
+function calendarOf(ctx: JobContext) {
+  return { now: ctx.engine.now(), zone: ctx.timeZone };
+}
+
+/** A new job. The viewer has the right to make one; it must cover the session as well. */
+export async function addJob(ctx: JobContext, viewer: Viewer, wanted: NewJob): Promise<Result<CronJob>> {
+  const agentId = agentOf(ctx.settings, wanted.agentId);
+  if (!agentId.ok) return agentId;
+  const choices = checkChoices(ctx, agentId.value, wanted);
+  if (!choices.ok) return choices;
+  const schedule = await readSchedule(wanted.schedule, calendarOf(ctx));
+  if (!schedule.ok) return schedule;
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
+    const id = unit.newId();
+    if (!mayTouch(ctx, viewer, id)) {
+      return fail("not_visible", "the token does not cover the sessions of jobs, cron:<id>", {
+        hint: "See gateway.auth.tokens[].sessions.",
+      });
+    }
+    if ((await countJobs(unit.tx)) >= JOBS_MAX) {
+      return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, which is the most`, {
+        hint: "Remove one that is not needed any more: cron.list shows them.",
+      });
+    }
+    const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
+    const times = { timeoutMs: 0, createdAt: unit.now, updatedAt: unit.now };
+    const job = withChoices({ ...blank, ...times, schedule: schedule.value }, wanted);
+    const made = wanted.enabled === false ? ok(job) : await enable(job, unit.now);
+    if (!made.ok) return made;
+    await store(ctx, unit, made.value, true);
+    await wanted.also?.(unit, made.value);
+    return made;
+  });
+}
+
+/** The job with its next date. */
+async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
+  const nextAt = await nextDate(job.schedule, now);
+  if (nextAt !== undefined) return ok({ ...job, enabled: true, nextAt });
+  return fail("invalid_argument", "the schedule of this job has no date to come", {
+    hint: "Give it another schedule, or run it at once with cron.run.",
+  });
+}
+
+/** What of a job's session goes with the job: a name or a model that was changed. */
+async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promise<void> {
+  const key = cronKey(after.id);
+  const session = await getSession(unit.tx, key);
+  if (session === undefined) return;
+  const label = session.label === before.name && before.name !== after.name;
+  const model = before.model !== undefined && after.model === undefined;
+  if (!label && !model) return;
+  await updateSession(unit.tx, key, {
+    ...(label ? { label: after.name ?? null } : {}),
+    ...(model ? { model: null } : {}),
+  });
+  unit.publish({ kind: "session", sessionKey: key, change: "updated" });
+}
+
+/** The job as it will be, with its next date if a date was to change. */
+async function patched(
+  before: CronJob,
+  patch: JobPatch,
+  schedule: Schedule | undefined,
+  now: number,
+): Promise<Result<CronJob>> {
+  const job = { ...withChoices(before, patch), updatedAt: now, schedule: schedule ?? before.schedule };
+  // A new schedule begins a job again that is over; one that was paused stays so.
+  const over = !before.enabled && (await nextDate(before.schedule, now)) === undefined;
+  const enabled = patch.enabled ?? (before.enabled || (over && schedule !== undefined));
+  if (!enabled) return ok({ ...job, enabled: false });
+  if (schedule !== undefined || !before.enabled) return enable(job, now);
+  return ok({ ...job, ...chosen("nextAt", undefined, before.nextAt) });
+}
+
+/** Changes a job; what the patch leaves out stays. */
+export async function updateJob(
+  ctx: JobContext,
+  viewer: Viewer,
+  id: string,
+  patch: JobPatch,
+): Promise<Result<CronJob>> {
+  const known = mayTouch(ctx, viewer, id) ? await getJob(ctx.engine.store.db, id) : undefined;
+  if (known === undefined) return notThere(id);
+  const choices = checkChoices(ctx, known.agentId, patch);
+  if (!choices.ok) return choices;
+  if (patch.deliver?.to === cronKey(id)) {
+    return fail("invalid_argument", "deliver.to is the job's own session, where its replies are anyway");
+  }
+  const schedule =
+    patch.schedule === undefined ? ok(undefined) : await readSchedule(patch.schedule, calendarOf(ctx));
+  if (!schedule.ok) return schedule;
+  return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
+    const before = await holdJob(unit.tx, id);
+    if (before === undefined) return notThere(id);
+    const after = await patched(before, patch, schedule.value, unit.now);
+    if (!after.ok) return after;
+    await store(ctx, unit, after.value, false);
+    await changeSession(unit, before, after.value);
+    await patch.also?.(unit, after.value);
+    return after;
+  });
+}
+
+/** Takes a job away, with what is remembered of its turns. */
+export async function removeJob(
+  ctx: JobContext,
+  viewer: Viewer,
+  id: string,
+  also: Also<string>,
+): Promise<Result<string>> {
+  return ctx.engine.commit(async (unit): Promise<Result<string>> => {
+    const job = mayTouch(ctx, viewer, id) ? await holdJob(unit.tx, id) : undefined;
+    if (job === undefined) return notThere(id);
+    await deleteJob(unit.tx, id);
+    await dropDeadline(unit.tx, CRON_DEADLINE, id);
+    unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change: "removed" });
+    await also(unit, id);
+    return ok(id);
+  });
+}
+
+/** A turn by hand, now; dates stay as they are. Also for a job that is paused. */
+export async function runJob(
+  ctx: JobContext,
+  viewer: Viewer,
+  id: string,
+  also: Also<Run>,
+): Promise<Result<Run>> {
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
+    const job = mayTouch(ctx, viewer, id) ? await holdJob(unit.tx, id) : undefined;
+    if (job === undefined) return notThere(id);
+    const busy = await unfinishedRunOf(unit.tx, id);
+    if (busy !== undefined) {
+      return fail("cron_job_busy", `a run of this job is under way: ${busy}`, {
+        hint: `Wait for it (agent.wait), or end it: chat.abort with sessionKey ${cronKey(id)}.`,
+      });
+    }
+    const parts = { settings: ctx.settings, engine: () => ctx.engine };
+    const run = await fire(parts, unit, job, { cause: "manual" });
+    if (run.ok) await also(unit, run.value);
+    return run;
+  });
+}
+
+/** A schedule before it is stored: complete, and with its first dates. */
+export async function previewSchedule(
+  ctx: JobContext,
+  asked: AskedSchedule,
+): Promise<Result<{ schedule: Schedule; dates: readonly number[] }>> {
+  const calendar = calendarOf(ctx);
+  const schedule = await readSchedule(asked, calendar);
+  if (!schedule.ok) return schedule;
+  return ok({ schedule: schedule.value, dates: await nextDates(schedule.value, calendar.now, DATES_SHOWN) });
+}

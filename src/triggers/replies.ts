@@ -1,0 +1,99 @@
+// Owns what follows from the end of a job's run: its reply goes where the job says (SPEC 5: cron delivery).
+// RP1: the outbox row is written by the transaction that ends the run (I4, I5), where the job says so at that
+//      moment; silence stays silent, and a run that did not end well delivers nothing.
+// RP2: text leaves only if the send policy lets it leave this session and reach that place.
+
+import { redactSecrets } from "../core/redact.ts";
+import { type Route, WEBCHAT } from "../core/route.ts";
+import type { Run } from "../core/run.ts";
+import { cronKey } from "../core/schedule.ts";
+import { decideSend } from "../core/send-policy.ts";
+import type { Session } from "../core/session.ts";
+import { chatTypeOf } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
+import { isSilent } from "../core/turn-rules.ts";
+import type { Acceptor, Successors } from "../engine/finish.ts";
+import type { Unit } from "../engine/unit.ts";
+import { type Outbound, queueDelivery } from "../flows/outbox.ts";
+import { sendVerdict } from "../flows/party.ts";
+import { getJob } from "../store/cron-jobs.ts";
+import { insertDelivery } from "../store/deliveries.ts";
+import { getSession } from "../store/sessions.ts";
+
+interface ReplyParts {
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+}
+
+/** A reply on its way. */
+interface Reply {
+  readonly session: Session;
+  readonly route: Route;
+  readonly text: string;
+  readonly runId: string;
+}
+
+/** What is not delivered is kept where operators see it. */
+async function keep(
+  unit: Unit,
+  { session, route, text, runId }: Reply,
+  why: { state: "failed" | "skipped"; code: string; error: string },
+): Promise<void> {
+  const row = { id: unit.newId(), sessionKey: session.key, kind: "send", route, text, runId } as const;
+  await insertDelivery(unit.tx, { ...row, ...why, createdAt: unit.now });
+}
+
+async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, reply: Reply): Promise<void> {
+  const { settings } = parts;
+  const { route, session, text, runId } = reply;
+  // Whoever reads this channel reads a session.
+  const target = route.channel === WEBCHAT ? await getSession(unit.tx, route.to) : undefined;
+  const place = { channel: route.channel, chatTypes: target === undefined ? [] : chatTypeOf(target.key) };
+  const override = target?.sendPolicy;
+  const verdicts = [
+    sendVerdict(settings, session),
+    decideSend({ ...place, override }, settings.session.sendPolicy),
+  ];
+  const denied = verdicts.find((verdict) => !verdict.allowed);
+  if (denied?.allowed === false) {
+    return keep(unit, reply, { state: "skipped", code: "send_denied", error: denied.error });
+  }
+  if (route.channel === WEBCHAT) {
+    // Read later, too: a delivery there is only the live event.
+    const appended = await acceptor.acceptIn(unit, {
+      sessionKey: route.to,
+      kind: "append",
+      input: { text, injected: true },
+      successor: true,
+    });
+    if (!appended.ok) {
+      return keep(unit, reply, { state: "failed", code: appended.code, error: appended.error });
+    }
+  }
+  await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
+}
+
+async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
+  const { provenance } = run.input;
+  if (provenance?.kind !== "cron" || provenance.source === undefined) return;
+  const job = await getJob(unit.tx, provenance.source);
+  if (job === undefined || run.sessionKey !== cronKey(job.id)) return;
+  unit.publish({ kind: "cron", jobId: job.id, sessionKey: run.sessionKey, change: "ended" });
+  const words = run.reply ?? "";
+  if (job.deliver === undefined || run.state !== "ok" || isSilent(words)) return;
+  const session = await getSession(unit.tx, run.sessionKey);
+  if (session === undefined) return;
+  const { runId } = run;
+  await send(parts, acceptor, unit, { session, route: job.deliver, text: redactSecrets(words), runId });
+}
+
+/** What follows from the end of a run, with what follows for jobs. */
+export function withReplies(successors: Successors, parts: ReplyParts): Successors {
+  return {
+    ...successors,
+    async runEnded(acceptor, unit, run, answered) {
+      await successors.runEnded(acceptor, unit, run, answered);
+      await runEnded(parts, acceptor, unit, run);
+    },
+  };
+}

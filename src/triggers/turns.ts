@@ -1,0 +1,109 @@
+// Owns what happens when a job is due: one run in the session of the job, and the next date.
+// TU1: the run, the line in the job's history and the next date are one transaction, which takes the date
+//      away from everybody else: after any crash, and of several gateways, a date is acted on once (I4).
+// TU2: a turn is never piled up: while a run of the job is unfinished, a date that comes is left out.
+// TU3: dates that passed while nobody was there are one turn together, or none, as the job says.
+
+import { ok, type Result } from "../core/errors.ts";
+import type { Run } from "../core/run.ts";
+import { type CronJob, cronContext, cronKey } from "../core/schedule.ts";
+import type { Session } from "../core/session.ts";
+import type { Settings } from "../core/settings.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { insertNew, newSession } from "../flows/lifecycle.ts";
+import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/cron-jobs.ts";
+import { getSession, updateSession } from "../store/sessions.ts";
+import { nextDate } from "./dates.ts";
+
+/** The kind of the stored deadline of a job's next date. */
+export const CRON_DEADLINE = "cron";
+
+/** A date that is acted on later than this has been missed: nobody was there. */
+const LATE_MS = 60_000;
+
+export interface TurnParts {
+  readonly settings: Settings;
+  /** Late: the engine calls the handler. */
+  engine(): Engine;
+}
+
+/** The session of a job, made by its first turn. */
+async function sessionOf(parts: TurnParts, unit: Unit, job: CronJob): Promise<Session> {
+  const key = cronKey(job.id);
+  const known = await getSession(unit.tx, key);
+  if (known === undefined) {
+    const named = job.name === undefined ? {} : { label: job.name };
+    const made = newSession(parts, unit, { key, agentId: job.agentId, ...named });
+    const session = job.model === undefined ? made : { ...made, model: job.model };
+    await insertNew(unit, session);
+    return session;
+  }
+  if (job.model !== undefined && known.model !== job.model)
+    await updateSession(unit.tx, key, { model: job.model });
+  return known;
+}
+
+/** Accepts a run of the job, and writes the turn down. */
+export async function fire(
+  parts: TurnParts,
+  unit: Unit,
+  job: CronJob,
+  turn: Pick<NewTurn, "cause" | "dueAt">,
+): Promise<Result<Run>> {
+  const session = await sessionOf(parts, unit, job);
+  const accepted = await parts.engine().acceptIn(unit, {
+    sessionKey: session.key,
+    input: {
+      text: job.message,
+      provenance: { kind: "cron", source: job.id },
+      context: cronContext(job),
+      ...(job.thinking === undefined ? {} : { thinking: job.thinking }),
+    },
+    ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
+  });
+  if (!accepted.ok) return accepted;
+  const { run } = accepted.value;
+  await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, runId: run.runId });
+  unit.publish({ kind: "cron", jobId: job.id, sessionKey: session.key, change: "fired" });
+  return ok(run);
+}
+
+/** Why a date is left out; undefined: it is not. */
+async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
+  if (isLate && job.missed === "skip") {
+    return { code: "missed", error: "no gateway was there at that time, and the job skips such dates" };
+  }
+  const runId = await unfinishedRunOf(unit.tx, job.id);
+  return runId === undefined
+    ? undefined
+    : { code: "still_running", error: `the run before it (${runId}) had not ended` };
+}
+
+/** Acts on one date of a job. */
+async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: number): Promise<void> {
+  const isLate = unit.now - dueAt > LATE_MS;
+  const turn = { cause: isLate ? "late" : "schedule", dueAt } as const;
+  const why = await leftOut(unit, job, isLate);
+  const refused = why === undefined ? await fire(parts, unit, job, turn) : { ok: false as const, ...why };
+  if (refused.ok) return;
+  // Operators see it in the history; the next date comes all the same.
+  const { code, error } = refused;
+  await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, code, error });
+  unit.publish({ kind: "cron", jobId: job.id, sessionKey: cronKey(job.id), change: "fired" });
+}
+
+/** Acts on the dates of jobs. */
+export function createCronHandler(parts: TurnParts): DeadlineHandler {
+  return async (unit, id) => {
+    const job = await holdJob(unit.tx, id);
+    if (job?.nextAt === undefined) return "done";
+    // It was given another date a moment ago.
+    if (job.nextAt > unit.now) return job.nextAt;
+    await takeTurn(parts, unit, job, job.nextAt);
+    const next = await nextDate(job.schedule, Math.max(job.nextAt, unit.now));
+    await moveJob(unit.tx, id, next);
+    return next ?? "done";
+  };
+}

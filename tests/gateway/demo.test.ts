@@ -1,0 +1,216 @@
+// The demo beside a gateway: one at most, reached through the gateway's own port, gone without a trace.
+
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { ok } from "../../src/core/errors.ts";
+import type { Message } from "../../src/core/message.ts";
+import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import type { OpenDemo } from "../../src/gateway/demo.ts";
+import type { PayloadOf } from "../../src/gateway/payloads.ts";
+import { openDemo } from "../../src/main.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { startProcess } from "../kit/gateway-process.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { type House, openHouse, openRaw, TOKEN } from "./kit.ts";
+
+type Status = PayloadOf<"status">;
+type Started = PayloadOf<"demo.start">;
+
+const READER = "a-token-that-may-only-read";
+const MAIN = "agent:main:main";
+const real: OpenDemo = () => openDemo(quietWorld());
+
+/** A house that can show a demo, and how many it has opened and closed. */
+async function houseWithDemo(more: Parameters<typeof openHouse>[0] = {}) {
+  const count = { opened: 0, closed: 0 };
+  const open: OpenDemo = async () => {
+    count.opened++;
+    const opened = await real();
+    if (!opened.ok) return opened;
+    const { close, ...place } = opened.value;
+    const closeOnce = async (): Promise<void> => {
+      await close();
+      count.closed++;
+    };
+    return ok({ ...place, close: closeOnce });
+  };
+  const house = await openHouse({ ...more, openDemo: open });
+  return { house, count };
+}
+
+async function enter(house: Pick<House, "url">, started: Started): Promise<GatewayClient> {
+  const client = await connect({ url: house.url + started.path, token: started.token, reconnect: false });
+  cleanup(() => client.close());
+  return client;
+}
+
+const statusOf = (client: GatewayClient): Promise<Status> => client.call<Status>("status", {});
+
+test("a gateway is unused until somebody has said something, and tells so those who may know", async () => {
+  const tokens = [
+    { token: READER, role: "operator", scopes: ["operator.read"], sessions: ["agent:ops:*"] },
+  ] as const;
+  const house = await openHouse({ gateway: { tokens } });
+  const client = await house.client();
+  expect((await statusOf(client)).unused).toBe(true);
+  expect((await statusOf(client)).demo).toBeUndefined();
+  await client.call("chat.send", { sessionKey: "main", message: "hello", idempotencyKey: "one" });
+  await client.call("agent.wait", { runId: "one" });
+  expect((await statusOf(client)).unused).toBe(false);
+  const reader = await house.client({ token: READER });
+  expect(await statusOf(reader)).not.toHaveProperty("unused");
+});
+
+test("GD1: asked twice at once and once more later, there is one demo, with another token than the gateway's", async () => {
+  const { house, count } = await houseWithDemo();
+  const client = await house.client();
+  expect((await statusOf(client)).demo).toEqual({ running: false });
+  const start = () => client.call<Started>("demo.start", {});
+  const [one, two] = await Promise.all([start(), start()]);
+  expect(one).toEqual({ path: "/demo", token: expect.any(String) });
+  expect(two).toEqual(one);
+  expect(await start()).toEqual(one);
+  expect(one.token).not.toBe(TOKEN);
+  expect(count.opened).toBe(1);
+  expect((await statusOf(client)).demo).toEqual({ running: true });
+  const demo = await enter(house, one);
+  const { agents } = await demo.call<PayloadOf<"agents.list">>("agents.list", {});
+  expect(agents.map(({ id, model }) => [id, model])).toEqual([
+    ["main", "offline/rehearsal"],
+    ["research", "offline/rehearsal"],
+    ["ops", "offline/rehearsal"],
+  ]);
+  await demo.call("chat.send", {
+    sessionKey: MAIN,
+    message: "ask research: what now?",
+    idempotencyKey: "ask",
+  });
+  expect(await demo.call("agent.wait", { runId: "ask" })).toMatchObject({ status: "ok" });
+  const { messages } = await demo.call<{ messages: Message[] }>("chat.history", {
+    sessionKey: "agent:research:main",
+  });
+  expect(JSON.stringify(messages)).toContain("what now?");
+  // It is a store of its own.
+  expect((await statusOf(client)).unused).toBe(true);
+  const tools = await demo.call<PayloadOf<"tools.catalog">>("tools.catalog", { sessionKey: MAIN });
+  const names = tools.tools.map(({ name }) => name);
+  expect(names).toContain("sessions_send");
+  expect(names.filter((name) => ["exec", "read", "write", "edit"].includes(name))).toEqual([]);
+});
+
+test("a demo can't be begun without the right, nor on a gateway that has none", async () => {
+  const tokens = [{ token: READER, role: "operator", scopes: ["operator.write"] }] as const;
+  const { house, count } = await houseWithDemo({ gateway: { tokens } });
+  const reader = await house.client({ token: READER });
+  await expect(reader.call("demo.start", {})).rejects.toMatchObject({ code: "FORBIDDEN" });
+  expect(count.opened).toBe(0);
+  const without = await (await openHouse()).client();
+  await expect(without.call("demo.start", {})).rejects.toThrow("no demo to show");
+});
+
+test("GD2: the gateway's token opens no demo, the demo's no gateway, and only /demo leads there", async () => {
+  const { house } = await houseWithDemo();
+  await expect(openRaw(`${house.url}/demo`)).rejects.toThrow("404");
+  const client = await house.client();
+  const started = await client.call<Started>("demo.start", {});
+  const wrong = { ...started, token: TOKEN };
+  await expect(enter(house, wrong)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  await expect(enter(house, { ...started, path: "" })).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  for (const path of ["/demo/", "/demo/healthz", "/other"]) {
+    await expect(openRaw(house.url + path)).rejects.toThrow("404");
+  }
+  const evil = { headers: { origin: "http://evil.example" } };
+  await expect(openRaw(`${house.url}/demo`, evil)).rejects.toThrow("403");
+  await expect(openRaw(`${house.url}/demo`, { headers: { host: "evil.example" } })).rejects.toThrow("403");
+  const answer = await fetch(`${house.http}/demo`);
+  expect(answer.status).toBe(404);
+});
+
+test("a demo that is ended says goodbye to its pages, and can be begun anew with nothing in it", async () => {
+  const { house, count } = await houseWithDemo();
+  const client = await house.client();
+  const first = await client.call<Started>("demo.start", {});
+  const raw = await openRaw(house.url + first.path);
+  const demo = await enter(house, first);
+  await demo.call("chat.send", { sessionKey: MAIN, message: "say one", idempotencyKey: "one" });
+  expect(await client.call("demo.stop", {})).toEqual({ ok: true, stopped: true });
+  expect(await raw.closed()).toMatchObject({ code: 1001 });
+  expect(count).toEqual({ opened: 1, closed: 1 });
+  expect(await client.call("demo.stop", {})).toEqual({ ok: true, stopped: false });
+  const second = await client.call<Started>("demo.start", {});
+  expect(second.token).not.toBe(first.token);
+  expect((await statusOf(await enter(house, second))).unused).toBe(true);
+});
+
+test("GD3: a demo at which nobody looks for some minutes ends by itself; one that is looked at stays", async () => {
+  const world = fakeWorld({ clock: "held" });
+  const { house, count } = await houseWithDemo({ world });
+  const client = await house.client();
+  const started = await client.call<Started>("demo.start", {});
+  const raw = await openRaw(house.url + started.path);
+  await raw.next((frame) => frame.event === "connect.challenge");
+  await world.advance(6 * 60_000);
+  expect(count.closed).toBe(0);
+  raw.socket.terminate();
+  // Its end is seen on the far side of two sockets: the timer tells when.
+  await world.timerWithin(5 * 60_000);
+  await expect
+    .poll(async () => {
+      await world.advance(60_000);
+      return count.closed;
+    })
+    .toBe(1);
+});
+
+test("a gateway that stops takes its demo along, with pages connected, and while it is being opened", async () => {
+  const { house, count } = await houseWithDemo();
+  const client = await house.client();
+  const raw = await openRaw(house.url + (await client.call<Started>("demo.start", {})).path);
+  await house.stop();
+  expect(await raw.closed()).toMatchObject({ code: 1001 });
+  expect(count.closed).toBe(1);
+  const other = await houseWithDemo();
+  const starting = (await other.house.client()).call("demo.start", {}).catch(() => "gone");
+  await expect.poll(() => other.count.opened).toBe(1);
+  await other.house.stop();
+  await starting;
+  expect(other.count.closed).toBe(1);
+});
+
+test("a demo that can't be opened is told, and may be asked for again", async () => {
+  let tries = 0;
+  const house = await openHouse({
+    openDemo: async () => {
+      tries++;
+      if (tries === 1) throw new Error("no room in the temporary directory");
+      return real();
+    },
+  });
+  const client = await house.client();
+  await expect(client.call("demo.start", {})).rejects.toThrow();
+  expect(await client.call<Started>("demo.start", {})).toMatchObject({ path: "/demo" });
+});
+
+test("SIGTERM ends a process with a demo in it, and leaves no directory behind", async () => {
+  const temporary = temporaryFolder();
+  const gateway = await startProcess({
+    env: { TMPDIR: temporary, OPENAI_API_KEY: "a-key-nobody-may-spend" },
+  });
+  const client = await gateway.connect();
+  const started = await client.call<Started>("demo.start", {});
+  const demo = await enter(gateway, started);
+  // A key of the environment is known to the gateway, not to the demo.
+  const models = async (one: GatewayClient) =>
+    (await one.call<PayloadOf<"models.list">>("models.list", {})).models;
+  expect((await models(client)).map(({ provider }) => provider)).toContain("openai");
+  expect((await models(demo)).map(({ provider }) => provider)).toEqual(["offline"]);
+  const message = "spawn 3 jobs: wait 5 seconds, then say late";
+  await demo.call("chat.send", { sessionKey: MAIN, message, idempotencyKey: "jobs" });
+  const demos = () => readdirSync(temporary).filter((name) => name.startsWith("parley-demo-"));
+  const [dir = ""] = demos();
+  expect(existsSync(join(temporary, dir, "page", "state"))).toBe(true);
+  expect(await gateway.end("SIGTERM")).toBe(0);
+  expect(demos()).toEqual([]);
+  expect(gateway.stderr()).toBe("");
+});

@@ -1,0 +1,114 @@
+// The views of the web page, one a line, and the story that fills them: for screenshots of each, and for the
+// rules that hold on every one.
+
+import type { Page } from "playwright-core";
+import type { GatewayClient } from "../../src/gateway/client.ts";
+
+/** A gateway with this configuration has something to show in every view. */
+export const STORY_CONFIG = {
+  agents: {
+    list: [
+      { id: "main", default: true, name: "Main" },
+      { id: "research", name: "Research" },
+      { id: "ops", name: "Operations" },
+    ],
+  },
+  tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
+};
+
+/** What the story has made, to be named in addresses. */
+export interface StoryFacts {
+  readonly client: GatewayClient;
+}
+
+export interface PageView {
+  /** Of its file. */
+  readonly name: string;
+  /** Behind "#/". */
+  at(facts: StoryFacts): Promise<string> | string;
+  /** Its text or a selector's element is there when the view is. Default: the view's own content. */
+  readonly shows?: string;
+  /** What the reader does there before it is as wanted. */
+  enter?(page: Page): Promise<void>;
+  /** Before anything was said. */
+  readonly unused?: boolean;
+  /** Before somebody has signed in. */
+  readonly signedOut?: boolean;
+  /** A method without which there is no such view. */
+  readonly needs?: string;
+}
+
+const MAIN = encodeURIComponent("agent:main:main");
+
+export const PAGE_VIEWS: readonly PageView[] = [
+  { name: "sign-in", at: () => "", signedOut: true, shows: "form" },
+  { name: "offer", at: () => "sessions", unused: true, shows: ".offer" },
+  {
+    name: "demo",
+    at: () => "sessions",
+    unused: true,
+    shows: ".offer",
+    async enter(page) {
+      await page.getByRole("button", { name: "Play the demo" }).click();
+      await page.getByRole("button", { name: "Next: three jobs" }).waitFor();
+    },
+  },
+  { name: "sessions", at: () => "sessions" },
+  { name: "conversation", at: () => `sessions/${MAIN}` },
+  { name: "flow", at: () => "flow" },
+  { name: "status", at: () => "operations/status" },
+];
+
+/** Goes there, and waits until what is to be seen is there. */
+export async function showView(page: Page, http: string, view: PageView, facts: StoryFacts): Promise<void> {
+  const at = await view.at(facts);
+  if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
+  await page
+    .locator(view.shows ?? "#view > *")
+    .first()
+    .waitFor();
+  await view.enter?.(page);
+  await page.locator("main:not(:has(.loading))").waitFor();
+}
+
+/** Sentences that the offline model acts on, in the order in which they are said. */
+const STORY: readonly { readonly to: string; readonly text: string }[] = [
+  { to: "agent:research:main", text: "say I look after research" },
+  { to: "agent:main:main", text: "ask research: what should we check before a release?" },
+  { to: "agent:main:main", text: "spawn 3 jobs: wait 1 second, then say part {n} is done" },
+  { to: "agent:main:main", text: "ask research: ask ops: ask main: may we ship?" },
+  { to: "agent:ops:main", text: "list sessions" },
+];
+
+const ROOMS = ["release notes", "on-call handover", "price list, second draft", "where the backups are"];
+const QUIET_TRIES_MAX = 300;
+const QUIET_EVERY_MS = 100;
+
+interface Health {
+  readonly lanes?: { readonly running: number; readonly waiting: number; readonly queued: number };
+  readonly deliveries?: { readonly pending: number };
+}
+
+/** Resolves when no run and no delivery is under way. */
+async function untilQuiet(client: GatewayClient): Promise<void> {
+  for (let tries = 0; tries < QUIET_TRIES_MAX; tries++) {
+    const { lanes, deliveries } = await client.call<Health>("health", {});
+    const busy = (lanes?.running ?? 0) + (lanes?.waiting ?? 0) + (lanes?.queued ?? 0);
+    if (busy + (deliveries?.pending ?? 0) === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, QUIET_EVERY_MS));
+  }
+  throw new Error("the story did not come to its end");
+}
+
+/** Says everything of the story, and waits until all that follows from it is done. */
+export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
+  for (const label of ROOMS) {
+    const { key } = await client.request("sessions.create", { label });
+    await client.request("chat.send", { sessionKey: key, message: `say we collect what is known: ${label}` });
+  }
+  for (const { to, text } of STORY) {
+    await client.request("chat.send", { sessionKey: to, message: text });
+    await untilQuiet(client);
+  }
+  return { client };
+}

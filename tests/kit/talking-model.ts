@@ -1,0 +1,55 @@
+// A model that does what the messages say, for stories in which sessions talk: a message `do:[calls]` makes
+// these calls, side by side, and then answers with what came of them; any other is answered with an echo.
+
+import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
+import { HEADING } from "../../src/core/turn-rules.ts";
+import {
+  type ScriptedAnswer,
+  type ScriptedCall,
+  type ScriptedModel,
+  scriptedModel,
+} from "./scripted-model.ts";
+
+const isMessage = (entry: Entry): entry is Message => !isCompaction(entry);
+
+/** A message that has its reader make these calls. */
+export function doing(...calls: ScriptedCall[]): string {
+  return `do:${JSON.stringify(calls)}`;
+}
+
+export function sending(sessionKey: string, message: string, timeoutSeconds = 20): ScriptedCall {
+  return { name: "sessions_send", arguments: { sessionKey, message, timeoutSeconds } };
+}
+
+export function spawning(task: string, more: Record<string, unknown> = {}): ScriptedCall {
+  return { name: "sessions_spawn", arguments: { task, ...more } };
+}
+
+/** What the result of a call is worth telling. */
+function gistOf(text: string): string {
+  const { reply, code, status } = JSON.parse(text) as Record<string, string>;
+  return reply ?? code ?? status ?? "";
+}
+
+function answer(system: string, entries: readonly Entry[]): ScriptedAnswer {
+  const messages = entries.filter(isMessage);
+  const at = messages.findLastIndex((message) => message.role === "user");
+  const input = messages[at] === undefined ? "" : textOf(messages[at]);
+  if (system.includes(HEADING.announce)) return "The people of this session are told how it went.";
+  if (system.includes(HEADING.subagentAnnounce)) return "The job is done.";
+  if (system.includes(HEADING.reply))
+    return input.includes("enough") ? "REPLY_SKIP" : `More on ${input.slice(-60)}`;
+  const results = messages.slice(at + 1).filter((message) => message.role === "toolResult");
+  if (results.length > 0) return results.map((result) => gistOf(textOf(result))).join("; ");
+  const [, calls] = /do:(\[.*\])/s.exec(input) ?? [];
+  return calls === undefined ? `echo ${input}` : { toolCalls: JSON.parse(calls) as ScriptedCall[] };
+}
+
+/** `holds`: asked with each input; what it returns is waited for. */
+export function talkingModel(holds?: (input: string) => Promise<void> | undefined): ScriptedModel {
+  return scriptedModel(async ({ system, entries }) => {
+    const input = entries.filter(isMessage).findLast((message) => message.role === "user");
+    await holds?.(input === undefined ? "" : textOf(input));
+    return answer(system, entries);
+  });
+}

@@ -1,0 +1,42 @@
+// The door of a gateway in a story, without sockets: who may come in, what is answered, who is told what.
+
+import { resolveModel } from "../../src/agent/model.ts";
+import { createAuthority } from "../../src/gateway/auth.ts";
+import type { GatewayDeps, GatewayState } from "../../src/gateway/call.ts";
+import { createDispatcher } from "../../src/gateway/dispatch.ts";
+import { createFanout } from "../../src/gateway/fanout.ts";
+import { History } from "../../src/gateway/history.ts";
+import { Metrics } from "../../src/gateway/metrics.ts";
+import { OWNER_TOKEN } from "./plan.ts";
+
+type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";
+
+/** A story measures no machine. */
+const NO_MACHINE = {
+  use: () => ({ residentBytes: 0, heapUsedBytes: 0, cpuSeconds: 0 }),
+  loopDelay: () => undefined,
+  stop: () => {},
+};
+
+export function openDoor(given: Pick<GatewayDeps, Given>) {
+  const { settings, world, engine } = given;
+  const { clock } = world;
+  const metrics = new Metrics({ clock, process: NO_MACHINE, version: "story", servers: [] });
+  const history = new History(world, metrics, async () => ({ connections: 0 }));
+  const state: GatewayState = { startedAt: clock.now(), connected: () => 0, history };
+  const deps: GatewayDeps = {
+    ...given,
+    metrics,
+    version: "story",
+    timeZone: "UTC",
+    token: OWNER_TOKEN,
+    models: () => [],
+    checkModel: (name) => resolveModel(settings.providers, name),
+  };
+  const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
+  return {
+    authority: createAuthority(clock, [owner, ...settings.gateway.tokens]),
+    dispatcher: createDispatcher(deps, state),
+    fanout: createFanout({ bus: engine.bus, clock, settings, shared: engine.store.shared !== undefined }),
+  };
+}

@@ -1,0 +1,63 @@
+// Owns what stands above the demo: that it is one, what is played, what comes next, and the way back.
+
+import { useEffect } from "preact/hooks";
+import { epoch } from "../gateway.ts";
+import { leaveDemo } from "./scene.ts";
+import "./demo.css";
+import { ACTS, enterTour, playAct, playAgain, tour } from "./tour.ts";
+
+function Next() {
+  const { act, playing, played } = tour.value;
+  const next = ACTS[played];
+  if (playing) {
+    return (
+      <button type="button" class="primary" disabled>
+        Playing…
+      </button>
+    );
+  }
+  return next === undefined || act !== played - 1 ? (
+    <button type="button" onClick={playAgain}>
+      Play again
+    </button>
+  ) : (
+    <button type="button" class="primary" onClick={() => playAct(played)}>
+      Next: {next.title.toLowerCase()}
+    </button>
+  );
+}
+
+export function DemoBanner() {
+  const { act, played } = tour.value;
+  const shown = ACTS[act];
+  const said = shown?.lines.at(-1);
+  // A demo that was begun anew, after a restart of the gateway, has played nothing.
+  const connection = epoch.value;
+  useEffect(() => void enterTour(), [connection]);
+  return (
+    <aside class="demo" aria-label="Demo">
+      <strong>This is a demo with a store of its own</strong>
+      <ol class="demo-acts" aria-label="What is played">
+        {ACTS.map(({ title }, at) => (
+          <li key={title} class={at < played ? "played" : ""} aria-current={at === act ? "step" : undefined}>
+            {title}
+          </li>
+        ))}
+      </ol>
+      <div class="bar demo-ways">
+        <Next />
+        <button type="button" onClick={leaveDemo}>
+          Back to your gateway
+        </button>
+      </div>
+      {shown !== undefined && said !== undefined && (
+        <p class="demo-caption" role="status">
+          <span class="demo-said">
+            you → {said.agent}: <q>{said.text}</q>
+          </span>{" "}
+          {shown.caption}
+        </p>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,32 @@
+// Owns which gateway this tab is connected to: the reader's own, or through it the demo that it holds.
+// DC1: the reader's token opens the way to the demo, each time anew: after a restart of the gateway there is
+//      another demo, which has another token.
+
+import { connect, type GatewayClient, GatewayError } from "../../../src/gateway/client/web.ts";
+import { inDemo, leaveDemo } from "./scene.ts";
+
+const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
+
+/** Says no, and would again. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
+}
+
+async function openDemo(own: GatewayClient): Promise<GatewayClient> {
+  const { path, token } = await own.request("demo.start").catch((error: unknown) => {
+    const none = error instanceof GatewayError && error.code === "INVALID_REQUEST";
+    if (none || isRefusal(error)) leaveDemo();
+    throw new GatewayError("UNREACHABLE", `the demo could not be begun: ${String(error)}`);
+  });
+  return connect({ url: window.location.origin + path, token, client: CLIENT, reconnect: false });
+}
+
+export async function openShown(token: string): Promise<GatewayClient> {
+  const own = await connect({ url: window.location.origin, token, client: CLIENT });
+  if (!inDemo) return own;
+  try {
+    return await openDemo(own);
+  } finally {
+    own.close();
+  }
+}

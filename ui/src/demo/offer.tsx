@@ -1,0 +1,47 @@
+// Owns the offer of the demo: made to whoever opens the page of a gateway that nobody has used yet, and that
+// has no real model.
+
+import { useEffect, useState } from "preact/hooks";
+import { batched } from "../clock.ts";
+import { ask, has, may, on } from "../gateway.ts";
+import { useReading } from "../parts/reading.ts";
+import { route } from "../route.ts";
+import { canEnterDemo, enterDemo } from "./scene.ts";
+import "./demo.css";
+
+const OFFLINE_PROVIDER = "offline/";
+const BATCH_MS = 500;
+
+async function isWelcome(): Promise<boolean> {
+  if (!canEnterDemo || !may("operator.admin") || !has("demo.start")) return false;
+  const { unused, demo } = await ask("status");
+  if (unused !== true || demo === undefined) return false;
+  const { agents } = await ask("agents.list");
+  return agents.every(({ model }) => model.startsWith(OFFLINE_PROVIDER));
+}
+
+export function DemoOffer() {
+  const [declined, setDeclined] = useState(false);
+  const welcome = useReading("demo", isWelcome);
+  useEffect(() => on("sessions", batched(BATCH_MS, welcome.again)), [welcome.again]);
+  const at = route.value;
+  const isFirst = at.view === "flow" || (at.view === "sessions" && at.key === undefined);
+  if (declined || !isFirst || welcome.value !== true) return null;
+  return (
+    <section class="offer card" aria-labelledby="offer-title">
+      <h2 id="offer-title">Nobody has said anything here yet</h2>
+      <p>
+        Watch three agents at work: one asks another and they go back and forth, jobs are handed out and come
+        back, a circle is refused. No key, no network, and a store of its own.
+      </p>
+      <div class="bar">
+        <button type="button" class="primary" onClick={enterDemo}>
+          Play the demo
+        </button>
+        <button type="button" onClick={() => setDeclined(true)}>
+          Not now
+        </button>
+      </div>
+    </section>
+  );
+}

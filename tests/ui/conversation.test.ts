@@ -53,7 +53,7 @@ const entry = (page: Page, text: string | RegExp) => page.locator(".entry", { ha
 
 describe.skipIf(browserPath === undefined)("a conversation", () => {
   test("shows markdown, tool calls that open, links to the other session, and how each run ended", async () => {
-    const house = await openStory();
+    const house = await openStory({ choices: {} });
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "Please ask research" }).done;
     await client.agent({ sessionKey: MAIN, message: "now fail" }).done;

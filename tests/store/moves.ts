@@ -1,6 +1,7 @@
 // What the tests of moved stores have in common: jobs, places to move to, stores for a moment.
 
 import type { Result } from "../../src/core/errors.ts";
+import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -66,3 +67,12 @@ export async function smallStore(): Promise<string> {
   await inEmbedded(dir, saySomething);
   return dir;
 }
+
+/** Takes an embedded file of this version back to the one before. */
+export const UNDO_LAST_MIGRATION = `
+  drop table cron_runs; drop table cron_jobs;
+  drop table refusals; drop index chains_newest;
+  alter table chains drop column last_at; alter table chains drop column crossed;
+  drop index sessions_roots;
+  alter table sessions drop column cost; alter table sessions drop column orphaned;
+  pragma user_version = ${SCHEMA_VERSION - 1};`;

@@ -5,13 +5,12 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { COPIED_TABLES } from "../../src/store/copy.ts";
-import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { freshUrl, inEmbedded, inPostgres } from "./moves.ts";
+import { freshUrl, inEmbedded, inPostgres, UNDO_LAST_MIGRATION } from "./moves.ts";
 
 interface Column {
   readonly table: string;
@@ -111,8 +110,7 @@ test("a session of an older version has cost what the runs of its present transc
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(`drop index sessions_roots; alter table sessions drop column cost; alter table sessions drop column orphaned;
-    ${SPENT}; pragma user_version = ${SCHEMA_VERSION - 1}`);
+  file.exec(`${UNDO_LAST_MIGRATION} ${SPENT};`);
   file.close();
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });

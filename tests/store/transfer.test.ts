@@ -27,6 +27,7 @@ import {
   saySomething,
   schemaOf,
   smallStore,
+  UNDO_LAST_MIGRATION,
 } from "./moves.ts";
 import { userMessage } from "./samples.ts";
 
@@ -173,12 +174,9 @@ test("a file of an older version is moved as this version would have it, and sta
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`drop table refusals; drop index chains_newest;
-    alter table chains drop column last_at; alter table chains drop column crossed;
-    drop table processes; drop table holdings; drop table live_payloads; drop index runs_by_end;
+  old.exec(`${UNDO_LAST_MIGRATION} drop table processes; drop table holdings; drop table live_payloads; drop index runs_by_end;
     alter table runs drop column pool; alter table runs drop column resuming;
     alter table waits drop column owner; alter table deliveries drop column attempt_owner;
-    drop index sessions_roots; alter table sessions drop column cost; alter table sessions drop column orphaned;
     pragma user_version = ${SCHEMA_VERSION - 2}; pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);

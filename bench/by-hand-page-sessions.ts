@@ -1,5 +1,5 @@
-// By hand: how quickly the page shows its tree of sessions, and whether it stays smooth with many of them, in a
-// real Chromium against a real gateway on the embedded store.
+// By hand: how quickly the page shows its tree of sessions, and whether it stays smooth with many of them, in
+// a real Chromium against a real gateway on the embedded store.
 //
 //   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15]
 
@@ -69,7 +69,7 @@ const SCROLL = `(async () => {
   }
   return gaps;
 })()`;
-const COUNT = `[document.querySelectorAll(".session-row").length, document.querySelectorAll("*").length].join(" of ")`;
+const COUNT = `[".session-row", "*"].map((one) => document.querySelectorAll(one).length).join(" of ")`;
 
 /** From the start of the navigation, nothing cached, until the first rows are on the screen. */
 async function firstRows(page: Page): Promise<number> {

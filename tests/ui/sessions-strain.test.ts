@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
-import { FAMILY, manySessions, names, row, seedSessions } from "./session-seed.ts";
+import { FAMILY, manySessions, names, row, seedSessions, soon } from "./session-seed.ts";
 
 afterAll(closeBrowser);
 
@@ -27,7 +27,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     for (const sessionKey of ["agent:main:chat:plan", "agent:research:subagent:one"]) {
       await client.agent({ message: "go", sessionKey, idempotencyKey: sessionKey }).done;
     }
-    await expect.poll(async () => (await names(page))[0]).toBe("look it up");
+    await soon(async () => (await names(page))[0]).toBe("look it up");
     expect(await names(page)).toHaveLength(2);
     expect(await page.content()).not.toContain("agent:main:chat:plan");
   });
@@ -39,9 +39,9 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     await page.getByRole("dialog").getByLabel("Agent").selectOption("writer");
     await page.getByRole("dialog").getByLabel("Label").fill("by hand");
     await page.getByRole("button", { name: "Create" }).click();
-    await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
-    await expect.poll(async () => (await names(page))[0]).toBe("by hand");
-    await expect.poll(() => row(page, /by hand/).getAttribute("aria-selected")).toBe("true");
+    await soon(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
+    await soon(async () => (await names(page))[0]).toBe("by hand");
+    await soon(() => row(page, /by hand/).getAttribute("aria-selected")).toBe("true");
   });
 
   test("hostile names stay text on one line, in their row, and change nothing around them", async () => {
@@ -123,5 +123,5 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
         expect(await accessibilityProblems(page)).toEqual([]);
       }
     }
-  });
+  }, 90_000);
 });

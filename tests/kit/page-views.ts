@@ -17,15 +17,18 @@ export const STORY_CONFIG = {
 };
 
 /** What the story has made, to be named in addresses. */
-export interface StoryFacts {
-  readonly client: GatewayClient;
+interface StoryFacts {
+  /** A session whose text is of many kinds. */
+  readonly richKey: string;
+  /** A chain in which something was refused. */
+  readonly chainId: string;
 }
 
 export interface PageView {
   /** Of its file. */
   readonly name: string;
   /** Behind "#/". */
-  at(facts: StoryFacts): Promise<string> | string;
+  readonly at: string | ((facts: StoryFacts) => string);
   /** Its text or a selector's element is there when the view is. Default: the view's own content. */
   readonly shows?: string;
   /** What the reader does there before it is as wanted. */
@@ -41,11 +44,11 @@ export interface PageView {
 const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
-  { name: "sign-in", at: () => "", signedOut: true, shows: "form" },
-  { name: "offer", at: () => "sessions", unused: true, shows: ".offer" },
+  { name: "sign-in", at: "", signedOut: true, shows: "form" },
+  { name: "offer", at: "sessions", unused: true, shows: ".offer" },
   {
     name: "demo",
-    at: () => "sessions",
+    at: "sessions",
     unused: true,
     shows: ".offer",
     async enter(page) {
@@ -53,15 +56,24 @@ export const PAGE_VIEWS: readonly PageView[] = [
       await page.getByRole("button", { name: "Next: three jobs" }).waitFor();
     },
   },
-  { name: "sessions", at: () => "sessions" },
-  { name: "conversation", at: () => `sessions/${MAIN}` },
-  { name: "flow", at: () => "flow" },
-  { name: "status", at: () => "operations/status" },
+  { name: "sessions", at: "sessions" },
+  { name: "conversation", at: `sessions/${MAIN}` },
+  { name: "rich-text", at: ({ richKey }) => `sessions/${encodeURIComponent(richKey)}` },
+  { name: "flow", at: "flow" },
+  { name: "chain", at: ({ chainId }) => `flow/${chainId}` },
+  { name: "status", at: "operations/status" },
+  { name: "deliveries", at: "operations/deliveries", needs: "deliveries.list" },
+  { name: "channels", at: "operations/channels", needs: "channels.status" },
+  { name: "schedules", at: "operations/schedules", needs: "cron.list" },
+  { name: "rights", at: `operations/rights/${MAIN}`, needs: "access.explain" },
+  { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
+  { name: "log", at: "operations/log", needs: "logs.tail" },
+  { name: "configuration", at: "operations/configuration", needs: "config.check" },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */
-export async function showView(page: Page, http: string, view: PageView, facts: StoryFacts): Promise<void> {
-  const at = await view.at(facts);
+export async function showView(page: Page, http: string, view: PageView, facts?: StoryFacts): Promise<void> {
+  const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
   await page
     .locator(view.shows ?? "#view > *")
@@ -80,7 +92,32 @@ const STORY: readonly { readonly to: string; readonly text: string }[] = [
   { to: "agent:ops:main", text: "list sessions" },
 ];
 
+const RICH = `say ## Before a release
+
+1. **Tests** pass on both stores: \`npm test\`
+2. The *backup* of last night opens
+
+| step | who | done |
+|---|---|---|
+| notes | research | yes |
+| backup | ops | not yet |
+
+\`\`\`sh
+npx parley store backup before-the-release.db
+\`\`\`
+
+> Nobody deploys on a Friday. [Why](https://example.com/friday)`;
+
 const ROOMS = ["release notes", "on-call handover", "price list, second draft", "where the backups are"];
+const JOBS = [
+  {
+    name: "Morning report",
+    schedule: { kind: "cron", expr: "30 7 * * 1-5", tz: "Europe/Berlin" },
+    agentId: "research",
+    message: "say what happened since yesterday",
+  },
+  { name: "Heartbeat", schedule: { kind: "every", everyMs: 3_600_000 }, message: "say all is well" },
+] as const;
 const QUIET_TRIES_MAX = 300;
 const QUIET_EVERY_MS = 100;
 
@@ -102,7 +139,7 @@ async function untilQuiet(client: GatewayClient): Promise<void> {
 
 /** Says everything of the story, and waits until all that follows from it is done. */
 export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
-  for (const label of ROOMS) {
+  for (const label of ROOMS.slice(1)) {
     const { key } = await client.request("sessions.create", { label });
     await client.request("chat.send", { sessionKey: key, message: `say we collect what is known: ${label}` });
   }
@@ -110,5 +147,11 @@ export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
     await client.request("chat.send", { sessionKey: to, message: text });
     await untilQuiet(client);
   }
-  return { client };
+  const rich = await client.request("sessions.create", { label: ROOMS[0] ?? "" });
+  await client.request("chat.send", { sessionKey: rich.key, message: RICH });
+  for (const job of JOBS) await client.request("cron.add", job);
+  await untilQuiet(client);
+  const { chains } = await client.request("chains.list", {});
+  const refused = chains.find((chain) => chain.refused > 0) ?? chains[0];
+  return { richKey: rich.key, chainId: refused?.chainId ?? "" };
 }

@@ -4,8 +4,6 @@ import type { Page, WebSocketRoute } from "playwright-core";
 import { afterAll, describe, expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
-import { startProcess } from "../kit/gateway-process.ts";
-import { PAGE_VIEWS, STORY_CONFIG, showView, tellStory } from "../kit/page-views.ts";
 
 afterAll(closeBrowser);
 
@@ -132,25 +130,8 @@ describe.skipIf(browserPath === undefined)("a hostile gateway", () => {
   });
 });
 
+// As above.
 describe.skipIf(browserPath === undefined)("the page's policy", () => {
-  test("no view breaks the page's own policy, nor complains of anything", async () => {
-    const gateway = await startProcess({ config: STORY_CONFIG });
-    const client = await gateway.connect();
-    const facts = await tellStory(client);
-    const { page, complaints } = await visit(gateway.httpUrl, { token: gateway.token });
-    await page.evaluate(() => {
-      document.addEventListener("securitypolicyviolation", (event) => {
-        console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`);
-      });
-    });
-    const { methods } = client.hello.features;
-    for (const view of PAGE_VIEWS.filter(({ unused, signedOut }) => unused !== true && signedOut !== true)) {
-      if (view.needs !== undefined && !methods.includes(view.needs)) continue;
-      await showView(page, gateway.httpUrl, view, facts);
-      expect({ view: view.name, complaints }).toEqual({ view: view.name, complaints: [] });
-    }
-  });
-
   test("scripts that get into the page's text are not run by the browser", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: /Content Security Policy|TrustedHTML|TrustedScript/ });

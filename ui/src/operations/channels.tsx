@@ -47,7 +47,9 @@ function factsOf(row: ChannelRow, now: number): string[] {
     row.tools === undefined ? "" : counted(row.tools, "tool"),
     row.programs ? `${counted(row.programs, "program")} running` : "",
     row.connectedSince === undefined ? "" : `connected ${ago(row.connectedSince, now)}`,
-    backoffUntil > now ? `${BACKOFF[row.kind === "mcp" ? "mcp" : "outbox"]} ${duration(backoffUntil - now)}` : "",
+    backoffUntil > now
+      ? `${BACKOFF[row.kind === "mcp" ? "mcp" : "outbox"]} ${duration(backoffUntil - now)}`
+      : "",
   ].filter((one) => one !== "");
 }
 

@@ -124,7 +124,8 @@ describe.skipIf(browserPath === undefined)("the demo", () => {
       await button(page, "Next: three jobs").waitFor();
       // Above every view alike; the flow view has tests of its own.
       await page.getByRole("link", { name: "Operations" }).click();
-      await page.getByRole("heading", { name: "Status" }).waitFor();
+      await page.getByRole("navigation", { name: "Operations" }).waitFor();
+      await page.locator("main:not(:has(.loading))").waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
     }

@@ -109,7 +109,12 @@ describe.skipIf(browserPath === undefined)("a bad day", () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     line.slow(30_000);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT_MAIN });
+    const { page } = await visit(line.http);
+    await page.goto(`${line.http}/#token=${TOKEN}`);
+    await page.reload({ waitUntil: "commit" });
+    // Before any of the page's own code is there.
+    await page.getByText("Loading…").waitFor();
+    await page.goto(`${line.http}/#/${AT_MAIN}`, { waitUntil: "commit" });
     await write(page, "slowly");
     await shown(page, "echo slowly").waitFor();
     await expectUsable(page);

@@ -7,6 +7,9 @@ import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
 
 afterAll(closeBrowser);
 
+/** Browsers and gateways start, stop and start again, beside other tests. */
+const MINUTE = { timeout: 60_000 };
+
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 /** What the page itself says of a view or a listener that failed. */
 const OWN_WORDS = /console: |TypeError/;
@@ -66,7 +69,7 @@ const FRAMES: readonly string[] = [
 ];
 
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a hostile gateway", () => {
+describe.skipIf(browserPath === undefined)("a hostile gateway", MINUTE, () => {
   test("frames that no gateway sends leave the page usable", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: OWN_WORDS });

@@ -17,7 +17,7 @@ export function ConfigurationTab(_: { about: string | undefined }) {
   const check = useReading("config.check", () => ask("config.check"));
   const { value, problem, busy, again } = check;
   return (
-    <>
+    <div class="config">
       <div class="bar">
         <h2>Configuration</h2>
         <button type="button" onClick={again} disabled={busy}>
@@ -27,7 +27,7 @@ export function ConfigurationTab(_: { about: string | undefined }) {
       {problem !== undefined && value === undefined && <Failed problem={problem} onRetry={again} />}
       {value === undefined && problem === undefined && <p class="loading">Checking…</p>}
       {value !== undefined && <Result check={value} />}
-    </>
+    </div>
   );
 }
 
@@ -55,7 +55,8 @@ function Result({ check }: { check: ConfigCheck }) {
           <Name text={path} />
         </p>
         {changed.length > 0 && (
-          <ul class="config-changed" aria-label="What a restart would change">
+          <ul class="config-changed">
+            <li class="soft">A restart would change:</li>
             {changed.map((part) => (
               <li key={part} class="chip tone-warn mono">
                 <Name text={part} />

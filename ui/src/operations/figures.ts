@@ -89,6 +89,7 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
   if (value === null || value === undefined) return "—";
   switch (unit) {
     case "ms":
+      if (value === 0) return "0 ms";
       return value < 10 ? `${value < 0.1 ? value.toFixed(2) : value.toFixed(1)} ms` : duration(value);
     case "bytes":
       return size(value);

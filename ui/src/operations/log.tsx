@@ -67,7 +67,7 @@ export function LogTab(_: { about: string | undefined }) {
   const { kept, problem, again } = useLog(wanted, following);
   return (
     <div class="log">
-      <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
+      <search class="bar">
         <label class="log-field">
           <span>Level</span>
           <select
@@ -97,7 +97,7 @@ export function LogTab(_: { about: string | undefined }) {
           {kept !== undefined && kept.dropped > 0 && `, ${counted(kept.dropped, "line")} missed`}
           {following ? "" : ", paused"}
         </span>
-      </form>
+      </search>
       {problem !== undefined && <Failed problem={problem} onRetry={again} />}
       {kept === undefined ? (
         problem === undefined && <p class="loading">Loading…</p>
@@ -138,6 +138,10 @@ const text = (value: unknown): string | undefined =>
 
 function Line({ line }: { line: LogLine }) {
   const [open, setOpen] = useState(false);
+  const opened = useRef<HTMLPreElement>(null);
+  useLayoutEffect(() => {
+    if (open) opened.current?.scrollIntoView({ block: "nearest" });
+  }, [open]);
   const details = detailsOf(line);
   const sessionKey = text(line.sessionKey);
   const chainId = text(line.chainId);
@@ -167,7 +171,7 @@ function Line({ line }: { line: LogLine }) {
         {chainId && <a href={hrefOf({ view: "flow", chainId })}>chain</a>}
       </span>
       {open && (
-        <pre class="log-details">
+        <pre class="log-details" ref={opened}>
           <bdi>
             {line.cut === true && `${safeText(line.msg)}\n(the rest of this line is on standard error only)`}
             {details !== undefined && safeText(details)}

@@ -64,7 +64,6 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
         ))}
       </ul>
       <p class="visually-hidden">{inWords(plotted)}</p>
-      {/* biome-ignore lint/a11y/useSemanticElements: a range input can't hold a drawing */}
       <div
         class="plot-area"
         role="slider"
@@ -78,7 +77,7 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
         onBlur={() => setPointed(undefined)}
       >
         <span class="plot-top soft" aria-hidden="true">
-          {found === undefined ? "" : inUnit(top, unit)}
+          {found === undefined || found.most === 0 ? "" : inUnit(top, unit)}
         </span>
         <svg
           viewBox={`0 0 ${WIDTH} ${HEIGHT}`}

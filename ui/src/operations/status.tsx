@@ -7,7 +7,7 @@ import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { tick } from "../clock.ts";
 import { ask, coversAll, has, on, whenConnected } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
-import { age, clockTime, duration } from "../parts/format.ts";
+import { age, clockTime, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
@@ -31,12 +31,12 @@ export function StatusTab(_: { about: string | undefined }) {
       <Failed problem={status.problem} onRetry={status.again} />
     );
   return (
-    <>
+    <div class="status">
       <h2>Gateway</h2>
       <Facts status={status.value} />
       <Processes status={status.value} />
       {coversAll() && has("metrics.history") && <Figures />}
-    </>
+    </div>
   );
 }
 
@@ -49,16 +49,15 @@ function Facts({ status }: { status: Status }) {
         <State state={ok ? "ok" : "error"} text={word} />
       </Tile>
       <Tile title="Version">
-        <Name text={version} />
+        <Name text={version} />, up {duration(uptimeMs)}
       </Tile>
-      <Tile title="Up for">{duration(uptimeMs)}</Tile>
       <Tile title="Store">
         <State state={store.ok ? "ok" : "error"} text={store.kind} />
       </Tile>
-      <Tile title="Agents, models">
-        {agents}, {models}
+      <Tile title="Configured">
+        {counted(agents, "agent")}, {counted(models, "model")}
       </Tile>
-      {connections !== undefined && <Tile title="Connections">{connections}</Tile>}
+      {connections !== undefined && <Tile title="Connections">{counted(connections, "client")}</Tile>}
       {lanes !== undefined && (
         <>
           <Tile title="Slots taken">

@@ -3,9 +3,8 @@
 
 import type { ComponentType } from "preact";
 import { coversAll, has, may } from "../gateway.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { hrefOf, route } from "../route.ts";
-import { ConfigurationTab } from "./configuration.tsx";
-import { LogTab } from "./log.tsx";
 import { StatusTab } from "./status.tsx";
 
 interface Tab {
@@ -24,20 +23,29 @@ interface Tab {
 const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
   {
-    name: "log",
-    title: "Log",
-    scope: "operator.admin",
-    method: "logs.tail",
-    whole: true,
-    component: LogTab,
+    ...{ name: "deliveries", title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
+    component: lazy(async () => (await import("./deliveries.tsx")).DeliveriesTab),
   },
   {
-    name: "configuration",
-    title: "Configuration",
-    scope: "operator.admin",
-    method: "config.check",
+    ...{ name: "channels", title: "Channels", scope: "operator.read", method: "channels.status" },
+    component: lazy(async () => (await import("./channels.tsx")).ChannelsTab),
+  },
+  {
+    ...{ name: "rights", title: "Rights", scope: "operator.read", method: "tools.catalog" },
+    component: lazy(async () => (await import("./rights.tsx")).RightsTab),
+  },
+  {
+    ...{ name: "permissions", title: "Permissions", scope: "operator.read", method: "permissions.list" },
+    component: lazy(async () => (await import("./permissions.tsx")).PermissionsTab),
+  },
+  {
+    ...{ name: "log", title: "Log", scope: "operator.admin", method: "logs.tail", whole: true },
+    component: lazy(async () => (await import("./log.tsx")).LogTab),
+  },
+  {
+    ...{ name: "configuration", title: "Configuration", scope: "operator.admin", method: "config.check" },
     whole: true,
-    component: ConfigurationTab,
+    component: lazy(async () => (await import("./configuration.tsx")).ConfigurationTab),
   },
 ];
 

@@ -53,7 +53,9 @@ function row(delivery: Delivery, covers: Covers, charsMax = Number.POSITIVE_INFI
     route: routeFor(delivery, covers),
     text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
     ...(isCut ? { textTruncated: true } : {}),
-    ...(error === undefined ? {} : {
+    ...(error === undefined
+      ? {}
+      : {
           error: redactSecrets(error.replace(KEY_IN_TEXT, (key) => (covers(key) ? key : NOT_VISIBLE))),
         }),
   };

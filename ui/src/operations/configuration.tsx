@@ -2,13 +2,15 @@
 
 import "./configuration.css";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
-import type { ConfigCheck } from "../../../src/gateway/payloads/operations.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { ask } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+
+type ConfigCheck = PayloadOf<"config.check">;
 
 /** Objects are shown open down to this depth. */
 const OPEN_DEPTH = 1;

@@ -4,7 +4,6 @@
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
-import { LOG_LEVELS, type LogLine } from "../../../src/gateway/payloads/operations.ts";
 import { settled } from "../clock.ts";
 import { ask, whenConnected } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
@@ -12,7 +11,7 @@ import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import type { Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
-import { added, detailsOf, type Kept, NOTHING } from "./log-lines.ts";
+import { added, detailsOf, type Kept, type LogLine, NOTHING } from "./log-lines.ts";
 import { usePolling } from "./polling.ts";
 
 const EVERY_MS = 2_000;
@@ -21,6 +20,7 @@ const PAGE_LINES = 500;
 const TYPING_MS = 300;
 
 type Level = LogLine["level"];
+const LEVELS: readonly Level[] = ["debug", "info", "warn", "error"];
 const TONES: Readonly<Record<Level, Tone>> = { debug: "quiet", info: "quiet", warn: "warn", error: "bad" };
 
 interface Wanted {
@@ -74,7 +74,7 @@ export function LogTab(_: { about: string | undefined }) {
             value={wanted.level}
             onChange={({ currentTarget }) => setWanted({ ...wanted, level: currentTarget.value as Level })}
           >
-            {LOG_LEVELS.map((level) => (
+            {LEVELS.map((level) => (
               <option key={level} value={level}>
                 {level === "debug" ? "all" : level === "error" ? "error" : `${level} and above`}
               </option>

@@ -2,7 +2,6 @@
 
 import "./status.css";
 import { useEffect, useState } from "preact/hooks";
-import type { MetricsHistory } from "../../../src/gateway/payloads/operations.ts";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { tick } from "../clock.ts";
 import { ask, coversAll, has, on, whenConnected } from "../gateway.ts";
@@ -11,7 +10,7 @@ import { age, clockTime, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
-import { inUnit, joined, plotsOf, spanOf } from "./figures.ts";
+import { type History, inUnit, joined, plotsOf, spanOf } from "./figures.ts";
 import { Plot } from "./plot.tsx";
 import { extremes } from "./plot-shape.ts";
 import { usePolling } from "./polling.ts";
@@ -133,7 +132,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
 
 /** The last hour: read whole when the connection stands anew, then added to. */
 function useHistory() {
-  const [history, setHistory] = useState<MetricsHistory>();
+  const [history, setHistory] = useState<History>();
   const [problem, setProblem] = useState<unknown>();
   const read = async (since: number): Promise<void> => {
     try {
@@ -183,7 +182,7 @@ function Figures() {
   );
 }
 
-function FiguresTable({ history }: { history: MetricsHistory }) {
+function FiguresTable({ history }: { history: History }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     <section class="scroll-x card" aria-label="Figures" tabIndex={0}>

@@ -57,6 +57,11 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "conversation", at: () => `sessions/${MAIN}` },
   { name: "flow", at: () => "flow" },
   { name: "status", at: () => "operations/status" },
+  { name: "log", at: () => "operations/log", needs: "logs.tail", shows: ".log-line, .log .empty" },
+  {
+    ...{ name: "configuration", at: () => "operations/configuration", needs: "config.check" },
+    shows: ".config-verdict, .config .failed",
+  },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */

@@ -2,7 +2,7 @@
 // DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session that
 //      its route or its failure names is left out for those whose token does not cover that one.
 
-import { WEBCHAT } from "../../channels/webchat.ts";
+import { WEBCHAT } from "../../core/route.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import type { Route } from "../../core/route.ts";
@@ -18,7 +18,7 @@ import {
   requeueDelivery,
 } from "../../store/deliveries.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { NOT_VISIBLE } from "../events.ts";
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { DeliveryRow, PayloadOf } from "../payloads.ts";

@@ -38,6 +38,7 @@ export interface PageView {
   readonly needs?: string;
 }
 
+const RESEARCH = encodeURIComponent("agent:research:main");
 const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
@@ -57,11 +58,11 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "conversation", at: () => `sessions/${MAIN}` },
   { name: "flow", at: () => "flow" },
   { name: "status", at: () => "operations/status" },
-  { name: "log", at: () => "operations/log", needs: "logs.tail", shows: ".log-line, .log .empty" },
-  {
-    ...{ name: "configuration", at: () => "operations/configuration", needs: "config.check" },
-    shows: ".config-verdict, .config .failed",
-  },
+  { name: "deliveries", at: () => "operations/deliveries" },
+  { name: "channels", at: () => "operations/channels" },
+  { name: "rights", at: () => `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
+  { name: "log", at: () => "operations/log", shows: ".log-line, .log .empty" },
+  { name: "configuration", at: () => "operations/configuration", shows: ".config-verdict" },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */

@@ -163,7 +163,7 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
 
   test("the configuration is checked: what is wrong, and what a restart would change", async () => {
     let turn = 0;
-    const base = { path: "<b>/home/x.json5", exists: true, ok: true, errors: [], warnings: [] };
+    const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
     const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };
     const answers = [
       { ...base, differs: false, changed: [], settings },

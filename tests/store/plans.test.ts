@@ -185,6 +185,8 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   isHeld: (tx) => claims.isHeld(tx, FENCE),
   getWait: (tx) => waits.getWait(tx, "c"),
   openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
+  countDeliveries: (tx) => deliveries.countDeliveries(tx),
+  countOpenWaits: (tx) => waits.countOpenWaits(tx),
   getFlow: (tx) => flows.getFlow(tx, "f"),
   openFlowsOf: (tx) => flows.openFlowsOf(tx, KEY),
   openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "run-1"),

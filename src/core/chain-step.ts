@@ -96,6 +96,8 @@ export interface ChainRow {
   readonly chainId: string;
   /** Where it began. */
   readonly rootSessionKey?: string;
+  /** What was said first, cut. */
+  readonly opening?: string;
   readonly startedAt: number;
   readonly lastAt: number;
   /** A run of it is queued, running or waiting. */

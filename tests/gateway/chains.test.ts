@@ -239,7 +239,11 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     );
     const told = await look(house, run.chainId, "main-only");
     // The words of its own session are its own, whatever they name.
-    const text = JSON.stringify({ ...told, steps: told.steps.slice(1) });
+    const text = JSON.stringify({
+      ...told,
+      chain: { ...told.chain, opening: "" },
+      steps: told.steps.slice(1),
+    });
     for (const secret of ["research", "writer"]) expect(text).not.toContain(secret);
     expect(told.steps.map(line)).toEqual([
       "message >main ok",

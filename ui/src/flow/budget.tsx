@@ -19,7 +19,7 @@ function Meter(props: { name: string; used: number; max: number; text: string })
         aria-valuenow={Math.min(used, max)}
         aria-valuetext={text}
       >
-        <span class="meter-part" style={{ width: `${Math.max(2, part * 100)}%` }} />
+        <span class="meter-part" style={{ width: `${used > 0 ? Math.max(2, part * 100) : 0}%` }} />
       </span>
       <span class="meter-text">{text}</span>
     </span>

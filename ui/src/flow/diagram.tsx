@@ -33,7 +33,7 @@ function BarOf({ bar }: { bar: Bar }) {
   const height = (a: number, b: number): number => Math.max(2, b - a);
   return (
     <g class={`run${open ? " open" : ""}${failed ? " failed" : ""}`}>
-      {from > top + 2 && <line class="run-queued" x1={x} x2={x} y1={top} y2={from} />}
+      {from > top + 2 && <line class="run-queued" x1={x + 9} x2={x + 9} y1={top} y2={from} />}
       {run !== undefined && (
         <rect class="run-bar" x={x - BAR} y={run} width={2 * BAR} height={height(run, end)} rx="3" />
       )}
@@ -147,10 +147,22 @@ function WaitOf(props: {
   );
 }
 
+interface Words {
+  readonly x: number;
+  readonly y: number;
+  readonly text: string;
+  /** They end at `x`. */
+  readonly end?: true;
+}
+
 /** Words beside an arrow; of a wait that nobody answered beside its end. */
-function textOf(placed: Placed, around: Around, laneWidth: number): { x: number; y: number; text: string } {
-  const { step, y, from, textX, textWidth } = placed;
+function textOf(placed: Placed, around: Around, laneWidth: number): Words {
+  const { step, y, from, to, textX, textWidth } = placed;
   const words = label(step, around);
+  if (step.kind === "refused" && from !== undefined && to !== undefined && to < from)
+    return { x: from - 12, y: y - 6, text: fitted(words, (from - GUTTER) * 0.88), end: true };
+  if (step.kind === "refused" && from !== undefined)
+    return { x: from + 14, y: y - 6, text: fitted(words, Math.max(textWidth, laneWidth * 1.6)) };
   if (step.kind === "delivery") return { x: textX + 24, y: y + 7, text: fitted(words, textWidth - 24) };
   if (step.kind === "announce") return { x: textX, y: y + 4, text: fitted(words, laneWidth - 30) };
   if (step.kind === "wait" && step.state !== "answered")
@@ -158,45 +170,58 @@ function textOf(placed: Placed, around: Around, laneWidth: number): { x: number;
   return { x: textX, y: y - 6, text: fitted(words, textWidth) };
 }
 
+/** Of a step that came to nothing: why, below its arrow. */
+function noteOf(step: ChainStep, around: Around): string {
+  if (!["error", "timeout", "aborted"].includes(step.state) || step.kind === "wait") return "";
+  return outcomeWords(step, around);
+}
+
+function kindOf(step: ChainStep): string {
+  return `kind-${step.kind === "result" && step.source === "notice" ? "notice" : step.kind}`;
+}
+
+/** The words are drawn apart from what can be pressed, which has a name of its own. */
+function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around; laneWidth: number }) {
+  const { step, y, textWidth } = placed;
+  const { x, y: line, text, end } = textOf(placed, around, laneWidth);
+  const note = noteOf(step, around);
+  return (
+    <g class={`words ${kindOf(step)}`}>
+      <text x={x} y={line} text-anchor={end === true ? "end" : undefined}>
+        {text}
+      </text>
+      {note !== "" && (
+        <text class="step-note bad" x={x} y={y + 14}>
+          {fitted(note, textWidth)}
+        </text>
+      )}
+    </g>
+  );
+}
+
 interface StepProps {
   readonly placed: Placed;
   readonly around: Around;
-  readonly laneWidth: number;
   readonly chosen: boolean;
   readonly focusable: boolean;
   readonly onChoose: () => void;
 }
 
-function StepOf({ placed, around, laneWidth, chosen, focusable, onChoose }: StepProps) {
+function StepOf({ placed, around, chosen, focusable, onChoose }: StepProps) {
   const { step, y, textX, textWidth } = placed;
-  const words = textOf(placed, around, laneWidth);
-  const tone = step.kind === "result" && step.source === "notice" ? "notice" : step.kind;
-  const outcome = step.kind === "refused" || step.silent === true ? "" : outcomeWords(step, around);
-  const note =
-    ["running", "queued", "waiting", "sent", "pending", ""].includes(outcome) || step.kind === "wait"
-      ? ""
-      : outcome;
   return (
     // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
     <g
-      class={`step kind-${tone}${chosen ? " chosen" : ""}`}
+      class={`step ${kindOf(step)}${chosen ? " chosen" : ""}`}
       data-step={step.id}
       role="button"
-      tabIndex={focusable ? 0 : -1}
+      tabindex={focusable ? 0 : -1}
       aria-pressed={chosen}
       aria-label={fitted(sentence(step, around), 4_000)}
       onClick={onChoose}
     >
       <rect class="step-hit" x={textX - 10} y={y - 22} width={textWidth + 22} height="31" rx="6" />
       <ArrowOf placed={placed} />
-      <text x={words.x} y={words.y}>
-        {words.text}
-      </text>
-      {note !== "" && (
-        <text class="step-note bad" x={words.x} y={y + 14}>
-          {fitted(note, textWidth)}
-        </text>
-      )}
     </g>
   );
 }
@@ -361,7 +386,6 @@ export function Diagram(props: DiagramProps) {
             key={placed.step.id}
             placed={placed}
             around={around}
-            laneWidth={layout.laneWidth}
             chosen={placed.step.id === chosen}
             focusable={placed.step.id === first}
             onChoose={() => {
@@ -370,6 +394,12 @@ export function Diagram(props: DiagramProps) {
             }}
           />
         ))}
+        {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
+        <g aria-hidden="true">
+          {shown.map((placed) => (
+            <WordsOf key={placed.step.id} placed={placed} around={around} laneWidth={layout.laneWidth} />
+          ))}
+        </g>
       </svg>
     </div>
   );

@@ -130,6 +130,12 @@ export function title(step: ChainStep, around: Around): string {
   return actWords(step, around);
 }
 
+/** What a job came to, out of the form in which the gateway tells it. */
+function resultWords(said: string): string {
+  const [, status, result] = /^Status: (\w+) Result: (.*?)(?: Notes: .*)?$/.exec(said) ?? [];
+  return status === undefined ? said : `${status}: ${result}`;
+}
+
 /** What stands at a step in the picture. */
 export function label(step: ChainStep, around: Around): string {
   const said = step.text.replaceAll(/\s+/g, " ");
@@ -145,7 +151,7 @@ export function label(step: ChainStep, around: Around): string {
     case "delivery":
       return `to ${routeWords(step)} · ${step.state}`;
     case "result":
-      return step.source === "notice" ? `notice: ${said}` : said;
+      return step.source === "notice" ? `notice: ${said}` : resultWords(said);
     default:
       return said === "" ? step.kind : said;
   }

@@ -44,6 +44,8 @@ export interface ChainStep {
   readonly state: StepState;
   readonly code?: string;
   readonly error?: string;
+  /** Of a refused step: the tool that was called. */
+  readonly tool?: string;
   /** Of a refused wait: the circle that it would have closed. */
   readonly cycle?: readonly string[];
   /** Its run, in the session `to` (of an announcement: `from`); of a wait or a refusal: the run that calls. */

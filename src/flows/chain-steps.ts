@@ -229,6 +229,7 @@ class Steps {
       at,
       state: "refused",
       code,
+      tool,
       runId,
       hop,
       // Such words may name sessions that are in no chain of the reader's.

@@ -90,17 +90,29 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
 }
 
 /** Chains with unfinished runs in which nothing moved since `until`: long work that says nothing. */
-export async function chainsAtWork(db: Db, of: { until: number; limit: number }): Promise<ChainHead[]> {
+export async function chainsAtWork(
+  db: Db,
+  of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
+): Promise<ChainHead[]> {
+  // By their ids, which are few: the planner would rather go through all that did not move.
+  const busy = await db
+    .selectFrom("runs")
+    .select("chain_id")
+    .distinct()
+    .where("state", "in", ACTIVE)
+    .limit(of.limit)
+    .execute();
+  const ids = busy.map((row) => row.chain_id);
+  if (ids.length === 0) return [];
   const rows = await db
     .selectFrom("chains")
-    .select(CHAIN_HEAD)
-    .where("chain_id", "in", (eb) =>
-      eb.selectFrom("runs").select("chain_id").where("state", "in", ACTIVE).limit(of.limit),
-    )
-    .where("last_at", "<", of.until)
-    .where("crossed", "=", 1)
+    .select([...CHAIN_HEAD, "crossed"])
+    .where("chain_id", "in", ids)
     .execute();
-  return rows.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
+  const silent = rows.filter(
+    (row) => row.last_at < of.until && of.kinds.some((kind) => kind === row.crossed),
+  );
+  return silent.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
 }
 
 /** What one session did in one chain. */

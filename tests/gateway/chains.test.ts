@@ -299,6 +299,11 @@ test("an abort and a used-up budget are told as what they are", async () => {
     "send main>research running 1",
     "wait main>research waiting",
   ]);
+  await house.store.transaction((tx) => tx.updateTable("chains").set({ last_at: 5 }).execute());
+  const client = await house.client();
+  const { chains } = await client.request("chains.list", {});
+  // Nothing moved for long, and it is still under way.
+  expect(chains.map((chain) => [chain.chainId, chain.active])).toEqual([[chainId, true]]);
   await house.engine.abort({ sessionKey: MAIN, runId });
   hold.resolve();
   await quiet(house);

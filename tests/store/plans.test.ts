@@ -224,7 +224,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   "chains behind a place": (tx) =>
     pictures.listChains(tx, { since: 1, crossed: 0, limit: 5, before: { lastAt: 9, chainId: "x" } }),
   "chains of a session": (tx) => pictures.listChains(tx, { since: 1, crossed: 1, limit: 5, sessionKey: KEY }),
-  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, limit: 5 }),
+  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, kinds: [1], limit: 5 }),
   "what chains are": (tx) => pictures.factsOfChains(tx, ["chain-1", "chain-2"]),
   "how chains began": (tx) => pictures.openingsOf(tx, ["chain-1", "chain-2"]),
   "what sessions are called": (tx) => pictures.labelsOf(tx, [KEY, "x"]),

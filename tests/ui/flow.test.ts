@@ -110,7 +110,7 @@ describe.skipIf(browserPath === undefined)("the flow view", () => {
     const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
     await tell(here, round);
     const page = await open(here);
-    const refused = stepNamed(page, /^writer was refused main; refused: hop limit 2$/);
+    const refused = stepNamed(page, /^writer was refused a message to main; refused: hop limit 2$/);
     await refused.waitFor();
     expect(await refused.locator(".step-cross").count()).toBe(1);
     expect(await refused.locator(".step-head").count()).toBe(0);

@@ -227,7 +227,7 @@ async function list(
     more = heads.length === size;
   }
   if (!more) {
-    const quiet = await chainsAtWork(ctx.access.db, { until: since, limit: AT_WORK_MAX });
+    const quiet = await chainsAtWork(ctx.access.db, { until: since, kinds, limit: AT_WORK_MAX });
     const rows = await rowsOf(ctx, quiet, sees);
     chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));
   }

@@ -176,7 +176,7 @@ function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainSt
     x,
     top,
     ...(run === undefined ? {} : { run }),
-    end: step.appended === true ? top + 6 : (end ?? bottom),
+    end: step.appended === true ? top : (end ?? bottom),
     open: end === undefined && step.appended !== true,
     failed: isFailed(step),
     silent: step.silent === true && step.kind !== "announce",

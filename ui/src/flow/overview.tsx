@@ -1,6 +1,6 @@
 // Owns the overview: who talks to whom in the window, as sessions in a row with arcs between them.
 
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { counted } from "../parts/format.ts";
 import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";
@@ -96,6 +96,10 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   const room = useWidth(box, 800);
   const picture = overviewOf(chains, room);
   const { nodes, arcs, width, baseline, aslant, left } = picture;
+  // The busiest stand in the middle.
+  useLayoutEffect(() => {
+    box.current?.scrollTo({ left: (width - room) / 2 });
+  }, [width > room, room]);
   return (
     <section class="flow-overview" aria-labelledby="overview-title">
       <h2 id="overview-title" class="visually-hidden">

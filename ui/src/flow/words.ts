@@ -101,9 +101,9 @@ function actWords(step: ChainStep, { name, waits }: Around): string {
     case "wait":
       return `${from} waits for ${to}: ${waitWords(step)}`;
     case "refused":
-      return step.to === undefined && step.toName !== undefined && step.code !== undefined
-        ? `${from} was refused "${to}"`
-        : `${from} was refused ${to}`;
+      return step.tool === "sessions_spawn"
+        ? `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`
+        : `${from} was refused a message to ${to}`;
     case "delivery":
       return `${from}'s words to ${routeWords(step)}`;
   }

@@ -9,9 +9,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { deadlineHandlers } from "./app/deadlines.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
-import { type Outbox, OutboxWorker } from "./channels/outbound.ts";
+import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
@@ -19,15 +20,12 @@ import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
-import type { DeadlineHandler } from "./engine/deadlines.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
-import { createChildCleanup, lostAttachments } from "./flows/archive.ts";
+import { lostAttachments } from "./flows/archive.ts";
 import { removeAttachments } from "./flows/attachments.ts";
-import { archiveTemporary, TEMPORARY_DEADLINE } from "./flows/client-session.ts";
-import { CHILD_DEADLINE } from "./flows/job.ts";
 import { ensureMainSessions } from "./flows/lifecycle.ts";
 import { createHookRecorder } from "./flows/outgoing-hooks.ts";
 import { createSuccessors } from "./flows/successors.ts";
@@ -45,7 +43,6 @@ import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
-import { CRON_DEADLINE, createCronHandler } from "./triggers/turns.ts";
 import type { Log, World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
@@ -91,33 +88,6 @@ function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Lo
       void noteSession(event.sessionKey);
     }
   });
-}
-
-/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
-function deadlineHandlers(
-  options: AppOptions,
-  mirror: Mirror,
-  engine: () => Engine,
-): Map<string, DeadlineHandler> {
-  const { settings, world } = options;
-  const cleanup = createChildCleanup({
-    settings,
-    dropTranscript: (sessionId) => void mirror.remove(sessionId),
-    removeAttachments(workspace, dir) {
-      removeAttachments(workspace, dir).then(
-        (removed) => {
-          if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
-        },
-        (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
-      );
-    },
-  });
-  return new Map([
-    [CHILD_DEADLINE, cleanup],
-    [TEMPORARY_DEADLINE, archiveTemporary],
-    // Without it dates stay as they are, for a gateway that fires jobs, or for later.
-    ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
-  ]);
 }
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
@@ -238,7 +208,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers(options, mirror, () => engine),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -264,18 +234,6 @@ function buildEngine(
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   return { engine, outbox: both(outbox, news), channels };
-}
-
-/** Two workers as one. */
-function both(first: Outbox, second: Outbox): Outbox {
-  return {
-    start: async () => void (await Promise.all([first.start(), second.start()])),
-    deliveryQueued() {
-      first.deliveryQueued();
-      second.deliveryQueued();
-    },
-    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
-  };
 }
 
 /** The database that the settings name. */

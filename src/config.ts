@@ -247,11 +247,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       maxBufferedBytes,
       tickIntervalMs,
     },
-    store: {
-      dir: expanded(store.dir),
-      durability: store.durability,
-      ...postgres,
-    },
+    store: { dir: expanded(store.dir), durability: store.durability, ...postgres },
     providers,
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
@@ -286,7 +282,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
-    cron: { enabled: file.cron.enabled },
+    cron: file.cron,
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }

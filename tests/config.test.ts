@@ -88,6 +88,7 @@ test("without a file everything has a default and the offline model answers", ()
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
     owners: [],
+    cron: { enabled: true },
     outgoingHooks: [],
   });
 });

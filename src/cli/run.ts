@@ -83,6 +83,49 @@ function addDeliveries(parent: Command, on: (command: Command, load: Load) => vo
   );
 }
 
+/** The options that say what a job is; `add` has them, and `update`. */
+function addJobOptions(command: Command): void {
+  command.option("--cron <expr>", 'minute, hour, day of month, month, day of week, like "30 7 * * 1-5"');
+  command.option("--tz <zone>", "of --cron, like Europe/Berlin (default: the gateway's)");
+  command.option("--every <duration>", "30s, 15m, 2h, 1d");
+  command.option("--at <date>", "once, like 2027-03-01T09:00 (this machine's clock) or 2027-03-01T09:00Z");
+  command.option("--in <duration>", "once, so long from now");
+  command.option("--name <name>", "what people call it");
+  command.option("--deliver <session>", "the session in which replies are told, like main");
+  command.option("--channel <channel>", "of --deliver (default: webchat)");
+  command.option("--model <model>", "<provider>/<model> instead of the agent's");
+  command.option("--thinking <level>", "instead of the agent's");
+  command.option("--timeout <seconds>", "end a run after this long; 0: never", amount("--timeout", 0));
+  command.addOption(
+    new Option("--missed <policy>", "of dates that pass while no gateway is there").choices(["once", "skip"]),
+  );
+}
+
+/** Hangs scheduled jobs below `cron`. */
+function addCron(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/cron.ts");
+  const group = parent.command("cron").description("scheduled jobs: messages to agents at set times");
+  const list = group.command("list", { isDefault: true }).description("jobs, their next and last turns");
+  list.option("--limit <n>", "most rows", amount("--limit", 1), 100);
+  on(list, async () => (await commands()).listJobs);
+  const add = group.command("add").argument("<message>", "what the agent is told").description("a new job");
+  addJobOptions(add);
+  add.option("--agent <id>", "whose job (default: the default agent's)").option("--disabled", "not yet");
+  on(add, async () => (await commands()).addJob);
+  const update = group.command("update").argument("<id>").description("change a job; the rest stays");
+  addJobOptions(update);
+  update.option("--message <text>", "what the agent is told").option("--no-deliver", "tell replies nowhere");
+  update.option("--enable", "go on").addOption(new Option("--disable", "pause").conflicts("enable"));
+  on(update, async () => (await commands()).updateJob);
+  const remove = group.command("remove").argument("<id>").description("no more turns; its session stays");
+  on(remove, async () => (await commands()).removeJob);
+  const run = group.command("run").argument("<id>").description("a turn now, besides its dates");
+  on(run, async () => (await commands()).runJob);
+  const runs = group.command("runs").argument("<id>").description("the turns that it had");
+  runs.option("--limit <n>", "most rows", amount("--limit", 1), 50);
+  on(runs, async () => (await commands()).showRuns);
+}
+
 /** The commands that talk to a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
   const chat = parent.command("chat").description("talk to an agent in the terminal");
@@ -106,6 +149,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     async () => (await import("./commands/agents.ts")).listAgents,
   );
   addDeliveries(parent, on);
+  addCron(parent, on);
   const may = parent.command("may").argument("<viewer>").argument("<target>");
   may.description("what one session may do to another, and the rule that decides");
   may.addOption(new Option("--access <what>", "only this").choices(EXPLAINED));

@@ -1,5 +1,5 @@
-// Owns what a scheduled job is, its limits, and how its schedule is said in words. When it falls due is worked
-// out in triggers/dates.ts: that takes a calendar with time zones.
+// Owns what a scheduled job is, its limits, and how its schedule is said in words. When it falls due is
+// worked out in triggers/dates.ts: that takes a calendar with time zones.
 // SC1: a stored schedule is complete: zone and beginning stand in it, so that it means the same on every
 //      machine and after every restart.
 
@@ -66,7 +66,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ["second", 1_000],
 ];
 
-/** `90 minutes`, `1 day and 12 hours`: the two largest units, as many as it takes to be exact or nearly so. */
+/** `15 minutes`, `1 day and 12 hours`: the two largest units. */
 function durationWords(ms: number): string {
   const parts: string[] = [];
   let left = ms;
@@ -154,7 +154,7 @@ export function scheduleWords(schedule: Schedule): string {
 }
 
 /** The first line of what the runtime tells the model of a job's run. */
-export const CRON_HEADING = "Scheduled job context";
+const CRON_HEADING = "Scheduled job context";
 
 /** For the run of a job: what calls it, who reads the answer, and how to say nothing. */
 export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
@@ -163,11 +163,12 @@ export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">)
   const reader =
     job.deliver === undefined
       ? "Your reply stays in this session, where people may read it later."
-      : "Your reply is delivered to people. If there is nothing to tell them, answer with exactly REPLY_SKIP.";
+      : "Your reply is delivered to people. To tell them nothing, answer with exactly REPLY_SKIP.";
   return [
     CRON_HEADING,
     "",
-    `This is a scheduled job${name} (${JSON.stringify(when)}). Its message was written beforehand; nobody waits.`,
+    `This is a scheduled job${name} (${JSON.stringify(when)}).`,
+    "Its message was written beforehand, and nobody waits for the answer.",
     reader,
   ].join("\n");
 }

@@ -3,6 +3,7 @@
 // G2: one migration is one transaction: it stands whole or not at all.
 
 import type { DatabaseSync } from "node:sqlite";
+import { CRON } from "./cron-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -323,38 +324,6 @@ update sessions set orphaned = 1 where spawned_by is not null
   and not exists (select 1 from sessions above where above.key = sessions.spawned_by);
 create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
-`;
-
-const CRON = `
-create table cron_jobs (
-  id text primary key,
-  name text,
-  agent_id text not null,
-  enabled integer not null,
-  schedule_json text not null,
-  message text not null,
-  deliver_json text,
-  model text,
-  thinking text,
-  timeout_ms integer not null,
-  missed text not null,
-  next_at integer,
-  created_at integer not null,
-  updated_at integer not null
-) strict, without rowid;
-create index cron_jobs_by_age on cron_jobs (created_at, id);
-
-create table cron_runs (
-  seq integer primary key,
-  job_id text not null,
-  cause text not null,
-  due_at integer,
-  fired_at integer not null,
-  run_id text,
-  code text,
-  error text
-) strict;
-create index cron_runs_of_job on cron_runs (job_id, seq);
 `;
 
 /** Entry n brings a file from version n to n + 1. */

@@ -73,8 +73,9 @@ async function cronOf(asked: AskedSchedule, calendar: Calendar): Promise<Result<
   if (expr === "") return badExpression(expr, "it is empty");
   const zone = zoneOf(asked.tz?.trim() || calendar.zone);
   if (!zone.ok) return zone;
-  if (!expr.startsWith("@") && expr.split(" ").length !== 5) {
-    return badExpression(expr, `it has ${expr.split(" ").length} fields instead of five`);
+  const fields = expr.split(" ").length;
+  if (!expr.startsWith("@") && fields !== 5) {
+    return badExpression(expr, `it has ${fields === 1 ? "1 field" : `${fields} fields`} instead of five`);
   }
   // It would stand for the moment of writing, which the stored text does not tell.
   if (expr.includes("?")) return badExpression(expr, '"?" is not understood here; "*" means any');

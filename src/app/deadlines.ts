@@ -1,0 +1,43 @@
+// Owns which stored dates a gateway acts on, and who does it. Part of the composition root.
+
+import type { Settings } from "../core/settings.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Engine } from "../engine/engine.ts";
+import { createChildCleanup } from "../flows/archive.ts";
+import { removeAttachments } from "../flows/attachments.ts";
+import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/client-session.ts";
+import { CHILD_DEADLINE } from "../flows/job.ts";
+import type { Mirror } from "../store/mirror.ts";
+import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
+import type { World } from "../world.ts";
+
+interface DeadlineParts {
+  readonly settings: Settings;
+  readonly world: World;
+  readonly mirror: Mirror;
+  /** Late: it is built with what this file gives. */
+  engine(): Engine;
+}
+
+/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
+export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
+  const { settings, world, mirror, engine } = parts;
+  const cleanup = createChildCleanup({
+    settings,
+    dropTranscript: (sessionId) => void mirror.remove(sessionId),
+    removeAttachments(workspace, dir) {
+      removeAttachments(workspace, dir).then(
+        (removed) => {
+          if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
+        },
+        (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
+      );
+    },
+  });
+  return new Map([
+    [CHILD_DEADLINE, cleanup],
+    [TEMPORARY_DEADLINE, archiveTemporary],
+    // Without it dates stay as they are, for a gateway that fires jobs, or for later.
+    ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
+  ]);
+}

@@ -1,0 +1,267 @@
+// Owns `parley cron`: scheduled jobs as an operator makes, sees and fires them.
+
+import { safeLine } from "../../core/safe-text.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { readDate, readDuration } from "../durations.ts";
+import { age, count, excerpt, table } from "../layout.ts";
+import { type Link, withLink } from "../link.ts";
+
+const ERROR_CHARS_MAX = 60;
+
+interface Turn {
+  readonly cause: string;
+  readonly dueAtMs?: number;
+  readonly firedAtMs: number;
+  readonly status: string;
+  readonly code?: string;
+  readonly error?: string;
+  readonly runId?: string;
+  readonly durationMs?: number;
+  readonly totalTokens?: number;
+  readonly delivery?: string;
+}
+
+interface Job {
+  readonly id: string;
+  readonly key: string;
+  readonly name?: string;
+  readonly enabled: boolean;
+  readonly schedule: { readonly kind: string; readonly tz?: string };
+  readonly words: string;
+  readonly agentId: string;
+  readonly state: { readonly nextRunAtMs?: number; readonly last?: Turn };
+}
+
+interface Page {
+  readonly jobs: readonly Job[];
+  readonly nextCursor?: string;
+  readonly note?: string;
+}
+
+interface Answer {
+  readonly job: Job;
+  readonly note?: string;
+}
+
+/** What `cron add` and `cron update` take. */
+interface JobOptions {
+  readonly cron?: string;
+  readonly tz?: string;
+  readonly every?: string;
+  readonly at?: string;
+  readonly in?: string;
+  readonly name?: string;
+  readonly agent?: string;
+  readonly message?: string;
+  readonly deliver?: string | false;
+  readonly channel?: string;
+  readonly model?: string;
+  readonly thinking?: string;
+  readonly timeout?: number;
+  readonly missed?: string;
+  readonly enable?: boolean;
+  readonly disable?: boolean;
+  readonly disabled?: boolean;
+}
+
+/** A moment in a zone, else on this machine's clock. */
+function moment(atMs: number, timeZone?: string): string {
+  const format = { dateStyle: "medium", timeStyle: "short" } as const;
+  const zone = timeZone === undefined ? {} : { timeZone };
+  return new Intl.DateTimeFormat("en-GB", { ...format, ...zone }).format(atMs);
+}
+
+function nextWords(job: Job): string {
+  const { nextRunAtMs } = job.state;
+  if (nextRunAtMs === undefined) return job.enabled ? "" : "off";
+  const { tz } = job.schedule;
+  return tz === undefined ? moment(nextRunAtMs) : `${moment(nextRunAtMs, tz)} ${tz}`;
+}
+
+function lastWords(turn: Turn | undefined, nowMs: number): string {
+  if (turn === undefined) return "";
+  const status = turn.status === "skipped" ? `skipped: ${turn.code ?? ""}` : turn.status;
+  return `${status}, ${age(turn.firedAtMs, nowMs)} ago`;
+}
+
+function jobLines(cli: Cli, jobs: readonly Job[]): void {
+  const nowMs = cli.parts.world.clock.now();
+  const rows = jobs.map((job) => [
+    job.id,
+    job.name ?? "",
+    job.words,
+    nextWords(job),
+    lastWords(job.state.last, nowMs),
+    job.agentId,
+  ]);
+  for (const line of table(["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT"], rows)) cli.line(line);
+}
+
+export async function listJobs(
+  cli: Cli,
+  _args: readonly string[],
+  options: { readonly limit: number },
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const page = await link.call<Page>("cron.list", { limit: options.limit });
+    if (!page.ok) return cli.fail(page);
+    const { jobs, note, nextCursor } = page.value;
+    if (note !== undefined) cli.note(safeLine(note));
+    if (jobs.length === 0) cli.line("There is no scheduled job; parley cron add makes one.");
+    else jobLines(cli, jobs);
+    if (nextCursor !== undefined) cli.note(`There are more than ${count(jobs.length, "job")}; see --limit.`);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}
+
+type Asked = Record<string, unknown>;
+type Read =
+  | { readonly ok: true; readonly value: Asked | undefined }
+  | { readonly ok: false; readonly error: string };
+
+/** The schedule that the options name; nothing: none of them does. */
+function scheduleOf(options: JobOptions, nowMs: number): Read {
+  const named = (["cron", "every", "at", "in"] as const).filter((name) => options[name] !== undefined);
+  const [kind, second] = named;
+  if (second !== undefined) return { ok: false, error: `give one of --${named.join(", --")}, not several` };
+  if (options.tz !== undefined && kind !== "cron") return { ok: false, error: "--tz goes with --cron only" };
+  const text = kind === undefined ? "" : (options[kind] ?? "");
+  switch (kind) {
+    case undefined:
+      return { ok: true, value: undefined };
+    case "cron": {
+      const zone = options.tz === undefined ? {} : { tz: options.tz };
+      return { ok: true, value: { kind: "cron", expr: text, ...zone } };
+    }
+    case "at": {
+      const atMs = readDate(text);
+      if (atMs !== undefined) return { ok: true, value: { kind: "at", atMs } };
+      return {
+        ok: false,
+        error: `--at must be a date like 2027-03-01T09:00 or 2027-03-01T09:00Z, got "${text}"`,
+      };
+    }
+    default: {
+      const ms = readDuration(text);
+      if (ms === undefined) {
+        return { ok: false, error: `--${kind} must be a duration like 30s, 15m, 2h or 1d, got "${text}"` };
+      }
+      return { ok: true, value: kind === "every" ? { kind, everyMs: ms } : { kind: "at", atMs: nowMs + ms } };
+    }
+  }
+}
+
+const given = (name: string, value: unknown): Asked => (value === undefined ? {} : { [name]: value });
+
+/** What both `add` and `update` send, besides the schedule. */
+function choicesOf(options: JobOptions): Asked {
+  const { deliver, channel, timeout, missed } = options;
+  const place = typeof deliver === "string" ? { ...given("channel", channel), to: deliver } : undefined;
+  return {
+    ...given("message", options.message),
+    ...given("deliver", deliver === false ? null : place),
+    ...given("timeoutSeconds", timeout),
+    ...given("missed", missed),
+  };
+}
+
+async function send(cli: Cli, link: Link, method: string, params: Asked, done: string): Promise<number> {
+  const answer = await link.call<Answer>(method, params);
+  if (!answer.ok) return cli.fail(answer);
+  const { job, note } = answer.value;
+  const next = nextWords(job);
+  cli.line(safeLine(`${job.id}: ${done}. ${job.words}${next === "" ? "" : `; next: ${next}`}`));
+  if (note !== undefined) cli.note(safeLine(note));
+  cli.document(answer.value);
+  return EXIT.done;
+}
+
+export async function addJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {
+  const schedule = scheduleOf(options, cli.parts.world.clock.now());
+  if (!schedule.ok) return cli.fail({ code: "usage", error: schedule.error }, EXIT.usage);
+  if (schedule.value === undefined) {
+    const error = "when is it due? Give one of --cron, --every, --at, --in";
+    return cli.fail({ code: "usage", error }, EXIT.usage);
+  }
+  const params = {
+    schedule: schedule.value,
+    ...choicesOf({ ...options, message: args[0] ?? "" }),
+    ...given("name", options.name),
+    ...given("agentId", options.agent),
+    ...given("model", options.model),
+    ...given("thinking", options.thinking),
+    ...(options.disabled === true ? { enabled: false } : {}),
+  };
+  return withLink(cli, (link) => send(cli, link, "cron.add", params, "is scheduled"));
+}
+
+/** A text that takes a setting away when it is empty. */
+const cleared = (name: string, value: string | undefined): Asked => given(name, value === "" ? null : value);
+
+export async function updateJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {
+  const schedule = scheduleOf(options, cli.parts.world.clock.now());
+  if (!schedule.ok) return cli.fail({ code: "usage", error: schedule.error }, EXIT.usage);
+  const patch = {
+    ...given("schedule", schedule.value),
+    ...choicesOf(options),
+    ...cleared("name", options.name),
+    ...cleared("model", options.model),
+    ...cleared("thinking", options.thinking),
+    ...(options.enable === true ? { enabled: true } : {}),
+    ...(options.disable === true ? { enabled: false } : {}),
+  };
+  if (Object.keys(patch).length === 0) {
+    return cli.fail({ code: "usage", error: "what is to change? See parley cron update --help" }, EXIT.usage);
+  }
+  return withLink(cli, (link) => send(cli, link, "cron.update", { id: args[0] ?? "", patch }, "is changed"));
+}
+
+export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {
+  const [id = ""] = args;
+  return withLink(cli, async (link) => {
+    const answer = await link.call("cron.remove", { id });
+    if (!answer.ok) return cli.fail(answer);
+    cli.line(safeLine(`${id}: is removed. Its session cron:${id} stays.`));
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export async function runJob(cli: Cli, args: readonly string[]): Promise<number> {
+  const [id = ""] = args;
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ runId: string; sessionKey: string }>("cron.run", { id });
+    if (!answer.ok) return cli.fail(answer);
+    const { runId, sessionKey } = answer.value;
+    cli.line(safeLine(`${id}: runs now, in ${sessionKey} (run ${runId}).`));
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export async function showRuns(
+  cli: Cli,
+  args: readonly string[],
+  options: { readonly limit: number },
+): Promise<number> {
+  const [id = ""] = args;
+  return withLink(cli, async (link) => {
+    const page = await link.call<{ entries: readonly Turn[] }>("cron.runs", { id, limit: options.limit });
+    if (!page.ok) return cli.fail(page);
+    const rows = page.value.entries.map((turn) => [
+      moment(turn.firedAtMs),
+      turn.cause,
+      turn.status === "skipped" ? `skipped (${turn.code ?? ""})` : turn.status,
+      turn.durationMs === undefined ? "" : `${Math.round(turn.durationMs / 100) / 10} s`,
+      turn.totalTokens === undefined ? "" : String(turn.totalTokens),
+      turn.delivery ?? "",
+      excerpt(turn.error ?? "", ERROR_CHARS_MAX),
+    ]);
+    if (rows.length === 0) cli.line("This job has had no turn yet.");
+    const names = ["WHEN", "CAUSE", "RESULT", "TOOK", "TOKENS", "DELIVERY", "WHY"];
+    if (rows.length > 0) for (const line of table(names, rows)) cli.line(line);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}

@@ -1,0 +1,40 @@
+// Owns how people write times on the command line: "15m", "2h 30m", a date. Pure: text in, figures out.
+
+const UNITS: Readonly<Record<string, number>> = {
+  s: 1_000,
+  sec: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** `15m`, `2h30m`, `90 s` in ms; undefined: it is none. */
+export function readDuration(text: string): number | undefined {
+  const parts = [
+    ...text
+      .trim()
+      .toLowerCase()
+      .matchAll(/(\d+)\s*([a-z]+)\s*/gy),
+  ];
+  const whole = parts.map(([part]) => part).join("");
+  if (parts.length === 0 || whole.trim() !== text.trim().toLowerCase()) return undefined;
+  let ms = 0;
+  for (const [, number, unit = ""] of parts) {
+    const size = UNITS[unit];
+    if (size === undefined) return undefined;
+    ms += Number(number) * size;
+  }
+  return ms;
+}
+
+/** A date as ISO 8601, without an offset on this machine's clock; or ms since 1970. Undefined: it is none. */
+export function readDate(text: string): number | undefined {
+  if (/^\d{10,15}$/.test(text)) return Number(text);
+  if (!/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:?\d{2})?)?$/.test(text))
+    return undefined;
+  // A date alone would be read as one of UTC.
+  const whole = /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00` : text.replace(" ", "T");
+  const ms = Date.parse(whole);
+  return Number.isNaN(ms) ? undefined : ms;
+}

@@ -1,0 +1,162 @@
+// When schedules fall due: each kind, zones, both changes of the clocks, and what is refused with which words.
+
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../../src/core/schedule.ts";
+import { type AskedSchedule, nextDate, nextDates, readSchedule } from "../../src/triggers/dates.ts";
+
+const at = (iso: string): number => Date.parse(iso);
+const NOW = at("2026-01-01T00:00:00Z");
+const calendar = { now: NOW, zone: "Europe/Berlin" };
+
+async function read(asked: AskedSchedule): Promise<Schedule> {
+  const schedule = await readSchedule(asked, calendar);
+  if (!schedule.ok) throw new Error(schedule.error);
+  return schedule.value;
+}
+
+async function datesOf(asked: AskedSchedule, from: string, most: number): Promise<string[]> {
+  const dates = await nextDates(await read(asked), at(from), most);
+  return dates.map((date) => new Date(date).toISOString().replace(":00.000Z", "Z"));
+}
+
+const cron = (expr: string, tz = "UTC"): AskedSchedule => ({ kind: "cron", expr, tz });
+
+describe("the clocks change", () => {
+  test("DT2: 02:30 on the day that has none falls due once, when the gap is over", async () => {
+    expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-03-27T12:00:00Z", 3)).toEqual([
+      "2026-03-28T01:30Z",
+      "2026-03-29T01:00Z",
+      "2026-03-30T00:30Z",
+    ]);
+  });
+
+  test("DT2: 02:30 on the day that has two of it falls due once, at the first", async () => {
+    expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 3)).toEqual([
+      "2026-10-25T00:30Z",
+      "2026-10-26T01:30Z",
+      "2026-10-27T01:30Z",
+    ]);
+  });
+
+  test("DT2: a list of times of day is treated like each of them", async () => {
+    expect(await datesOf(cron("30 2,14 * * *", "Europe/Berlin"), "2026-10-24T20:00:00Z", 3)).toEqual([
+      "2026-10-25T00:30Z",
+      "2026-10-25T13:30Z",
+      "2026-10-26T01:30Z",
+    ]);
+  });
+
+  test("DT2: every half hour follows the real time through both changes", async () => {
+    for (const from of ["2026-10-24T23:15:00Z", "2026-03-29T00:15:00Z"]) {
+      const dates = await nextDates(await read(cron("*/30 * * * *", "Europe/Berlin")), at(from), 8);
+      const pauses = dates.slice(1).map((date, index) => date - (dates[index] ?? 0));
+      expect(new Set(pauses)).toEqual(new Set([1_800_000]));
+    }
+  });
+
+  test("DT2: 07:00 is 07:00 in its zone on both sides of a change, also where the change is half an hour", async () => {
+    expect(await datesOf(cron("0 7 * * *", "Australia/Lord_Howe"), "2026-10-02T14:00:00Z", 3)).toEqual([
+      "2026-10-02T20:30Z",
+      "2026-10-03T20:00Z",
+      "2026-10-04T20:00Z",
+    ]);
+  });
+});
+
+describe("every and at", () => {
+  test("every falls due at its beginning and every so often from there, whenever it is asked", async () => {
+    const schedule = await read({ kind: "every", everyMs: 900_000, anchorMs: NOW + 60_000 });
+    expect(await nextDate(schedule, NOW)).toBe(NOW + 60_000);
+    expect(await nextDate(schedule, NOW + 60_000)).toBe(NOW + 960_000);
+    expect(await nextDate(schedule, NOW + 86_400_000)).toBe(NOW + 86_400_000 + 60_000);
+  });
+
+  test("a beginning that nobody names is now", async () => {
+    expect(await read({ kind: "every", everyMs: 60_000 })).toEqual({
+      kind: "every",
+      everyMs: 60_000,
+      anchorMs: NOW,
+    });
+  });
+
+  test("at falls due once", async () => {
+    const schedule = await read({ kind: "at", atMs: NOW + 1 });
+    expect(await nextDates(schedule, NOW, 5)).toEqual([NOW + 1]);
+    expect(await nextDate(schedule, NOW + 1)).toBeUndefined();
+  });
+
+  test("DT1: the next date is always later, and asking later never gives an earlier one", async () => {
+    const any = fc.oneof(
+      fc.record({
+        kind: fc.constant("every" as const),
+        everyMs: fc.integer({ min: EVERY_MIN_MS, max: EVERY_MAX_MS }),
+        anchorMs: fc.integer({ min: 0, max: NOW * 2 }),
+      }),
+      fc.record({
+        kind: fc.constant("cron" as const),
+        expr: fc.constantFrom("30 2 * * *", "*/7 * * * *", "0 0 29 2 *", "15 1-3 * * 0", "0 12 L * *"),
+        tz: fc.constantFrom("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "UTC", "+02:00"),
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        any,
+        fc.nat({ max: 10 ** 11 }),
+        fc.nat({ max: 10 ** 8 }),
+        async (schedule, more, step) => {
+          const first = (await nextDate(schedule, NOW + more)) ?? 0;
+          const later = (await nextDate(schedule, NOW + more + step)) ?? 0;
+          expect(first).toBeGreaterThan(NOW + more);
+          expect(later).toBeGreaterThanOrEqual(first);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+test("an expression is stored with its zone, in the zone's own name; without one it is the gateway's", async () => {
+  expect(await read({ kind: "cron", expr: "  30  7 * * 1-5 " })).toEqual({
+    kind: "cron",
+    expr: "30 7 * * 1-5",
+    tz: "Europe/Berlin",
+  });
+  expect(await read(cron("@daily", "america/new_york"))).toMatchObject({ tz: "America/New_York" });
+});
+
+const REFUSED: readonly (readonly [AskedSchedule, RegExp])[] = [
+  [cron("99 * * * *"), /"99 \* \* \* \*" is not a cron expression: Invalid value for minute: 99/],
+  [cron("* * * *"), /it has 4 fields instead of five/],
+  [cron("0 30 7 * * *"), /it has 6 fields instead of five/],
+  [cron("hello"), /it has 1 field instead of five/],
+  [cron(""), /it is empty/],
+  [cron("? * * * *"), /"\?" is not understood/],
+  [cron("0 0 30 2 *"), /no day that it names ever comes/],
+  [cron("@reboot"), /@reboot is not supported/],
+  [cron("2027-01-01T00:00:00"), /fields? instead of five/],
+  [cron("0 7 * * *", "Europe/Berln"), /there is no time zone "Europe\/Berln"/],
+  [cron("0 7 * * *", "\u202Eevil\n"), /there is no time zone/],
+  [{ kind: "cron", expr: "0 7 * * *", everyMs: 5 }, /schedule\.everyMs does not go with kind "cron"/],
+  [{ kind: "every" }, /schedule\.everyMs is required/],
+  [{ kind: "every", everyMs: 9_999 }, /from 10000 \(10 seconds\)/],
+  [{ kind: "every", everyMs: EVERY_MAX_MS + 1 }, /10 years/],
+  [{ kind: "every", everyMs: 10_000, anchorMs: DATE_MAX_MS + 1 }, /before the year 10000/],
+  [{ kind: "at" }, /schedule\.atMs is required/],
+  [{ kind: "at", atMs: NOW }, /in the past: 2026-01-01T00:00:00.000Z/],
+  [{ kind: "at", atMs: DATE_MAX_MS + 1 }, /before the year 10000/],
+];
+
+test.each(REFUSED)("%j is refused in words that say what is wrong", async (asked, words) => {
+  const schedule = await readSchedule(asked, calendar);
+  expect(schedule).toMatchObject({
+    ok: false,
+    code: "invalid_argument",
+    error: expect.stringMatching(words),
+  });
+});
+
+test("a zone that nearly exists is answered with those that do", async () => {
+  const schedule = await readSchedule(cron("0 7 * * *", "Europe/Berln"), calendar);
+  expect(schedule).toMatchObject({ hint: expect.stringContaining("Europe/Berlin") });
+});

@@ -1,0 +1,289 @@
+// Jobs and their turns over the real engine and store, with the clock held: what is due happens once, whatever
+// comes in between.
+
+import { describe, expect, test } from "vitest";
+import { getJob } from "../../src/store/cron-jobs.ts";
+import { nextDeadlineAt } from "../../src/store/deadlines.ts";
+import { deleteSessionRows, updateSession } from "../../src/store/sessions.ts";
+import { removeJob, runJob, updateJob } from "../../src/triggers/jobs.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { ADMIN, add, cronKey, jobsOf, turnsOf, untilTurns } from "./kit.ts";
+
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+const DAY = 86_400_000;
+
+async function open(more: Partial<FlowAppOptions> & { world: FakeWorld }): Promise<FlowApp> {
+  return openFlowApp({ plays: {}, ...more });
+}
+
+/** Lets the clock go on, in steps in which what is due can be done. */
+async function pass(app: FlowApp, world: FakeWorld, ms: number, stepMs = ms): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    await world.advance(stepMs);
+    do await world.advance(0);
+    while (!(await app.isQuiet()) || (await overdue(app, world)));
+  }
+}
+
+/** Whether a date waits to be acted on. */
+async function overdue(app: FlowApp, world: FakeWorld): Promise<boolean> {
+  return ((await nextDeadlineAt(app.store.db, ["cron"])) ?? Number.POSITIVE_INFINITY) <= world.clock.now();
+}
+
+test("each kind is due at its dates: a run in cron:<id> with the job's words, typed as cron", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const now = world.clock.now();
+  const every = await add(app, { schedule: { kind: "every", everyMs: 10 * MINUTE }, message: "look" });
+  const once = await add(app, { schedule: { kind: "at", atMs: now + 25 * MINUTE } });
+  const daily = await add(app, { schedule: { kind: "cron", expr: "20 0 * * *" }, agentId: "Research" });
+  await pass(app, world, 30 * MINUTE, MINUTE);
+  expect(await turnsOf(app, every)).toEqual(["schedule ok", "schedule ok", "schedule ok"]);
+  expect(await turnsOf(app, once)).toEqual(["schedule ok"]);
+  expect(await turnsOf(app, daily)).toEqual(["schedule ok"]);
+  const [run] = await app.runs(cronKey(every.id));
+  expect(run).toMatchObject({
+    acceptedAt: now + 10 * MINUTE,
+    agentId: "main",
+    hop: 0,
+    input: { text: "look", provenance: { kind: "cron", source: every.id } },
+  });
+  expect(await app.session(cronKey(daily.id))).toMatchObject({ kind: "cron", agentId: "research" });
+  expect(await getJob(app.store.db, once.id)).toMatchObject({ enabled: false });
+  expect((await getJob(app.store.db, once.id))?.nextAt).toBeUndefined();
+  expect((await getJob(app.store.db, daily.id))?.nextAt).toBe(now + DAY + 20 * MINUTE);
+});
+
+test("model, thinking and time limit of a job are those of its runs; its session carries its name", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, {
+    schedule: { kind: "every", everyMs: HOUR },
+    name: "  Morning report ",
+    model: "offline/rehearsal",
+    thinking: "high",
+    timeoutSeconds: 90,
+  });
+  await pass(app, world, HOUR);
+  const session = await app.session(cronKey(job.id));
+  expect(session).toMatchObject({ label: "Morning report", model: "offline/rehearsal" });
+  const [run] = await app.runs(session.key);
+  expect(run).toMatchObject({ timeoutMs: 90_000, input: { thinking: "high" } });
+  const renamed = await updateJob(jobsOf(app), ADMIN, job.id, { name: "Evening", model: null });
+  expect(renamed).toMatchObject({ ok: true, value: { name: "Evening" } });
+  expect(await app.session(session.key)).toMatchObject({ label: "Evening" });
+  expect((await app.session(session.key)).model).toBeUndefined();
+});
+
+describe("the clocks change", () => {
+  test.each([
+    ["has no 02:30", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"],
+    ["has two of it", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"],
+  ])("DT2: on the night that %s a job at 02:30 runs once", async (_, start, due) => {
+    const world = fakeWorld({ startMs: Date.parse(start) });
+    const app = await open({ world });
+    const job = await add(app, { schedule: { kind: "cron", expr: "30 2 * * *", tz: "Europe/Berlin" } });
+    await pass(app, world, DAY, 10 * MINUTE);
+    expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
+    const [run] = await app.runs(cronKey(job.id));
+    expect(run?.acceptedAt).toBe(Date.parse(due));
+  });
+});
+
+describe("after a long stop", () => {
+  async function stopped(
+    missed: "once" | "skip",
+    schedule: Parameters<typeof add>[1]["schedule"],
+    ms: number,
+  ) {
+    const dir = temporaryFolder();
+    const world = fakeWorld();
+    const first = await open({ world, dir });
+    const job = await add(first, { schedule, missed });
+    await first.stop(0);
+    const later = fakeWorld({ startMs: world.clock.now() + ms, seed: 2 });
+    const app = await open({ world: later, dir });
+    const turns = await untilTurns(app, job, 1);
+    return { app, job, turns, now: later.clock.now(), world: later };
+  }
+
+  test("TU3: once: all dates that passed are one turn, and the next one comes at its time", async () => {
+    const { app, job, turns, world } = await stopped("once", { kind: "every", everyMs: HOUR }, 10.5 * HOUR);
+    expect(turns).toEqual(["late ok"]);
+    expect((await getJob(app.store.db, job.id))?.nextAt).toBe(world.clock.now() + 0.5 * HOUR);
+    await pass(app, world, HOUR, MINUTE);
+    expect(await turnsOf(app, job)).toEqual(["late ok", "schedule ok"]);
+  });
+
+  test("TU3: skip: they are left out and told of, and the next one comes at its time", async () => {
+    const { app, job, turns, world } = await stopped(
+      "skip",
+      { kind: "cron", expr: "0 * * * *" },
+      10.5 * HOUR,
+    );
+    expect(turns).toEqual(["late missed"]);
+    await pass(app, world, HOUR, MINUTE);
+    expect(await turnsOf(app, job)).toEqual(["late missed", "schedule ok"]);
+  });
+
+  test("TU3: a date of its own that passed is made up for, or left out", async () => {
+    const schedule = { kind: "at", atMs: fakeWorld().clock.now() + HOUR } as const;
+    expect((await stopped("once", schedule, DAY)).turns).toEqual(["late ok"]);
+    const skipped = await stopped("skip", schedule, DAY);
+    expect(skipped.turns).toEqual(["late missed"]);
+    expect(await getJob(skipped.app.store.db, skipped.job.id)).toMatchObject({ enabled: false });
+  });
+
+  test("a moment late is not missed", async () => {
+    expect((await stopped("skip", { kind: "every", everyMs: HOUR }, HOUR + 30_000)).turns).toEqual([
+      "schedule ok",
+    ]);
+  });
+});
+
+test("TU2: a date that comes while the run before it is unfinished is left out", async () => {
+  const world = fakeWorld();
+  const held = Promise.withResolvers<void>();
+  const plays: FlowAppOptions["plays"] = {};
+  const app = await open({ world, plays });
+  const job = await add(app, { schedule: { kind: "every", everyMs: MINUTE } });
+  plays[cronKey(job.id)] = async () => {
+    await held.promise;
+    return "done";
+  };
+  await world.advance(MINUTE);
+  while ((await turnsOf(app, job))[0] !== "schedule running") await world.advance(0);
+  await world.advance(MINUTE);
+  while ((await turnsOf(app, job)).length < 2) await world.advance(0);
+  expect(await turnsOf(app, job)).toEqual(["schedule running", "schedule still_running"]);
+  const byHand = await runJob(jobsOf(app), ADMIN, job.id, async () => {});
+  expect(byHand).toMatchObject({ ok: false, code: "cron_job_busy" });
+  held.resolve();
+  await app.quiet();
+  await pass(app, world, MINUTE);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule still_running", "schedule ok"]);
+});
+
+test("JO3: removing a job while it runs ends its dates and nothing else", async () => {
+  const world = fakeWorld();
+  const held = Promise.withResolvers<void>();
+  const plays: FlowAppOptions["plays"] = {};
+  const app = await open({ world, plays });
+  const deliver = { channel: "webchat", to: "agent:main:main" };
+  const job = await add(app, { schedule: { kind: "every", everyMs: MINUTE }, deliver });
+  plays[cronKey(job.id)] = async () => {
+    await held.promise;
+    return "done";
+  };
+  await world.advance(MINUTE);
+  while ((await turnsOf(app, job))[0] !== "schedule running") await world.advance(0);
+  expect(await removeJob(jobsOf(app), ADMIN, job.id, async () => {})).toMatchObject({ ok: true });
+  held.resolve();
+  await app.quiet();
+  await pass(app, world, HOUR, MINUTE);
+  expect((await app.texts(cronKey(job.id))).slice(-2)).toEqual(["user: tick", "assistant: done"]);
+  expect(await app.runs(cronKey(job.id))).toMatchObject([{ state: "ok" }]);
+  // Nobody says any more where it would go.
+  expect(app.sent).toEqual([]);
+  expect(await nextDeadlineAt(app.store.db, ["cron"])).toBeUndefined();
+  expect(await app.store.db.selectFrom("cron_runs").selectAll().execute()).toEqual([]);
+});
+
+test("a job that is paused has no date; one that goes on has its next one, and nothing was missed", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
+  const jobs = jobsOf(app);
+  await updateJob(jobs, ADMIN, job.id, { enabled: false });
+  await pass(app, world, 5.5 * HOUR, HOUR / 2);
+  expect(await turnsOf(app, job)).toEqual([]);
+  expect(await updateJob(jobs, ADMIN, job.id, { enabled: true })).toMatchObject({
+    value: { enabled: true, nextAt: world.clock.now() + HOUR / 2 },
+  });
+  await pass(app, world, HOUR / 2);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
+});
+
+test("a new schedule moves the next date; anything else leaves it where it is", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const jobs = jobsOf(app);
+  const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
+  await pass(app, world, MINUTE);
+  expect(await updateJob(jobs, ADMIN, job.id, { message: "other" })).toMatchObject({
+    value: { nextAt: job.nextAt, message: "other" },
+  });
+  const atMs = world.clock.now() + 2 * MINUTE;
+  await updateJob(jobs, ADMIN, job.id, { schedule: { kind: "at", atMs } });
+  await pass(app, world, 2 * HOUR, MINUTE);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
+  // It is over: switching it on needs another date, a new schedule switches it on.
+  expect(await updateJob(jobs, ADMIN, job.id, { enabled: true })).toMatchObject({
+    ok: false,
+    code: "invalid_argument",
+  });
+  await updateJob(jobs, ADMIN, job.id, { schedule: { kind: "every", everyMs: MINUTE } });
+  await pass(app, world, MINUTE);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
+});
+
+test("a turn by hand leaves the dates as they are, and works for a job that is paused", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, { schedule: { kind: "every", everyMs: HOUR }, enabled: false });
+  expect(job.nextAt).toBeUndefined();
+  expect(await runJob(jobsOf(app), ADMIN, job.id, async () => {})).toMatchObject({ ok: true });
+  expect(await untilTurns(app, job, 1)).toEqual(["manual ok"]);
+  expect((await getJob(app.store.db, job.id))?.nextAt).toBeUndefined();
+});
+
+test("a session that was deleted is made anew by the next turn", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
+  await pass(app, world, HOUR);
+  await app.store.transaction((tx) => deleteSessionRows(tx, cronKey(job.id), { transcripts: true }));
+  await pass(app, world, HOUR);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
+});
+
+test("a turn that is refused is told in the history, and the next date comes all the same", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
+  await pass(app, world, HOUR);
+  const archive = (archivedAt: number | null) =>
+    app.store.transaction((tx) => updateSession(tx, cronKey(job.id), { archivedAt }));
+  await archive(1);
+  await pass(app, world, HOUR);
+  await archive(null);
+  await pass(app, world, HOUR);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule session_archived", "schedule ok"]);
+});
+
+test("CJ2: of a job the last hundred turns are remembered", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, { schedule: { kind: "every", everyMs: MINUTE } });
+  await pass(app, world, 110 * MINUTE, MINUTE);
+  const rows = await app.store.db.selectFrom("cron_runs").selectAll().orderBy("seq").execute();
+  expect(rows).toHaveLength(100);
+  expect(rows[0]?.due_at).toBe(job.createdAt + 11 * MINUTE);
+});
+
+test("with cron.enabled false nothing is fired, and no date is lost", async () => {
+  const dir = temporaryFolder();
+  const world = fakeWorld();
+  const app = await open({ world, dir, choices: { cron: { enabled: false } } });
+  const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
+  await world.advance(5 * HOUR);
+  await app.quiet();
+  expect(await turnsOf(app, job)).toEqual([]);
+  expect(await nextDeadlineAt(app.store.db, ["cron"])).toBe(job.nextAt);
+  await app.stop(0);
+  const again = await open({ world: fakeWorld({ startMs: world.clock.now(), seed: 2 }), dir });
+  expect(await untilTurns(again, job, 1)).toEqual(["late ok"]);
+});

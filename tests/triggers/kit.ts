@@ -1,0 +1,45 @@
+// Jobs over the flow app: a held clock, and the ways in which tests make jobs and wait for their turns.
+
+import { ok } from "../../src/core/errors.ts";
+import { type CronJob, cronKey } from "../../src/core/schedule.ts";
+import type { Viewer } from "../../src/core/visibility.ts";
+import { operatorViewer } from "../../src/flows/access.ts";
+import { listTurns } from "../../src/store/cron-jobs.ts";
+import { addJob, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
+import type { FlowApp } from "../kit/flow-app.ts";
+
+export const ADMIN: Viewer = operatorViewer(["operator.admin"]);
+
+/** What jobs are made with in this app. */
+export function jobsOf(app: Pick<FlowApp, "engine" | "settings">): JobContext {
+  const { engine, settings } = app;
+  return { engine, settings, timeZone: "UTC", checkModel: (name) => ok(name) };
+}
+
+export async function add(
+  app: Pick<FlowApp, "engine" | "settings">,
+  wanted: Partial<NewJob> & Pick<NewJob, "schedule">,
+): Promise<CronJob> {
+  const job = await addJob(jobsOf(app), ADMIN, { message: "tick", ...wanted });
+  if (!job.ok) throw new Error(job.error);
+  return job.value;
+}
+
+/** The turns of a job in words, oldest first: `schedule ok`, `late missed`. */
+export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "id">): Promise<string[]> {
+  const turns = await listTurns(app.store.db, job.id, 100);
+  return turns.reverse().map(({ cause, runId, state, code }) => {
+    return `${cause} ${runId === undefined ? code : (state ?? "no run")}`;
+  });
+}
+
+/** Resolves once the job has had so many turns and nothing is under way any more. */
+export async function untilTurns(app: FlowApp, job: Pick<CronJob, "id">, count: number): Promise<string[]> {
+  for (;;) {
+    const turns = await turnsOf(app, job);
+    if (turns.length >= count && (await app.isQuiet())) return turns;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+export { cronKey };

@@ -1,0 +1,123 @@
+// Where the replies of jobs go: through the outbox, once, under the send policy.
+
+import { expect, test } from "vitest";
+import { updateSession } from "../../src/store/sessions.ts";
+import { runJob } from "../../src/triggers/jobs.ts";
+import { type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
+import { ADMIN, add, cronKey, jobsOf, untilTurns } from "./kit.ts";
+
+const MAIN = "agent:main:main";
+const deliver = { channel: "webchat", to: MAIN };
+const schedule = { kind: "every", everyMs: 3_600_000 } as const;
+
+async function fired(
+  play: Play,
+  more: Partial<FlowAppOptions> = {},
+  before?: { cronPolicy?: "deny"; gone?: true },
+) {
+  const plays: FlowAppOptions["plays"] = {};
+  const app = await openFlowApp({ plays, ...more });
+  const job = await add(app, {
+    schedule,
+    deliver: before?.gone ? { ...deliver, to: "agent:main:chat:x" } : deliver,
+  });
+  plays[cronKey(job.id)] = play;
+  if (before?.cronPolicy !== undefined) {
+    await runJob(jobsOf(app), ADMIN, job.id, async () => {});
+    await untilTurns(app, job, 1);
+    await app.store.transaction((tx) => updateSession(tx, cronKey(job.id), { sendPolicy: "deny" }));
+    await app.store.transaction((tx) => tx.deleteFrom("deliveries").execute());
+    app.sent.length = 0;
+  }
+  await runJob(jobsOf(app), ADMIN, job.id, async () => {});
+  await untilTurns(app, job, before?.cronPolicy === undefined ? 1 : 2);
+  const rows = await app.store.db.selectFrom("deliveries").selectAll().execute();
+  const outbox = rows.map(({ kind, state, code, text, session_key }) => ({
+    kind,
+    state,
+    code,
+    text,
+    session_key,
+  }));
+  return { app, job, outbox, main: await app.texts(MAIN) };
+}
+
+test("RP1: a reply goes to its place through the outbox, and stands in that session for later", async () => {
+  const { app, job, outbox, main } = await fired(() => "The report.");
+  const { id } = job;
+  expect(outbox).toEqual([
+    { kind: "send", state: "sent", code: null, text: "The report.", session_key: cronKey(id) },
+  ]);
+  expect(app.sent).toMatchObject([{ text: "The report.", route: deliver }]);
+  expect(main).toEqual(["assistant: The report."]);
+  expect(await app.texts(cronKey(id))).toEqual(["user: tick", "assistant: The report."]);
+  // I10: nobody's route was moved by it.
+  expect((await app.session(MAIN)).lastRoute).toBeUndefined();
+});
+
+const SILENT: readonly (readonly [string, Play])[] = [
+  ["a skip token", () => " REPLY_SKIP "],
+  ["no text", () => ""],
+  [
+    "an error",
+    (): string => {
+      throw new Error("it broke");
+    },
+  ],
+];
+
+test.each(SILENT)("RP1: %s delivers nothing", async (_, play) => {
+  const { outbox, main } = await fired(play);
+  expect(outbox).toEqual([]);
+  expect(main).toEqual([]);
+});
+
+const rule = (channel: string) => ({
+  session: {
+    sendPolicy: { rules: [{ match: { channel }, action: "deny" as const }], default: "allow" as const },
+  },
+});
+
+test.each(["webchat", "internal"])(
+  "RP2: a rule that denies the channel %s keeps the reply back",
+  async (channel) => {
+    const { outbox, main } = await fired(() => "The report.", { choices: rule(channel) });
+    expect(outbox).toMatchObject([{ state: "skipped", code: "send_denied" }]);
+    expect(main).toEqual([]);
+  },
+);
+
+test("RP2: the job's session may be denied by itself", async () => {
+  const { app, outbox } = await fired(() => "The report.", {}, { cronPolicy: "deny" });
+  expect(outbox).toMatchObject([{ state: "skipped", code: "send_denied" }]);
+  expect(app.sent).toEqual([]);
+});
+
+test("I5: a place that is gone is a failed delivery that operators see, not silence", async () => {
+  const { outbox } = await fired(() => "The report.", {}, { gone: true });
+  expect(outbox).toMatchObject([{ state: "failed", code: "session_not_found", text: "The report." }]);
+});
+
+test("I14: what goes to another session is masked, what is stored in the job's own is not", async () => {
+  const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+  const { app, job, main } = await fired(() => `The key is ${secret}`);
+  expect(main.join()).not.toContain(secret);
+  expect((await app.texts(cronKey(job.id))).join()).toContain(secret);
+});
+
+const asks: Play = async (actor) => `heard ${(await actor.send(MAIN, "how is it?", 30)).reply}`;
+
+test("a job's session takes no reply turns: it asks, and the other side announces", async () => {
+  const plays: FlowAppOptions["plays"] = {};
+  const choices = { session: { agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 200 } } };
+  const app = await openFlowApp({ plays, choices });
+  await app.route(MAIN);
+  const job = await add(app, { schedule });
+  plays[cronKey(job.id)] = asks;
+  plays[MAIN] = (actor) => (actor.step === "announce" ? "told" : "fine");
+  await runJob(jobsOf(app), ADMIN, job.id, async () => {});
+  await untilTurns(app, job, 1);
+  const steps = (await app.runs(cronKey(job.id))).map((run) => run.flow?.step ?? "message");
+  expect(steps).toEqual(["message"]);
+  expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
+});

@@ -48,7 +48,7 @@ export interface ChainStep {
   readonly tool?: string;
   /** Of a refused wait: the circle that it would have closed. */
   readonly cycle?: readonly string[];
-  /** Its run, in the session `to` (of an announcement: `from`); of a wait or a refusal: the run that calls. */
+  /** Its run, in the session `to` (an announcement's: `from`); of a wait or refusal: the run that calls. */
   readonly runId?: string;
   readonly flowId?: string;
   /** 1 for what was sent first; each reply turn adds one. */

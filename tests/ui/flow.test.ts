@@ -59,6 +59,7 @@ async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<
 
 const stepNamed = (page: Page, name: RegExp) => page.locator(".step").and(page.getByRole("button", { name }));
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("the flow view", () => {
   test("a conversation is drawn with its turns and its announcement, and every step opens its message", async () => {
     const here = await house({ choices: rules({ maxPingPongTurns: 5 }) });

@@ -29,7 +29,8 @@ function ArcOf({ arc }: { arc: Arc }) {
   const { kind, from, to, steps, open } = arc;
   const pair = { from, to };
   const chosen = isChosen(filter.value, pair);
-  const words = `${nameOf(from)} ${WORDS[kind]} ${nameOf(to)}: ${counted(steps, "step")}${open > 0 ? ", now" : ""}`;
+  const said = `${counted(steps, "step")}${open > 0 ? ", now" : ""}`;
+  const words = `${nameOf(from)} ${WORDS[kind]} ${nameOf(to)}: ${said}`;
   return (
     // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
     <g

@@ -1,4 +1,4 @@
-// Owns what the flow view has chosen and how it stays up to date: the window of time, the filter, the readings.
+// Owns what the flow view has chosen and how it stays up to date: window of time, filter, readings.
 // FL1: what moves is read again, a few times a second at most, and only what it concerns.
 
 import { signal } from "@preact/signals";
@@ -30,7 +30,7 @@ export const minutes = signal<number>(60);
 export const filter = signal<Filter | undefined>(undefined);
 
 /** What sessions are called, as far as the list of chains says. */
-export const names = signal<Readonly<Record<string, string>>>({});
+const names = signal<Readonly<Record<string, string>>>({});
 
 /** A session's name in the list and the overview. */
 export function nameOf(sessionKey: string): string {

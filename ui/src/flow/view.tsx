@@ -60,7 +60,8 @@ function Nothing() {
       <h2>Nobody talked to anybody yet</h2>
       <p>As soon as one session sends to another, or hands out a job, the picture of it grows here.</p>
       <p>
-        Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q> or{" "}
+        Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q>
+        {" or "}
         <q>spawn 3 jobs: say part {"{n}"} is done</q>.
       </p>
     </div>

@@ -1,4 +1,4 @@
-// Owns the words of the flow view: how a step, a refusal and a wait are said, for eyes and for screen readers.
+// Owns the words of the flow view: how a step, a refusal and a wait are said, to eyes and screen readers.
 // Pure. Names and texts come from anybody: whoever draws them makes them safe.
 
 import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";

@@ -226,8 +226,10 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   "chains behind a place": (tx) =>
     pictures.listChains(tx, { since: 1, crossed: 0, limit: 5, before: { lastAt: 9, chainId: "x" } }),
   "chains of a session": (tx) => pictures.listChains(tx, { since: 1, crossed: 1, limit: 5, sessionKey: KEY }),
-  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, limit: 5 }),
+  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, kinds: [1], limit: 5 }),
   "what chains are": (tx) => pictures.factsOfChains(tx, ["chain-1", "chain-2"]),
+  "how chains began": (tx) => pictures.openingsOf(tx, ["chain-1", "chain-2"]),
+  "what sessions are called": (tx) => pictures.labelsOf(tx, [KEY, "x"]),
   "what runs used": (tx) => pictures.usageOfChains(tx, ["chain-1"]),
   "a whole chain": (tx) => readChain(tx, "chain-1", { stepsMax: 5, bytesMax: 1_000 }),
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),

@@ -1,7 +1,7 @@
-// Pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with a home of
-// its own, has its agents play a story, and takes each view on a desktop and a phone, light and dark.
-// Where to: a temporary folder, or `--dir FOLDER`. `--only flow,status` takes some; `--keep flow-desktop-light`
-// also puts those into docs/screenshots, in few bytes.
+// Pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with a
+// home of its own, has its agents play a story, and takes each view on a desktop and a phone, light and dark.
+// Where to: a temporary folder, or `--dir FOLDER`. `--only flow,status` takes some of them;
+// `--keep flow-desktop-light` also puts those into docs/screenshots.
 
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

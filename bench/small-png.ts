@@ -1,5 +1,5 @@
-// Owns how a screenshot becomes a small file: a palette of its 256 most important colours, and the best packing.
-// Text stays sharp: every colour that is frequent is kept as it is, and the rest goes to its nearest.
+// Owns how a screenshot becomes a small file: a palette of its 256 most important colours, and the best
+// packing. Text stays sharp: frequent colours are kept as they are, the others go to their nearest.
 
 import { crc32, deflateSync, inflateSync } from "node:zlib";
 

@@ -12,7 +12,7 @@ import { openModelPort } from "./agent/port.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
-import { type Outbox, OutboxWorker } from "./channels/outbound.ts";
+import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
@@ -234,18 +234,6 @@ function buildEngine(
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   return { engine, outbox: both(outbox, news), channels };
-}
-
-/** Two workers as one. */
-function both(first: Outbox, second: Outbox): Outbox {
-  return {
-    start: async () => void (await Promise.all([first.start(), second.start()])),
-    deliveryQueued() {
-      first.deliveryQueued();
-      second.deliveryQueued();
-    },
-    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
-  };
 }
 
 /** The database that the settings name. */

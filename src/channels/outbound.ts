@@ -54,6 +54,18 @@ export interface Outbox {
   stop(): Promise<void>;
 }
 
+/** Two workers as one. */
+export function both(first: Outbox, second: Outbox): Outbox {
+  return {
+    start: async () => void (await Promise.all([first.start(), second.start()])),
+    deliveryQueued() {
+      first.deliveryQueued();
+      second.deliveryQueued();
+    },
+    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
+  };
+}
+
 interface OutboxParts {
   readonly db: Db;
   readonly commit: Commit;

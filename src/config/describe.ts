@@ -1,4 +1,4 @@
-// Owns the settings as they are shown: whole, but for what may be a secret. Of that only the presence is told.
+// Owns the settings as they are shown: whole, but for what may be a secret: only its presence is told.
 // G5: a secret is never shown.
 
 import type { Settings } from "../core/settings.ts";

@@ -71,7 +71,7 @@ export class Counter {
   /** `labels`: values in the order of the spec. */
   add(value: number, ...labels: readonly string[]): void {
     // What a provider counts wrongly must not make a counter fall.
-    if (value > 0) this.#rows.of(labels).value += value;
+    if (value >= 0) this.#rows.of(labels).value += value;
   }
 
   /** Of all label sets together, or of those that `wanted` admits. */

@@ -8,6 +8,7 @@ import { CODES } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
+import type { EndedRunState } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
 import { outsidePrefix } from "../core/tool-policy.ts";
 import type { Bus } from "../engine/bus.ts";
@@ -22,6 +23,8 @@ import { Counter, type FigureSpec, Histogram, type Sample } from "./figures.ts";
 /** Bounds in seconds: of what the machine does, and of what models and people wait for. */
 const SHORT_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const LONG_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600];
+
+const ENDED_STATES: readonly EndedRunState[] = ["ok", "error", "timeout", "aborted"];
 
 /** Tools by which one session reaches another: what they are refused is counted by its code. */
 const REACHING = ["sessions_send", "sessions_spawn"];
@@ -125,6 +128,8 @@ export class Metrics {
       new Histogram({ name, help, labels }, bounds, now);
     this.#parts = parts;
     this.#startedAt = clock.now();
+    // A reader of rates needs to see them before the first one ends.
+    for (const state of ENDED_STATES) this.runsEnded.add(0, state);
     const run = "Seconds from the start of a run to its end, waits included.";
     this.runSeconds = histogram("parley_run_seconds", run, LONG_S);
     const queue = "Seconds from the acceptance of a run to its start.";

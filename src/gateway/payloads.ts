@@ -10,6 +10,7 @@ import type { Route } from "../core/route.ts";
 import type { RunFacts, RunState } from "../core/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
+import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
 import type { CronPayloads } from "./payloads/cron.ts";
 import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
@@ -247,7 +248,11 @@ interface Status extends Health {
   readonly protocol: readonly number[];
   readonly agents: number;
   readonly models: number;
+  /** As above. */
   readonly connections?: number;
+  /** As above, where several gateways share the store: this one, and all that are known. */
+  readonly processId?: string;
+  readonly processes?: readonly ProcessRow[];
   /** Nobody has ever said anything here. As above. */
   readonly unused?: boolean;
   /** Absent: this gateway has none to show. */

@@ -267,6 +267,25 @@ test("changes of the outbox are told to those who may read that row of it, and t
   expect(told(reader)).toEqual([]);
 });
 
+test("I9: a delivery names no other session that the token does not cover", async () => {
+  const house = await open();
+  await house.store.transaction(async (tx) => {
+    const route = { channel: "internal", to: WRITER };
+    const error = `the requester ${WRITER} is not there to be told`;
+    const more = { kind: "announce", route, text: "x", state: "failed", code: "x", error, createdAt: 1 } as const;
+    await insertDelivery(tx, { id: "d", sessionKey: MAIN, ...more });
+  });
+  const list = async (token?: string) => {
+    const client = await house.client(token === undefined ? {} : { token });
+    return (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", {})).deliveries[0];
+  };
+  expect(await list()).toMatchObject({ route: { to: WRITER }, error: expect.stringContaining(WRITER) });
+  expect(await list("scoped")).toMatchObject({
+    route: { channel: "internal", to: "(not visible)" },
+    error: "the requester (not visible) is not there to be told",
+  });
+});
+
 test("a delivery's text is masked before it is cut to the length that was asked for", async () => {
   const house = await open();
   await house.store.transaction(async (tx) => {

@@ -66,6 +66,8 @@ export interface HouseOptions {
   readonly openDemo?: OpenDemo;
   /** What reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
+  /** What agents ask operators for. Default: nothing. */
+  readonly permissions?: GatewayDeps["permissions"];
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -182,6 +184,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
     dropTranscript: async () => {},
+    ...(options.permissions === undefined ? {} : { permissions: options.permissions }),
     checkConfig: options.checkConfig,
   });
   let stopped = false;

@@ -51,7 +51,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     shows: ".offer",
     async enter(page) {
       await page.getByRole("button", { name: "Play the demo" }).click();
-      await page.getByRole("button", { name: /^Next:|^Play again/ }).waitFor();
+      await page.getByRole("button", { name: "Next: three jobs" }).waitFor();
     },
   },
   { name: "sessions", at: () => "sessions" },
@@ -108,7 +108,7 @@ interface Health {
 }
 
 /** Resolves when no run and no delivery is under way. */
-export async function untilQuiet(client: GatewayClient): Promise<void> {
+async function untilQuiet(client: GatewayClient): Promise<void> {
   for (let tries = 0; tries < QUIET_TRIES_MAX; tries++) {
     const { lanes, deliveries } = await client.call<Health>("health", {});
     const busy = (lanes?.running ?? 0) + (lanes?.waiting ?? 0) + (lanes?.queued ?? 0);

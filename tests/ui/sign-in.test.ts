@@ -1,10 +1,31 @@
 // The way into the page, in a real browser against a real gateway.
 
+import type { Page } from "playwright-core";
 import { afterAll, describe, expect, test } from "vitest";
+import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { homeWith, startProcess } from "../kit/gateway-process.ts";
 
 afterAll(closeBrowser);
+
+/** What a browser says when nobody is at the gateway's address. */
+const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;
+
+const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
+const field = (page: Page) => page.getByLabel("Token or link");
+
+async function give(page: Page, text: string): Promise<void> {
+  await field(page).fill(text);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+/** Everything of the page that another page or program could read later. */
+function traces(page: Page): Promise<string> {
+  return page.evaluate(() =>
+    JSON.stringify([window.location.href, document.referrer, document.cookie, { ...window.localStorage }]),
+  );
+}
 
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("sign-in", () => {
@@ -47,5 +68,93 @@ describe.skipIf(browserPath === undefined)("sign-in", () => {
       const phone = await visit(http, { dark, token: TOKEN, viewport: PHONE });
       expect(await accessibilityProblems(phone.page)).toEqual([]);
     }
+  });
+
+  test("TK1: a link that is pasted into an open page leaves no token in any step of the history", async () => {
+    const { http } = await openHouse();
+    const { page } = await visit(http, { token: TOKEN, at: "flow" });
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url() + JSON.stringify(request.headers())));
+    await page.evaluate((token) => {
+      window.location.hash = `#token=${token}`;
+    }, TOKEN);
+    await expect.poll(() => page.url()).not.toContain(TOKEN);
+    await views(page).waitFor();
+    await views(page).getByRole("link", { name: "Operations" }).click();
+    for (let step = 0; step < 4; step++) {
+      await page.goBack({ waitUntil: "commit" }).catch(() => null);
+      expect(page.url()).not.toContain(TOKEN);
+    }
+    await page.goto(http);
+    await views(page).waitFor();
+    expect(await traces(page)).not.toContain(TOKEN);
+    expect(asked.join("\n")).not.toContain(TOKEN);
+  });
+
+  test("a token is taken with the white space around it, and as the part of a link that holds it", async () => {
+    const { http } = await openHouse();
+    for (const text of [`  ${TOKEN}\t`, `#token=${TOKEN}`, `token=${TOKEN}`]) {
+      const { page } = await visit(http);
+      await give(page, text);
+      await views(page).waitFor();
+    }
+  });
+
+  test("a link with a wrong token is refused, and the token is kept nowhere", async () => {
+    const { http } = await openHouse();
+    const { page } = await visit(http);
+    await page.goto(`${http}/#token=not-the-token`);
+    await page.getByText("the token is not valid").waitFor();
+    expect(await traces(page)).not.toContain("not-the-token");
+    expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
+  });
+
+  test("after too many wrong tokens the page says to wait, and can be stopped", async () => {
+    const { http, client } = await openHouse();
+    for (let guess = 0; guess < 10; guess++) await client({ token: `guess ${guess}` }).catch(() => null);
+    const { page } = await visit(http);
+    await give(page, TOKEN);
+    await page.getByText("too many wrong tokens from this address; wait and try again").waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(() => page.getByRole("button", { name: "Sign in" }).isEnabled()).toBe(true);
+  });
+
+  test("GC2: when a restarted gateway no longer takes the token, the page says so and forgets it", async () => {
+    const port = await freePort();
+    const first = await startProcess({
+      home: homeWith({ gateway: { port, auth: { token: "the-first-token" } } }),
+    });
+    const { page } = await visit(first.httpUrl, { token: "the-first-token", allow: NOBODY_THERE });
+    expect(await first.end("SIGTERM")).toBe(0);
+    await startProcess({ home: homeWith({ gateway: { port, auth: { token: "the-second-token" } } }) });
+    await page.getByText("the token is not valid").waitFor();
+    expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
+    await give(page, "the-second-token");
+    await views(page).waitFor();
+  });
+
+  test("TK2: two tabs are signed in by their own links, and signing out of one leaves the other", async () => {
+    const { http } = await openHouse();
+    const one = await visit(http, { token: TOKEN });
+    const blank = await visit(http, { context: one.context });
+    await field(blank.page).waitFor();
+    const two = await visit(http, { token: TOKEN, context: one.context });
+    await one.page.getByRole("button", { name: "Sign out" }).click();
+    await field(one.page).waitFor();
+    await two.page.reload();
+    await views(two.page).waitFor();
+    await one.page.goBack({ waitUntil: "commit" }).catch(() => null);
+    expect(await views(one.page).count()).toBe(0);
+  });
+
+  test("a page whose gateway is killed waits for it, and is signed in again without being asked", async () => {
+    const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
+    const first = await startProcess({ home });
+    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: NOBODY_THERE });
+    expect(await first.end("SIGKILL")).toBe(null);
+    await page.getByText("The connection is broken").waitFor();
+    await startProcess({ home });
+    await page.getByText("The connection is broken").waitFor({ state: "detached" });
+    await views(page).waitFor();
   });
 });

@@ -44,6 +44,11 @@ export function may(scope: "operator.read" | "operator.write" | "operator.admin"
   return held.some((one) => order.indexOf(one) >= order.indexOf(scope));
 }
 
+/** Whether the token covers every session: only then the gateway says where it keeps its state. */
+export function coversAll(): boolean {
+  return hello.value?.snapshot.stateDir !== undefined;
+}
+
 /** Whether this gateway has a method at all. */
 export function has(method: string): boolean {
   return hello.value?.features.methods.includes(method) ?? false;

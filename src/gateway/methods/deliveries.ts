@@ -1,8 +1,11 @@
 // Owns the operator's view of the outbox.
-// DE1: a delivery is seen and settled only by those whose token covers its session (I9).
+// DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session that
+//      its route or its failure names is left out for those whose token does not cover that one.
 
+import { WEBCHAT } from "../../core/route.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
+import type { Route } from "../../core/route.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { publishOutbox } from "../../flows/outbox.ts";
@@ -15,27 +18,44 @@ import {
   requeueDelivery,
 } from "../../store/deliveries.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { DeliveryRow, PayloadOf } from "../payloads.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
 
+/** Channels whose routes end at a session. */
+const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 /** Pages of the outbox that are looked through for one page of the caller's; a cursor leads on from there. */
 const PAGES_MAX = 10;
 
-function row(delivery: Delivery, charsMax = Number.POSITIVE_INFINITY): DeliveryRow {
+/** Whether the caller's token covers a session. */
+type Covers = (sessionKey: string) => boolean;
+
+/** What a key looks like in the words of a failure. */
+const KEY_IN_TEXT = /\b(?:agent|cron|hook):\S+/g;
+
+/** The route, without the session at its end if that is hidden from the caller (I9). */
+function routeFor({ route }: Delivery, covers: Covers): Route {
+  return IN_HOUSE.includes(route.channel) && !covers(route.to) ? { ...route, to: NOT_VISIBLE } : route;
+}
+
+function row(delivery: Delivery, covers: Covers, charsMax = Number.POSITIVE_INFINITY): DeliveryRow {
   const { seq: _, text, error, ...rest } = delivery;
   // Masked before it is cut: half a credential looks like none.
   const masked = redactSecrets(text);
   const isCut = masked.length > charsMax;
   return {
     ...rest,
+    route: routeFor(delivery, covers),
     text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
     ...(isCut ? { textTruncated: true } : {}),
-    ...(error === undefined ? {} : { error: redactSecrets(error) }),
+    ...(error === undefined ? {} : {
+          error: redactSecrets(error.replace(KEY_IN_TEXT, (key) => (covers(key) ? key : NOT_VISIBLE))),
+        }),
   };
 }
 
@@ -72,7 +92,7 @@ async function list(
   }
   return ok({
     count: shown.length,
-    deliveries: shown.map((one) => row(one, params.maxChars)),
+    deliveries: shown.map((one) => row(one, covered, params.maxChars)),
     ...(cursor === undefined ? {} : { nextCursor: cursor }),
   });
 }
@@ -86,7 +106,8 @@ async function settle(
   const { engine, settings } = ctx.deps;
   return engine.commit(async (unit): Promise<Result<SettledDelivery>> => {
     const before = await getDelivery(unit.tx, id);
-    if (before === undefined || !createGate(settings, ctx.caller, "deliveries")(before.sessionKey)) {
+    const covered = createGate(settings, ctx.caller, "deliveries");
+    if (before === undefined || !covered(before.sessionKey)) {
       return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
     }
     if (!(await work(unit))) {
@@ -97,7 +118,7 @@ async function settle(
       );
     }
     const after = await getDelivery(unit.tx, id);
-    const answer = { ok: true as const, delivery: row(after ?? before) };
+    const answer = { ok: true as const, delivery: row(after ?? before, covered) };
     publishOutbox(unit, before, after?.dismissedAt === undefined ? "pending" : "dismissed");
     await ctx.remember(unit, answer);
     return ok(answer);

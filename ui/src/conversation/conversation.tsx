@@ -1,41 +1,121 @@
-// Owns the conversation of one session.
+// Owns the conversation of one session, put together.
 
-import { useEffect } from "preact/hooks";
-import { safeText } from "../../../src/core/safe-text.ts";
-import { ask, on } from "../gateway.ts";
+import "./conversation.css";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { linkState } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
-import { Name, shortKey } from "../parts/name.tsx";
-import { useReading } from "../parts/reading.ts";
+import { counted } from "../parts/format.ts";
+import { Composer } from "./composer.tsx";
+import { Header } from "./header.tsx";
+import { type Item, itemsOf } from "./items.ts";
+import { MessageList } from "./list.tsx";
+import { type Fate, Reader } from "./reader.ts";
+import { Tail } from "./tail.tsx";
+import type { Thread } from "./thread.ts";
 
-const PAGE_MESSAGES = 100;
+const FATES: Readonly<Record<Fate, string>> = {
+  reset: "This session was reset. Its conversation begins anew.",
+  deleted: "This session is gone. What you see is what was read before.",
+  message_missing: "That message is not in this conversation. These are the newest ones.",
+};
 
-export function Conversation({ sessionKey }: { sessionKey: string; messageId?: string | undefined }) {
-  const history = useReading(sessionKey, () => ask("chat.history", { sessionKey, limit: PAGE_MESSAGES }));
-  useEffect(
-    () => on("chat", (chat) => chat.sessionKey === sessionKey && chat.state !== "delta" && history.again()),
-    [sessionKey, history.again],
-  );
-  if (history.value === undefined)
-    return history.problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={history.problem} onRetry={history.again} />
-    );
+/** The reader of this session, for as long as it is shown. */
+function useReader(sessionKey: string, messageId: string | undefined): Reader {
+  const reader = useMemo(() => new Reader(sessionKey), [sessionKey]);
+  const opened = useRef<string>(undefined);
+  useEffect(() => {
+    opened.current = messageId;
+    reader.open(messageId);
+    return () => reader.close();
+  }, [reader]);
+  useEffect(() => {
+    if (messageId !== undefined && messageId !== opened.current) reader.around(messageId);
+    opened.current = messageId;
+  }, [messageId]);
+  return reader;
+}
+
+/** The way back to the newest messages, where the reader is elsewhere. */
+function ToLatest({ reader }: { reader: Reader }) {
+  if (reader.following.value) return null;
+  const { value: unseen } = reader.unseen;
   return (
-    <>
-      <h2>
-        <Name text={shortKey(sessionKey)} title={sessionKey} />
-      </h2>
-      <ol class="messages">
-        {history.value.messages.map((message) => (
-          <li key={message.id}>
-            <strong>{message.role}</strong>{" "}
-            {message.content.map((block) =>
-              block.type === "text" ? safeText(block.text) : `[${block.type}]`,
-            )}
-          </li>
-        ))}
-      </ol>
-    </>
+    <button type="button" class="to-latest" onClick={() => reader.latest()}>
+      {unseen === 0 ? "↓ Latest" : `↓ Latest, ${counted(unseen, "new message")}`}
+    </button>
+  );
+}
+
+/** What a screen reader is told when a run has ended. */
+function endedWords(items: readonly Item[]): string {
+  const last = items.at(-1);
+  return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run has not ended well.";
+}
+
+function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
+  const before = useRef<Item[]>([]);
+  const items = useMemo(() => itemsOf(thread, before.current), [thread]);
+  before.current = items;
+  const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(thread.sessionKey)?.[1] ?? "agent";
+  const { fate } = reader;
+  return (
+    <div class="conversation">
+      <Header thread={thread} />
+      {fate.value !== undefined && (
+        <p class="fate" role="status">
+          {FATES[fate.value]}
+        </p>
+      )}
+      <div class="conversation-body">
+        <MessageList
+          items={items}
+          agentId={agentId}
+          jump={reader.jump.value.count}
+          target={reader.jump.value.messageId}
+          atNewest={thread.nextAfter === undefined}
+          onFollow={(follows) => reader.follow(follows)}
+          onNearStart={() => reader.older()}
+          onNearEnd={() => reader.newer()}
+          head={
+            thread.nextBefore !== undefined ? (
+              <p class="loading">Loading older messages…</p>
+            ) : (
+              <p class="beginning soft">
+                {items.length === 0 ? "Nothing has been said here yet." : "The beginning"}
+              </p>
+            )
+          }
+          tail={<Tail reader={reader} agentId={agentId} />}
+        />
+        <ToLatest reader={reader} />
+        <p class="visually-hidden" role="status">
+          {endedWords(items)}
+        </p>
+      </div>
+      {reader.problem.value !== undefined && linkState.value === "connected" && (
+        <Failed problem={reader.problem.value} onRetry={() => reader.news()} />
+      )}
+      {fate.value !== "deleted" && (
+        <Composer
+          thread={thread}
+          onSent={() => {
+            reader.news();
+            reader.latest();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+export function Conversation(props: { sessionKey: string; messageId?: string | undefined }) {
+  const { sessionKey, messageId } = props;
+  const reader = useReader(sessionKey, messageId);
+  const thread = reader.thread.value;
+  if (thread !== undefined) return <Shown reader={reader} thread={thread} />;
+  return reader.problem.value === undefined ? (
+    <p class="loading">Loading…</p>
+  ) : (
+    <Failed problem={reader.problem.value} onRetry={() => reader.news()} />
   );
 }

@@ -36,16 +36,7 @@ export function DemoBanner() {
   useEffect(() => void enterTour(), [connection]);
   return (
     <aside class="demo" aria-label="Demo">
-      <p class="demo-what">
-        <strong>This is a demo with a store of its own.</strong>{" "}
-        <span class="soft">Nothing here touches your sessions.</span>
-      </p>
-      <div class="bar demo-ways">
-        <Next />
-        <button type="button" onClick={leaveDemo}>
-          Back to your gateway
-        </button>
-      </div>
+      <strong>This is a demo with a store of its own</strong>
       <ol class="demo-acts" aria-label="What is played">
         {ACTS.map(({ title }, at) => (
           <li key={title} class={at < played ? "played" : ""} aria-current={at === act ? "step" : undefined}>
@@ -53,6 +44,12 @@ export function DemoBanner() {
           </li>
         ))}
       </ol>
+      <div class="bar demo-ways">
+        <Next />
+        <button type="button" onClick={leaveDemo}>
+          Back to your gateway
+        </button>
+      </div>
       {shown !== undefined && said !== undefined && (
         <p class="demo-caption" role="status">
           <span class="demo-said">

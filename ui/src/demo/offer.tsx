@@ -1,5 +1,5 @@
-// Owns the offer of the demo: made to whoever opens the page of a gateway that nobody has used yet, and that has
-// no real model.
+// Owns the offer of the demo: made to whoever opens the page of a gateway that nobody has used yet, and that
+// has no real model.
 
 import { useEffect, useState } from "preact/hooks";
 import { batched } from "../clock.ts";

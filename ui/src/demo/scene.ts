@@ -23,11 +23,6 @@ export function enterDemo(): void {
 }
 
 export function leaveDemo(): void {
-  forgetDemo();
-  loadAt(hrefOf({ view: "sessions" }));
-}
-
-/** The next page that is loaded in this tab shows the reader's own gateway. */
-export function forgetDemo(): void {
   tabStorage()?.removeItem(STORED_UNDER);
+  loadAt(hrefOf({ view: "sessions" }));
 }

@@ -1,6 +1,6 @@
 // Owns the tour of the demo: what is said to its agents, in which order, and how far it is.
-// TR1: what is said has a fixed run id in the first round: it is said once, however often the page is loaded and
-//      in however many tabs.
+// TR1: what is said has a fixed run id in the first round: it is said once, however often the page is loaded
+//      and in however many tabs.
 // TR2: an act is over when nothing of the demo is under way any more.
 
 import { signal } from "@preact/signals";
@@ -8,7 +8,7 @@ import { GatewayError } from "../../../src/gateway/client/web.ts";
 import { after } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
-import { go } from "../route.ts";
+import { go, route } from "../route.ts";
 
 interface Line {
   readonly agent: string;
@@ -32,22 +32,22 @@ export const ACTS: readonly Act[] = [
       { agent: "main", text: "ask research: what should we check before a release?" },
     ],
     caption:
-      "main asks research and waits for the answer. Then the two go back and forth, one turn each, until one has " +
-      "nothing to add; and research announces to its own people how it ended.",
+      "main asks research and waits for the answer. Then the two go back and forth, one turn each, until " +
+      "one has nothing to add; and research announces to its own people how it ended.",
   },
   {
     title: "Three jobs",
     lines: [{ agent: "main", text: "spawn 3 jobs: wait 2 seconds, then say part {n} is done" }],
     caption:
-      "main hands out three jobs to sub-agents and is free at once. They work side by side, and each result comes " +
-      "back once: into main's conversation, and to its people.",
+      "main hands out three jobs to sub-agents and is free at once. They work side by side, and each " +
+      "result comes back once: into main's conversation, and to its people.",
   },
   {
     title: "A circle",
     lines: [{ agent: "main", text: "ask research: ask ops: ask main: may we ship?" }],
     caption:
-      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody would wait for " +
-      "everybody. That send is refused at once, naming the circle, and the others get their answers.",
+      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody would " +
+      "wait for everybody. That send is refused at once, naming the circle, and the others get their answers.",
   },
 ];
 
@@ -90,9 +90,26 @@ async function isQuiet(): Promise<boolean> {
   return busy + (deliveries?.pending ?? 0) === 0;
 }
 
-async function untilQuiet(): Promise<void> {
+/** The chain that moved last. */
+async function newestChain(): Promise<string | undefined> {
+  const { chains } = await ask("chains.list", { limit: 1 });
+  return chains[0]?.chainId;
+}
+
+function show(chainId: string | undefined): void {
+  // Who went elsewhere to look is not fetched back.
+  if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
+}
+
+/** Waits until the act is over; its chain is shown as soon as there is one. */
+async function watch(before: string | undefined): Promise<void> {
+  let shown = before;
   do {
     await new Promise<void>((resolve) => after(QUIET_EVERY_MS, resolve));
+    const chainId = await newestChain();
+    if (chainId === undefined || chainId === shown) continue;
+    shown = chainId;
+    show(chainId);
   } while (!(await isQuiet()));
 }
 
@@ -101,6 +118,7 @@ async function play(act: number): Promise<void> {
   const mine = ++turn;
   tour.value = { act, playing: true, played: act + 1 };
   try {
+    const before = await newestChain();
     for (const [at, { agent, text }] of (ACTS[act]?.lines ?? []).entries()) {
       await ask("chat.send", {
         sessionKey: `agent:${agent}:main`,
@@ -108,7 +126,7 @@ async function play(act: number): Promise<void> {
         ...(isFirstRound ? { idempotencyKey: runId(act, at) } : {}),
       });
     }
-    await untilQuiet();
+    await watch(before);
   } catch (error) {
     if (mine === turn) complain(error);
   }
@@ -124,6 +142,7 @@ export async function enterTour(): Promise<void> {
     if (mine !== turn) return;
     if (played === 0) return void playAct(0);
     tour.value = { act: played - 1, playing: false, played };
+    if (route.value.view === "flow" && route.value.chainId === undefined) show(await newestChain());
   } catch (error) {
     if (mine === turn) complain(error);
   }

@@ -1,8 +1,114 @@
-// Owns the view of who is talking to whom.
+// Owns the flow view: who talks to whom on top, the chains that moved beside the picture of one of them.
 
+import "./flow.css";
+import { Failed } from "../parts/failure.tsx";
+import { counted } from "../parts/format.ts";
+import { Name, shortKey } from "../parts/name.tsx";
 import { route } from "../route.ts";
+import { Chain } from "./chain.tsx";
+import { ChainList } from "./list.tsx";
+import { OverviewPicture } from "./overview.tsx";
+import { filter, fits, minutes, useChains, WINDOWS } from "./state.ts";
+
+function WindowChoice() {
+  return (
+    <fieldset class="flow-window" aria-label="How far back">
+      {WINDOWS.map((one) => (
+        <button
+          key={one.minutes}
+          type="button"
+          class="quiet"
+          aria-pressed={minutes.value === one.minutes}
+          onClick={() => {
+            minutes.value = one.minutes;
+          }}
+        >
+          {one.name}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+function FilterWords() {
+  const wanted = filter.value;
+  if (wanted === undefined) return null;
+  return (
+    <button
+      type="button"
+      class="chip flow-filter"
+      aria-label="Show all chains again"
+      onClick={() => {
+        filter.value = undefined;
+      }}
+    >
+      <Name text={shortKey(wanted.from)} />
+      {wanted.to !== undefined && (
+        <>
+          {" → "}
+          <Name text={shortKey(wanted.to)} />
+        </>
+      )}
+      {" ×"}
+    </button>
+  );
+}
+
+function Nothing() {
+  return (
+    <div class="empty flow-empty">
+      <h2>Nobody talked to anybody yet</h2>
+      <p>As soon as one session sends to another, or hands out a job, the picture of it grows here.</p>
+      <p>
+        Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q> or{" "}
+        <q>spawn 3 jobs: say part {"{n}"} is done</q>.
+      </p>
+    </div>
+  );
+}
 
 export function FlowView() {
+  const { value, problem, again } = useChains();
   const at = route.value;
-  return <p class="empty">{at.view === "flow" && at.chainId !== undefined ? at.chainId : "Nothing yet."}</p>;
+  const wantedId = at.view === "flow" ? at.chainId : undefined;
+  if (value === undefined) {
+    return problem === undefined ? (
+      <p class="loading">Loading…</p>
+    ) : (
+      <Failed problem={problem} onRetry={again} />
+    );
+  }
+  const all = value.chains;
+  const chains = all.filter((chain) => fits(chain, filter.value));
+  if (all.length === 0 && wantedId === undefined) {
+    return (
+      <div class="flow">
+        <div class="flow-bar">
+          <WindowChoice />
+        </div>
+        <Nothing />
+      </div>
+    );
+  }
+  // Without a choice it is the newest one: whoever looks sees what goes on.
+  const chosen = wantedId ?? chains[0]?.chainId;
+  return (
+    <div class={`flow ${wantedId === undefined ? "no-choice" : "chosen"}`}>
+      <OverviewPicture chains={all} />
+      <div class="flow-split">
+        <section class="flow-list" aria-labelledby="chains-title">
+          <div class="flow-bar">
+            <h2 id="chains-title">{counted(chains.length, "chain")}</h2>
+            <FilterWords />
+            <WindowChoice />
+          </div>
+          <ChainList chains={chains} chosen={chosen} />
+          {value.nextCursor !== undefined && <p class="soft flow-more">The newest ones only.</p>}
+        </section>
+        <section class="flow-main" aria-label="The chosen chain">
+          {chosen === undefined ? <p class="empty">No chain fits.</p> : <Chain chainId={chosen} />}
+        </section>
+      </div>
+    </div>
+  );
 }

@@ -1,34 +1,218 @@
-// Owns the tab with how the gateway stands.
+// Owns the tab with how the gateway stands: its state, its work, the processes of a cluster, and its figures.
 
-import { ask } from "../gateway.ts";
+import "./status.css";
+import { useEffect, useState } from "preact/hooks";
+import type { MetricsHistory } from "../../../src/gateway/payloads/operations.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+import { tick } from "../clock.ts";
+import { ask, coversAll, has, on, whenConnected } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
-import { duration } from "../parts/format.ts";
+import { age, clockTime, duration } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+import { inUnit, joined, plotsOf, spanOf } from "./figures.ts";
+import { Plot } from "./plot.tsx";
+import { extremes } from "./plot-shape.ts";
+import { usePolling } from "./polling.ts";
+
+type Status = PayloadOf<"status">;
+
+const EVERY_MS = 10_000;
 
 export function StatusTab(_: { about: string | undefined }) {
   const status = useReading("status", () => ask("status"));
+  usePolling(EVERY_MS, true, async () => status.again());
+  useEffect(() => on("health", status.again), [status.again]);
   if (status.value === undefined)
     return status.problem === undefined ? (
       <p class="loading">Loading…</p>
     ) : (
       <Failed problem={status.problem} onRetry={status.again} />
     );
-  const { ok, version, uptimeMs, store } = status.value;
   return (
     <>
-      <h2>Status</h2>
-      <dl class="facts">
-        <dt>Gateway</dt>
-        <dd>
-          <State state={ok ? "ok" : "error"} text={ok ? "ready" : "not ready"} /> {version}, up{" "}
-          {duration(uptimeMs)}
-        </dd>
-        <dt>Store</dt>
-        <dd>
-          <State state={store.ok ? "ok" : "error"} text={store.kind} />
-        </dd>
-      </dl>
+      <h2>Gateway</h2>
+      <Facts status={status.value} />
+      <Processes status={status.value} />
+      {coversAll() && has("metrics.history") && <Figures />}
     </>
+  );
+}
+
+function Facts({ status }: { status: Status }) {
+  const { ok, accepting, version, uptimeMs, store, lanes, deliveries, connections, agents, models } = status;
+  const word = ok ? "ready" : accepting ? "not ready" : "takes no work";
+  return (
+    <dl class="tiles">
+      <Tile title="State">
+        <State state={ok ? "ok" : "error"} text={word} />
+      </Tile>
+      <Tile title="Version">
+        <Name text={version} />
+      </Tile>
+      <Tile title="Up for">{duration(uptimeMs)}</Tile>
+      <Tile title="Store">
+        <State state={store.ok ? "ok" : "error"} text={store.kind} />
+      </Tile>
+      <Tile title="Agents, models">
+        {agents}, {models}
+      </Tile>
+      {connections !== undefined && <Tile title="Connections">{connections}</Tile>}
+      {lanes !== undefined && (
+        <>
+          <Tile title="Slots taken">
+            <meter min={0} max={lanes.slots.max} value={lanes.slots.taken} aria-label="Slots taken" />{" "}
+            {lanes.slots.taken} of {lanes.slots.max}
+          </Tile>
+          <Tile title="Runs">
+            {lanes.running} running, {lanes.waiting} waiting, {lanes.queued} queued
+          </Tile>
+        </>
+      )}
+      {deliveries !== undefined && (
+        <Tile title="Deliveries">
+          {deliveries.pending} waiting,{" "}
+          <span class={deliveries.failed > 0 ? "tone-bad toned" : ""}>{deliveries.failed} failed</span>
+        </Tile>
+      )}
+    </dl>
+  );
+}
+
+function Tile({ title, children }: { title: string; children: preact.ComponentChildren }) {
+  return (
+    <div class="tile card">
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** The gateways that share the store. */
+function Processes({ status: { processes, processId } }: { status: Status }) {
+  if (processes === undefined) return null;
+  return (
+    <>
+      <h2>Processes</h2>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      <section class="scroll-x card" aria-label="Processes" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th>Process</th>
+              <th>Host</th>
+              <th>Version</th>
+              <th>Started</th>
+              <th>Last sign of life</th>
+            </tr>
+          </thead>
+          <tbody>
+            {processes.map((one) => (
+              <tr key={one.processId}>
+                <td>
+                  <State state={one.alive ? "ok" : "error"} text={one.alive ? "alive" : "gone"} />{" "}
+                  <span class="mono">{one.processId.slice(0, 8)}</span>
+                  {one.processId === processId && <span class="soft"> (this one)</span>}
+                </td>
+                <td>
+                  <Name text={one.host} />
+                </td>
+                <td>
+                  <Name text={one.version} />
+                </td>
+                <td>{clockTime(one.startedAt, true)}</td>
+                <td>{age(one.beatAt, tick.value)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </>
+  );
+}
+
+/** The last hour: read whole when the connection stands anew, then added to. */
+function useHistory() {
+  const [history, setHistory] = useState<MetricsHistory>();
+  const [problem, setProblem] = useState<unknown>();
+  const read = async (since: number): Promise<void> => {
+    try {
+      const news = await ask("metrics.history", since === 0 ? {} : { since });
+      setHistory((before) => (since === 0 ? news : joined(before, news)));
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  useEffect(() => whenConnected(() => void read(0)), []);
+  usePolling(history?.stepMs ?? EVERY_MS, true, () => read(history?.times.at(-1) ?? 0));
+  return { history, problem, again: () => void read(0) };
+}
+
+function Figures() {
+  const { history, problem, again } = useHistory();
+  if (history === undefined) {
+    return problem === undefined ? (
+      <p class="loading">Loading…</p>
+    ) : (
+      <Failed problem={problem} onRetry={again} />
+    );
+  }
+  const plots = plotsOf(history);
+  const span = spanOf(history.times);
+  return (
+    <>
+      <h2>The last hour of this process</h2>
+      {history.times.length === 0 && <p class="soft">The first values come in a few seconds.</p>}
+      <div class="plots">
+        {plots.map((plotted) => (
+          <Plot
+            key={plotted.title}
+            plotted={plotted}
+            times={history.times}
+            stepMs={history.stepMs}
+            span={span}
+          />
+        ))}
+      </div>
+      <details class="figures-table">
+        <summary>The same as a table</summary>
+        <FiguresTable history={history} />
+      </details>
+    </>
+  );
+}
+
+function FiguresTable({ history }: { history: MetricsHistory }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    <section class="scroll-x card" aria-label="Figures" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th>Figure</th>
+            <th class="number">Now</th>
+            <th class="number">Lowest</th>
+            <th class="number">Highest</th>
+            <th>What it is</th>
+          </tr>
+        </thead>
+        <tbody>
+          {history.series.map(({ name, title, unit, help, values }) => {
+            const found = extremes([values]);
+            return (
+              <tr key={name}>
+                <th scope="row">{title}</th>
+                <td class="number">{inUnit(values.at(-1), unit)}</td>
+                <td class="number">{inUnit(found?.least, unit)}</td>
+                <td class="number">{inUnit(found?.most, unit)}</td>
+                <td class="soft">{help}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
   );
 }

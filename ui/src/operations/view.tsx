@@ -2,9 +2,9 @@
 // OP1: a tab is offered only where the token may do what it shows.
 
 import type { ComponentType } from "preact";
-import { has, may } from "../gateway.ts";
+import { coversAll, has, may } from "../gateway.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { hrefOf, route } from "../route.ts";
-import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
 
 interface Tab {
@@ -14,6 +14,8 @@ interface Tab {
   readonly scope: Parameters<typeof may>[0];
   /** What the gateway must have for it. */
   readonly method: string;
+  /** It speaks of every session's work: not for a token that covers some. */
+  readonly whole?: true;
   /** `about`: the rest of the address, such as a session's key. */
   readonly component: ComponentType<{ about: string | undefined }>;
 }
@@ -21,18 +23,42 @@ interface Tab {
 const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
   {
-    name: "schedules",
-    title: "Schedules",
-    scope: "operator.read",
-    method: "cron.list",
-    component: SchedulesTab,
+    ...{ name: "deliveries", title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
+    component: lazy(async () => (await import("./deliveries.tsx")).DeliveriesTab),
+  },
+  {
+    ...{ name: "schedules", title: "Schedules", scope: "operator.read", method: "cron.list" },
+    component: lazy(async () => (await import("./schedules/tab.tsx")).SchedulesTab),
+  },
+  {
+    ...{ name: "channels", title: "Channels", scope: "operator.read", method: "channels.status" },
+    component: lazy(async () => (await import("./channels.tsx")).ChannelsTab),
+  },
+  {
+    ...{ name: "rights", title: "Rights", scope: "operator.read", method: "tools.catalog" },
+    component: lazy(async () => (await import("./rights.tsx")).RightsTab),
+  },
+  {
+    ...{ name: "permissions", title: "Permissions", scope: "operator.read", method: "permissions.list" },
+    component: lazy(async () => (await import("./permissions.tsx")).PermissionsTab),
+  },
+  {
+    ...{ name: "log", title: "Log", scope: "operator.admin", method: "logs.tail", whole: true },
+    component: lazy(async () => (await import("./log.tsx")).LogTab),
+  },
+  {
+    ...{ name: "configuration", title: "Configuration", scope: "operator.admin", method: "config.check" },
+    whole: true,
+    component: lazy(async () => (await import("./configuration.tsx")).ConfigurationTab),
   },
 ];
 
 export function OperationsView() {
   const at = route.value;
   if (at.view !== "operations") return null;
-  const offered = TABS.filter(({ scope, method }) => may(scope) && has(method));
+  const offered = TABS.filter(
+    ({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()),
+  );
   const current = offered.find(({ name }) => name === at.tab) ?? offered[0];
   if (current === undefined) return <p class="empty">This token may do nothing here.</p>;
   const Shown = current.component;

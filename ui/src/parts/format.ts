@@ -15,6 +15,12 @@ export function age(atMs: number, nowMs: number): string {
   return new Date(atMs).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
+/** The same in a sentence: `12 s ago`, `now`, on a date. */
+export function ago(atMs: number, nowMs: number): string {
+  const words = age(atMs, nowMs);
+  return /\b(s|min|h|d)$/.test(words) ? `${words} ago` : words;
+}
+
 /** `340 ms`, `2.1 s`, `3 min 05 s`, `2 h 10 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

@@ -1,33 +1,208 @@
-// Owns the list of sessions.
+// Owns the list of sessions as a tree or flat: what is typed and pressed in it, and what stays in sight.
+// SP1: the focus stays on the list itself, which names its active row: rows may leave the document.
+// SP2: rows that move above what is in sight do not shift it.
 
-import { useEffect } from "preact/hooks";
-import { batched } from "../clock.ts";
-import { ask, on } from "../gateway.ts";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Failed } from "../parts/failure.tsx";
-import { SessionLink, sessionName } from "../parts/name.tsx";
-import { useReading } from "../parts/reading.ts";
-import { State } from "../parts/state.tsx";
+import { VirtualList } from "../parts/virtual-list.tsx";
+import { go } from "../route.ts";
+import "./sessions.css";
+import { Bar } from "./bar.tsx";
+import type { Line } from "./forest.ts";
+import { deedOf } from "./keys.ts";
+import {
+  follow,
+  hold,
+  holdFor,
+  isFiltered,
+  letGo,
+  picture,
+  readMore,
+  reveal,
+  showNews,
+  toggle,
+  unsettled,
+  wish,
+} from "./model.ts";
+import { ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
+import { shiftOf } from "./shift.ts";
 
-const PAGE_ROWS = 100;
-const BATCH_MS = 200;
+/** How long rows stay where they are after a key, a touch or a scroll. */
+const HELD_MS = 2_500;
+
+/** The end of what was read of a branch: read on as soon as it comes near. */
+function More({ line }: { line: Extract<Line, { kind: "more" }> }) {
+  const { parent, level, problem } = line;
+  const read = (): void => readMore(parent);
+  useEffect(() => {
+    if (problem === undefined) read();
+  });
+  return (
+    <div
+      class="session-more"
+      role="presentation"
+      style={{ height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, 6) }}
+    >
+      {problem === undefined ? (
+        "Loading…"
+      ) : (
+        <button type="button" onClick={read}>
+          Could not be read. Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What waits until nobody aims at a row. */
+function News() {
+  const count = unsettled.value;
+  if (count === 0) return null;
+  return (
+    <button type="button" class="session-news" onClick={showNews}>
+      {count === 1 ? "1 row" : `${count} rows`} to move, show now
+    </button>
+  );
+}
+
+/** What the tree does with its scrolling box: keeps rows in sight where they are, brings one into sight. */
+function useBox(lines: readonly Line[], selected: string | undefined) {
+  const frame = useRef<HTMLDivElement>(null);
+  const before = useRef<readonly Line[]>(lines);
+  /** The selected row that was brought into sight, or whose place the reader left. */
+  const met = useRef<string | undefined>(undefined);
+  const { moved } = picture.value;
+  const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
+  const show = (at: number): void => {
+    const element = box();
+    if (element === null) return;
+    const top = at * ROW_HEIGHT;
+    const bottom = top + ROW_HEIGHT - element.clientHeight;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (bottom > element.scrollTop) element.scrollTop = bottom;
+  };
+  useLayoutEffect(() => {
+    const element = box();
+    if (moved && element !== null && element.scrollTop > 0) {
+      const first = Math.floor(element.scrollTop / ROW_HEIGHT);
+      const seen = Math.ceil(element.clientHeight / ROW_HEIGHT);
+      element.scrollTop += shiftOf(before.current, lines, first, seen) * ROW_HEIGHT;
+    }
+    before.current = lines;
+  }, [lines]);
+  useEffect(() => {
+    if (selected === undefined || met.current === selected) return;
+    const at = lines.findIndex((line) => line.key === selected);
+    if (at < 0) return;
+    met.current = selected;
+    show(at);
+  }, [lines, selected]);
+  const leave = (): void => {
+    met.current = selected;
+  };
+  const rowsInSight = (): number => Math.max(2, Math.floor((box()?.clientHeight ?? 0) / ROW_HEIGHT));
+  return { frame, show, leave, rowsInSight };
+}
+
+/** What is around the tree: who is above it with a pointer or a finger holds its rows where they are. */
+function Frame(props: {
+  within: RefObject<HTMLDivElement | null>;
+  onUse: () => void;
+  children: ComponentChildren;
+}) {
+  const { within, onUse, children } = props;
+  const touch = (): void => {
+    onUse();
+    holdFor("touch", HELD_MS);
+  };
+  useEffect(() => () => letGo("pointer"), []);
+  return (
+    <div
+      ref={within}
+      class="session-frame"
+      onPointerEnter={(event) => event.pointerType === "mouse" && hold("pointer")}
+      onPointerLeave={() => letGo("pointer")}
+      onTouchStart={touch}
+      onTouchMove={touch}
+      onWheel={onUse}
+      onPointerDown={onUse}
+    >
+      <News />
+      {children}
+    </div>
+  );
+}
+
+function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | undefined }) {
+  const [chosen, setChosen] = useState<string>();
+  const { frame, show, leave, rowsInSight } = useBox(lines, selected);
+  const placeOf = (key: string | undefined): number =>
+    key === undefined ? -1 : lines.findIndex((line) => line.key === key);
+  const active = [chosen, selected].map(placeOf).find((at) => at >= 0) ?? 0;
+  const press = (event: KeyboardEvent): void => {
+    const line = lines[active];
+    if (event.ctrlKey || event.metaKey || event.altKey || line === undefined) return;
+    const deed = deedOf(event.key, lines, active, rowsInSight() - 1);
+    if (deed === undefined) return;
+    event.preventDefault();
+    leave();
+    holdFor("keys", HELD_MS);
+    if (deed.kind === "choose") go({ view: "sessions", key: line.key });
+    else if (deed.kind === "turn") toggle(line.key, deed.open);
+    else {
+      setChosen(lines[deed.at]?.key);
+      show(deed.at);
+    }
+  };
+  const isTree = wish.value.shape === "tree" && !isFiltered.value;
+  const draw = (index: number) => {
+    const line = lines[index];
+    if (line === undefined) return null;
+    if (line.kind === "more") return <More key={line.key} line={line} />;
+    const marks = { selected: line.key === selected, active: index === active, tree: isTree };
+    return <SessionRow key={line.key} line={line} {...marks} />;
+  };
+  const attributes = {
+    role: "tree",
+    tabIndex: 0,
+    "aria-label": isFiltered.value ? "Matching sessions" : "Sessions",
+    "aria-activedescendant": rowId(lines[active]?.key ?? ""),
+  };
+  return (
+    <Frame within={frame} onUse={leave}>
+      <VirtualList
+        class="session-list"
+        count={lines.length}
+        rowHeight={ROW_HEIGHT}
+        attributes={attributes}
+        onKeyDown={press}
+        row={draw}
+      />
+    </Frame>
+  );
+}
+
+function Body({ selected }: { selected: string | undefined }) {
+  const { lines } = picture.value;
+  const [first] = lines;
+  if (first === undefined)
+    return <p class="empty">{isFiltered.value ? "Nothing matches." : "No session yet."}</p>;
+  if (first.kind === "more") {
+    const { problem, parent } = first;
+    if (problem === undefined) return <p class="loading">Loading…</p>;
+    return <Failed problem={problem} onRetry={() => readMore(parent)} />;
+  }
+  return <Tree lines={lines} selected={selected} />;
+}
 
 export function SessionsPanel({ selected }: { selected: string | undefined }) {
-  const list = useReading("sessions", () => ask("sessions.list", { limit: PAGE_ROWS }));
-  useEffect(() => on("sessions", batched(BATCH_MS, list.again)), [list.again]);
-  if (list.value === undefined)
-    return list.problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={list.problem} onRetry={list.again} />
-    );
+  useEffect(follow, []);
+  useEffect(() => reveal(selected), [selected]);
   return (
-    <ul class="session-rows">
-      {list.value.sessions.map((row) => (
-        <li key={row.key} aria-current={row.key === selected ? "true" : undefined}>
-          <SessionLink sessionKey={row.key} name={sessionName(row)} />
-          <State state={row.state} />
-        </li>
-      ))}
-    </ul>
+    <div class="sessions">
+      <Bar />
+      <Body selected={selected} />
+    </div>
   );
 }

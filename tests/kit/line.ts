@@ -1,0 +1,91 @@
+// A network line to a gateway on this machine that a test holds, slows down and cuts: a program in between that
+// passes bytes on.
+
+import { connect, createServer, type Socket } from "node:net";
+import { cleanup } from "./engine.ts";
+
+export interface Line {
+  /** The gateway's address over this line. */
+  readonly http: string;
+  /** From now on nothing that the gateway says gets through; what it is told still reaches it. */
+  hold(): void;
+  /** What was held back gets through, and all that comes after it. */
+  release(): void;
+  /** Every connection breaks, and what is held back is lost. */
+  cut(): void;
+  /** Bytes a second of all connections together, from the gateway. 0: as fast as it goes. */
+  slow(bytesPerSecond: number): void;
+}
+
+interface Way {
+  readonly near: Socket;
+  readonly far: Socket;
+  held: Buffer[];
+}
+
+const SLICE_MS = 20;
+
+export async function openLine(port: number): Promise<Line> {
+  const ways = new Set<Way>();
+  let held = false;
+  let bytesPerSecond = 0;
+
+  const flush = (): void => {
+    let left = bytesPerSecond === 0 ? Number.POSITIVE_INFINITY : (bytesPerSecond * SLICE_MS) / 1000;
+    for (const { near, held: waiting } of held ? [] : ways) {
+      while (left > 0 && waiting.length > 0) {
+        const piece = waiting.shift() ?? Buffer.alloc(0);
+        const now = piece.subarray(0, Math.max(1, left));
+        if (now.length < piece.length) waiting.unshift(piece.subarray(now.length));
+        near.write(now);
+        left -= now.length;
+      }
+    }
+  };
+  const timer = setInterval(flush, SLICE_MS);
+
+  const server = createServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    const way: Way = { near, far, held: [] };
+    ways.add(way);
+    near.on("data", (piece) => far.write(piece));
+    far.on("data", (piece) => {
+      way.held.push(piece);
+      if (bytesPerSecond === 0) flush();
+    });
+    const end = (): void => {
+      ways.delete(way);
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of [near, far]) socket.on("error", end).on("close", end);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cut = (): void => {
+    for (const { near, far } of ways) {
+      near.destroy();
+      far.destroy();
+    }
+  };
+  cleanup(() => {
+    clearInterval(timer);
+    cut();
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return {
+    http: `http://127.0.0.1:${address.port}`,
+    hold() {
+      held = true;
+    },
+    release() {
+      held = false;
+      flush();
+    },
+    cut,
+    slow(bytes) {
+      bytesPerSecond = bytes;
+    },
+  };
+}

@@ -1,0 +1,277 @@
+// The tabs that answer: what became of a delivery, how the ways out stand, what a session may, what is asked.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import type { PermissionQuestion } from "../../src/core/permission.ts";
+import type { TokenSettings } from "../../src/core/settings.ts";
+import {
+  type AttemptOutcome,
+  beginAttempt,
+  endAttempt,
+  insertDelivery,
+  type NewDelivery,
+} from "../../src/store/deliveries.ts";
+import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { agentSettings } from "../tools/app.ts";
+
+afterAll(closeBrowser);
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const HOSTILE = `<img src=x onerror="document.title='owned'"> \u202Egnp.exe\u202C <script>1</script> **b** `;
+const HOOK = { name: "news", url: "http://127.0.0.1:1/x", events: [], secret: "s" };
+const TOKENS: TokenSettings[] = [
+  { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: ["agent:research:*"] },
+  { token: "reader", role: "operator", scopes: ["operator.read"] },
+];
+const AGENTS = [
+  agentSettings("main", { tools: { allow: [], deny: ["exec"] } }),
+  agentSettings("research"),
+  agentSettings("writer"),
+];
+
+const open = (more: HouseOptions = {}): Promise<House> =>
+  openHouse({ gateway: { tokens: TOKENS }, choices: { agents: AGENTS, outgoingHooks: [HOOK] }, ...more });
+
+const failed = (code: string, error: string): AttemptOutcome => ({ kind: "failed", code, error });
+
+/** A row of the outbox, and what came of its first attempt. */
+async function deliver(house: House, id: string, over: Partial<NewDelivery>, outcome?: AttemptOutcome) {
+  await house.store.transaction(async (tx) => {
+    await insertDelivery(tx, {
+      ...{ id, sessionKey: MAIN, kind: "send", route: { channel: "pigeon", to: "loft" }, text: id },
+      ...{ state: "pending", createdAt: Date.now() - 60_000 },
+      ...over,
+    });
+    if (outcome === undefined) return;
+    await beginAttempt(tx, { id, partsSent: 0 }, "p");
+    await endAttempt(tx, { id, owner: "p" }, outcome, Date.now() - 30_000);
+  });
+}
+
+/** Pixels by which the view is wider than its window. */
+const sideways = (page: Page): Promise<number> =>
+  page.locator("#view").evaluate((view) => view.scrollWidth - view.clientWidth);
+
+/** The machine may be busy. */
+const SOON = { timeout: 10_000 };
+
+const rowOf = (page: Page, text: string) => page.getByRole("listitem").filter({ hasText: text });
+
+async function settledOutbox(house: House): Promise<void> {
+  await deliver(house, "arrived", {}, { kind: "sent" });
+  await deliver(house, "d-hostile", { text: HOSTILE.repeat(400) }, failed("refused", HOSTILE));
+  await deliver(house, "unclear", { sessionKey: RESEARCH }, failed("ambiguous", "The gateway stopped"));
+}
+
+describe.skipIf(browserPath === undefined)("deliveries", () => {
+  test("DV1: what leaves shows while the tab is open; failed rows are dismissed, or tried again", async () => {
+    const house = await open();
+    await settledOutbox(house);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
+    await rowOf(page, "arrived").getByText("sent").waitFor();
+    const client = await house.client();
+    await client.call("send", { to: MAIN, message: "hello you", idempotencyKey: "1" });
+    await rowOf(page, "hello you").getByText("sent", { exact: true }).waitFor();
+    await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).click();
+    const question = page.getByRole("dialog", { name: "Try it again?" });
+    await question.getByText("it arrives a second time").waitFor();
+    await question.getByRole("button", { name: "Try again" }).click();
+    // There are no pigeons: it fails for another reason, which the page is told.
+    await rowOf(page, "unclear").getByText('no channel "pigeon" is connected').waitFor();
+    await rowOf(page, "unclear").getByRole("button", { name: "Dismiss" }).click();
+    const dismissing = page.getByRole("dialog", { name: "Dismiss this delivery?" });
+    await dismissing.waitFor();
+    await page.keyboard.press("Escape");
+    await dismissing.waitFor({ state: "detached" });
+    await rowOf(page, "unclear").getByRole("button", { name: "Dismiss" }).click();
+    await dismissing.getByRole("button", { name: "Dismiss" }).click();
+    await rowOf(page, "unclear").waitFor({ state: "detached" });
+    await page.getByLabel("dismissed ones too").check();
+    await rowOf(page, "unclear").getByText("dismissed", { exact: true }).waitFor();
+    expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
+  });
+
+  test("a hostile text stays text: cut in its row, whole when opened, never markup", async () => {
+    const house = await open();
+    await settledOutbox(house);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
+    const row = rowOf(page, "onerror");
+    await row.getByRole("button", { expanded: false }).click();
+    await row.getByText("(cut here)").waitFor();
+    expect(await row.innerText()).toContain("\\u{202e}gnp.exe");
+    expect(await page.locator("img[src=x], main script").count()).toBe(0);
+    expect(await page.title()).not.toContain("owned");
+    expect(await sideways(page)).toBeLessThanOrEqual(0);
+  });
+
+  test("filters by state and session, and older rows by their page", async () => {
+    const house = await open();
+    for (let at = 0; at < 120; at++) await deliver(house, `n${at}.`, {}, { kind: "sent" });
+    await settledOutbox(house);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
+    const rows = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");
+    await expect.poll(() => rows.count(), SOON).toBe(50);
+    const older = page.getByRole("button", { name: "Show older ones" });
+    await older.click();
+    await expect.poll(() => rows.count(), SOON).toBe(100);
+    await older.click();
+    await expect.poll(() => rows.count(), SOON).toBe(123);
+    expect(await older.count()).toBe(0);
+    await page.getByLabel("State").selectOption("failed");
+    await expect.poll(() => rows.count(), SOON).toBe(2);
+    const session = page.getByRole("combobox", { name: "Session" });
+    await session.fill("resea");
+    await page.getByRole("option", { name: /research/ }).waitFor();
+    await session.press("ArrowDown");
+    await session.press("Enter");
+    await expect.poll(() => rows.count(), SOON).toBe(1);
+    await session.fill("");
+    await expect.poll(() => rows.count(), SOON).toBe(2);
+  });
+
+  test("I9: a token sees the rows of its sessions only, and one without operator.admin no outbox", async () => {
+    const house = await open();
+    await settledOutbox(house);
+    const scoped = await visit(house.http, { token: "scoped", at: "operations/deliveries" });
+    await rowOf(scoped.page, "unclear").waitFor();
+    expect(await scoped.page.getByRole("list", { name: "Deliveries" }).innerText()).not.toContain("arrived");
+    const reader = await visit(house.http, { token: "reader", at: "operations/deliveries" });
+    const tabs = reader.page.getByRole("navigation", { name: "Operations" });
+    await tabs.getByText("Channels").waitFor();
+    expect(await tabs.innerText()).not.toContain("Deliveries");
+  });
+});
+
+describe.skipIf(browserPath === undefined)("channels", () => {
+  test("every way out is there with its trouble, and changes as the outbox does", async () => {
+    const house = await open();
+    const route = { channel: "webhook", to: "news" };
+    await deliver(house, "a", { route, kind: "hook" }, failed("x", `the receiver said ${HOSTILE}`));
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/channels" });
+    await rowOf(page, "news").getByText("failing").waitFor();
+    expect(await rowOf(page, "news").innerText()).toContain("1 failed");
+    expect(await rowOf(page, "news").innerText()).toContain("\\u{202e}");
+    await rowOf(page, "webchat").getByText("ready").waitFor();
+    await (await house.client()).call("deliveries.dismiss", { id: "a" });
+    await expect.poll(() => rowOf(page, "news").innerText(), SOON).not.toContain("1 failed");
+    const scoped = await visit(house.http, { token: "scoped", at: "operations/channels" });
+    await rowOf(scoped.page, "news").getByText("configured").waitFor();
+    expect(await scoped.page.locator("main").innerText()).not.toContain("receiver");
+  });
+});
+
+describe.skipIf(browserPath === undefined)("rights", () => {
+  test("the tools of a session stand there with the setting that gives or denies each", async () => {
+    const house = await open();
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
+    const card = page.getByRole("region", { name: "Tools of a session" });
+    const picker = card.getByRole("combobox");
+    await picker.fill("main");
+    await card.getByRole("option").filter({ hasText: MAIN }).click();
+    const exec = card.getByRole("row").filter({ has: page.getByRole("rowheader", { name: "exec" }) });
+    await exec.getByText("denied", { exact: true }).waitFor();
+    expect(await exec.innerText()).toContain('agents.list[main].tools.deny has "exec"');
+    await card.getByLabel("Find").fill("sessions_s list");
+    await expect.poll(() => card.getByRole("row").count(), SOON).toBeLessThan(5);
+    expect(await card.innerText()).toContain("no filter denies it");
+    await card.getByLabel("Show").selectOption("denied");
+    await card.getByText("No tool fits.").waitFor();
+    expect(page.url()).toContain(encodeURIComponent(MAIN));
+  });
+
+  test("may A see B: every access with its rule, what would change it, and both ways round", async () => {
+    const tools = { visibility: "tree" as const, agentToAgent: { enabled: false, allow: [] } };
+    const house = await open({ choices: { agents: AGENTS, tools } });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
+    const card = page.getByRole("region", { name: "May this session see that one?" });
+    const [from, to] = [card.getByLabel("This session"), card.getByLabel("That session")];
+    await from.first().fill(MAIN);
+    await from.first().press("Enter");
+    await to.first().fill("agent:research:main");
+    await to.first().press("Enter");
+    const answers = card.locator(".answers > li");
+    await expect.poll(() => answers.filter({ hasText: "spawn its agent" }).count(), SOON).toBe(1);
+    const read = answers.filter({ hasText: "read its history" });
+    expect(await read.innerText()).toContain('tools.sessions.visibility: "all"');
+    expect(await read.innerText()).toContain("tools.agentToAgent.enabled: true");
+    await read.getByText("every rule").click();
+    await read.getByText('tool "sessions_history": no filter denies it').waitFor();
+    await card.getByRole("button", { name: "Swap the two" }).click();
+    await expect.poll(() => from.first().inputValue(), SOON).toBe(RESEARCH);
+    await to.first().fill("agent:writer:chat:00000000-0000-4000-8000-000000000000");
+    await to.first().press("Enter");
+    await card.getByText("there is no such session").waitFor();
+    await page.reload();
+    await card.getByText("there is no such session").waitFor();
+  });
+
+  test("who may not ask is not offered the question; a session that a token does not cover is refused", async () => {
+    const house = await open();
+    const reader = await visit(house.http, { token: "reader", at: "operations/rights" });
+    await reader.page.getByRole("region", { name: "Tools of a session" }).waitFor();
+    expect(await reader.page.getByText("May this session").count()).toBe(0);
+    const at = `operations/rights/${encodeURIComponent(`${RESEARCH}\n${MAIN}`)}`;
+    const scoped = await visit(house.http, { token: "scoped", at });
+    await scoped.page.getByRole("alert").getByText("does not cover").waitFor();
+  });
+});
+
+describe.skipIf(browserPath === undefined)("permissions", () => {
+  test("what an agent asks is shown as it comes, and answered by who may", async () => {
+    const asked: PermissionQuestion[] = [];
+    const answers: string[] = [];
+    const permissions = {
+      list: () => asked,
+      answer: (id: string, decision: "allow" | "deny") => {
+        answers.push(`${id} ${decision}`);
+        return asked.splice(0).length > 0;
+      },
+    };
+    const house = await open({ permissions });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/permissions" });
+    const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
+    await page.getByText("No agent asks for anything.").waitFor();
+    const at = Date.now();
+    asked.push({
+      ...{ id: "q1", sessionKey: MAIN, agentId: "main", runId: "r", title: `rm ${HOSTILE}` },
+      ...{ kind: "execute", detail: HOSTILE.repeat(20), askedAt: at, expiresAt: at + 120_000 },
+    });
+    await rowOf(page, "onerror").getByText("left").waitFor();
+    await rowOf(reader.page, "onerror").waitFor();
+    expect(await reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.getByText("No agent asks for anything.").waitFor();
+    expect(answers).toEqual(["q1 deny"]);
+  });
+});
+
+describe.skipIf(browserPath === undefined)("these tabs", () => {
+  const TABS = [
+    "deliveries",
+    "channels",
+    `rights/${encodeURIComponent(`${MAIN}\n${RESEARCH}`)}`,
+    "permissions",
+  ];
+
+  test.each([
+    ["desktop, light", {}],
+    ["phone, dark", { viewport: PHONE, dark: true }],
+  ])("axe-core finds nothing on any of them, nothing scrolls sideways: %s", async (_name, options) => {
+    const asked: PermissionQuestion = {
+      ...{ id: "q1", sessionKey: MAIN, agentId: "main", runId: "r", title: "Write a file" },
+      ...{ kind: "edit", detail: '{"path":"a"}', askedAt: 0, expiresAt: Date.now() + 120_000 },
+    };
+    const house = await open({ permissions: { list: () => [asked], answer: () => false } });
+    await settledOutbox(house);
+    const { page } = await visit(house.http, { token: TOKEN, ...options });
+    for (const tab of TABS) {
+      await page.goto(`${house.http}/#/operations/${tab}`);
+      await page.locator("main:not(:has(.loading)) h2").first().waitFor();
+      for (const summary of await page.locator("summary").all()) await summary.click();
+      expect(await accessibilityProblems(page), tab).toEqual([]);
+      expect(await sideways(page), tab).toBeLessThanOrEqual(0);
+    }
+  });
+});

@@ -1,0 +1,132 @@
+// The first minutes: from an empty gateway to the demo and back, in a real browser against a real gateway.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Message } from "../../src/core/message.ts";
+import { textOf } from "../../src/core/message.ts";
+import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { openDemo } from "../../src/main.ts";
+import { freePort } from "../cli/kit.ts";
+import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { cleanup, quietWorld } from "../kit/engine.ts";
+import { homeWith, startProcess } from "../kit/gateway-process.ts";
+
+afterAll(closeBrowser);
+
+const ASKED = "ask research: what should we check before a release?";
+const houseWithDemo = (more: HouseOptions = {}) =>
+  openHouse({ openDemo: () => openDemo(quietWorld()), ...more });
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+const banner = (page: Page) => page.getByRole("complementary", { name: "Demo" });
+
+/** The demo of a gateway, entered beside the page. */
+async function demoOf(own: GatewayClient, url: string): Promise<GatewayClient> {
+  const { path, token } = await own.request("demo.start");
+  const client = await connect({ url: url + path, token, reconnect: false });
+  cleanup(() => client.close());
+  return client;
+}
+
+async function saidIn(client: GatewayClient, sessionKey: string): Promise<string[]> {
+  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey });
+  return messages.map(textOf);
+}
+
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
+describe.skipIf(browserPath === undefined)("the demo", () => {
+  test("an empty gateway offers the demo in one click; it plays in a store of its own, and leads back", async () => {
+    const house = await houseWithDemo();
+    const { page } = await visit(house.http, { token: TOKEN });
+    await button(page, "Play the demo").click();
+    await banner(page).getByText("This is a demo with a store of its own").waitFor();
+    await button(page, "Next: three jobs").waitFor();
+    // The picture of what was just said.
+    expect(page.url()).toMatch(/#\/flow\/[\w-]+$/);
+    const own = await house.client();
+    const demo = await demoOf(own, house.url);
+    expect(await saidIn(demo, "agent:main:main")).toContain(ASKED);
+    await button(page, "Next: three jobs").click();
+    await button(page, "Next: a circle").click();
+    await button(page, "Play again").waitFor();
+    const refused = await saidIn(demo, "agent:ops:main");
+    expect(refused.join("\n")).toContain("wait_cycle");
+    const { sessions } = await demo.request("sessions.list", {});
+    expect(sessions.filter(({ key }) => key.includes(":subagent:"))).toHaveLength(3);
+    await button(page, "Back to your gateway").click();
+    await button(page, "Play the demo").waitFor();
+    expect(await banner(page).count()).toBe(0);
+    expect((await own.request("status")).unused).toBe(true);
+    expect(await page.evaluate(() => window.sessionStorage.getItem("parley.token"))).toBe(TOKEN);
+  });
+
+  test("TR1: a page that is loaded anew goes on with the demo, and says nothing twice; nor does a second tab", async () => {
+    const house = await houseWithDemo();
+    const { page, context } = await visit(house.http, { token: TOKEN });
+    await button(page, "Play the demo").click();
+    await banner(page).waitFor();
+    await page.reload();
+    await button(page, "Next: three jobs").waitFor();
+    const second = await visit(house.http, { token: TOKEN, context });
+    await button(second.page, "Play the demo").click();
+    await button(second.page, "Next: three jobs").waitFor();
+    const demo = await demoOf(await house.client(), house.url);
+    const asked = (await saidIn(demo, "agent:main:main")).filter((text) => text === ASKED);
+    expect(asked).toHaveLength(1);
+  });
+
+  test("after a restart of the gateway under the demo the page begins another one by itself", async () => {
+    const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
+    const first = await startProcess({ home });
+    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: /WebSocket|ERR_CONNECTION|503|404/ });
+    await button(page, "Play the demo").click();
+    await button(page, "Next: three jobs").click();
+    await button(page, "Next: a circle").waitFor();
+    expect(await first.end("SIGTERM")).toBe(0);
+    await page.getByText(/connection is broken|stopping/i).waitFor();
+    await startProcess({ home });
+    // It has played nothing yet: it is at its beginning again.
+    await button(page, "Next: three jobs").waitFor();
+    await button(page, "Back to your gateway").click();
+    await button(page, "Play the demo").waitFor();
+  });
+
+  test("no demo is offered to who may not begin it, nor where somebody has said something", async () => {
+    const tokens = [{ token: "a-reader-of-all", role: "operator", scopes: ["operator.read"] }] as const;
+    const house = await houseWithDemo({ gateway: { tokens } });
+    const reader = await visit(house.http, { token: "a-reader-of-all" });
+    const { page } = await visit(house.http, { token: TOKEN });
+    await button(page, "Play the demo").waitFor();
+    expect(await button(reader.page, "Play the demo").count()).toBe(0);
+    const client = await house.client();
+    await client.request("chat.send", { sessionKey: "main", message: "hello" });
+    await button(page, "Play the demo").waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    await page.getByText("idle").first().waitFor();
+    expect(await button(page, "Play the demo").count()).toBe(0);
+  });
+
+  test("the offer can be declined for this visit", async () => {
+    const house = await houseWithDemo();
+    const { page } = await visit(house.http, { token: TOKEN });
+    await button(page, "Not now").click();
+    expect(await button(page, "Play the demo").count()).toBe(0);
+  });
+
+  test("axe-core finds nothing on the offer and in the demo; a phone shows both without scrolling sideways", async () => {
+    const house = await houseWithDemo();
+    for (const dark of [false, true]) {
+      const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE, dark });
+      await button(page, "Play the demo").waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await button(page, "Play the demo").click();
+      await button(page, "Next: three jobs").waitFor();
+      // Above every view alike; the flow view has tests of its own.
+      await page.getByRole("link", { name: "Operations" }).click();
+      await page.getByRole("heading", { name: "Status" }).waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
+    }
+  });
+});

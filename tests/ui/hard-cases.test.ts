@@ -1,0 +1,131 @@
+// What the page makes of a bad day: a gateway that restarts, a network that stalls and breaks, a second tab.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Message } from "../../src/core/message.ts";
+import { textOf } from "../../src/core/message.ts";
+import type { GatewayClient } from "../../src/gateway/client.ts";
+import { freePort } from "../cli/kit.ts";
+import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
+import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
+import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { openLine } from "../kit/line.ts";
+
+afterAll(closeBrowser);
+
+const MAIN = "agent:main:main";
+const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
+const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
+
+const broken = (page: Page) => page.getByText("The connection is broken");
+/** Messages of the conversation with this text, not those in the list beside it. */
+const shown = (page: Page, text: string) =>
+  page.getByRole("region", { name: "Conversation" }).getByText(text, { exact: true });
+
+async function say(client: GatewayClient, message: string): Promise<void> {
+  const { runId } = await client.request("chat.send", { sessionKey: MAIN, message });
+  await client.request("agent.wait", { runId });
+}
+
+async function write(page: Page, text: string): Promise<void> {
+  await page.getByRole("textbox", { name: "Message" }).fill(text);
+  await page.getByRole("button", { name: /^(Send|Queue)$/ }).click();
+}
+
+async function timesSaid(client: GatewayClient, text: string): Promise<number> {
+  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: MAIN });
+  return messages.filter((message) => message.role === "user" && textOf(message) === text).length;
+}
+
+/** One can go from view to view. */
+async function expectUsable(page: Page): Promise<void> {
+  const views = page.getByRole("navigation", { name: "Views" });
+  await views.getByRole("link", { name: "Flow" }).click();
+  await expect.poll(() => page.url()).toContain("#/flow");
+  await views.getByRole("link", { name: "Sessions" }).click();
+  await expect.poll(() => page.url()).toContain("#/sessions");
+}
+
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
+describe.skipIf(browserPath === undefined)("a bad day", () => {
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    test(`after a restart (${signal}) the open page comes back by itself and shows what it missed, once`, async () => {
+      const home = homeWith({ gateway: { port: await freePort(), auth: { token: PROCESS_TOKEN } } });
+      const first = await startProcess({ home });
+      const { page } = await visit(first.httpUrl, { token: first.token, at: AT_MAIN, allow: NOBODY_THERE });
+      await say(await first.connect(), "say before the restart");
+      await shown(page, "before the restart").waitFor();
+      await first.end(signal);
+      await page.getByText(/The connection is broken|The gateway is stopping/).waitFor();
+      const second = await startProcess({ home });
+      await say(await second.connect(), "say while nobody looked");
+      await shown(page, "while nobody looked").waitFor();
+      await broken(page).waitFor({ state: "detached" });
+      await say(await second.connect(), "say live again");
+      await shown(page, "live again").waitFor();
+      for (const text of ["before the restart", "while nobody looked", "live again"]) {
+        expect(await shown(page, text).count()).toBe(1);
+      }
+    });
+  }
+
+  test("a message that is sent when the connection breaks is said once, whether or not its answer came", async () => {
+    const house = await openHouse();
+    const client = await house.client();
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: AT_MAIN, allow: NOBODY_THERE });
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    line.hold();
+    await write(page, "once and only once");
+    await expect.poll(() => timesSaid(client, "once and only once")).toBe(1);
+    line.cut();
+    line.release();
+    await shown(page, "once and only once").waitFor();
+    await expect.poll(() => page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
+    await shown(page, "echo once and only once").waitFor();
+    await write(page, "and another one");
+    await shown(page, "echo and another one").waitFor();
+    expect(await timesSaid(client, "once and only once")).toBe(1);
+    expect(await shown(page, "once and only once").count()).toBe(1);
+  });
+
+  test("while the network stalls the page can be used and says what it waits for", async () => {
+    const house = await openHouse();
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN });
+    await expectUsable(page);
+    line.hold();
+    await page.goto(`${line.http}/#/${AT_MAIN}`);
+    await page.getByText("Loading…").first().waitFor();
+    await expectUsable(page);
+    await page.goto(`${line.http}/#/${AT_MAIN}`);
+    line.release();
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await expect.poll(() => page.getByText("Loading…").count()).toBe(0);
+  });
+
+  test("over a line of 30 kB a second the page is there, and what is said arrives", async () => {
+    const house = await openHouse();
+    const line = await openLine(house.port);
+    line.slow(30_000);
+    const { page } = await visit(line.http, { token: TOKEN, at: AT_MAIN });
+    await write(page, "slowly");
+    await shown(page, "echo slowly").waitFor();
+    await expectUsable(page);
+  });
+
+  test("what is done in one tab is seen in the other", async () => {
+    const house = await openHouse();
+    const one = await visit(house.http, { token: TOKEN, at: AT_MAIN });
+    const two = await visit(house.http, { token: TOKEN, at: AT_MAIN, context: one.context });
+    await write(one.page, "from the first tab");
+    await shown(two.page, "echo from the first tab").waitFor();
+    await write(two.page, "from the second tab");
+    await shown(one.page, "echo from the second tab").waitFor();
+    for (const { page } of [one, two]) expect(await shown(page, "from the first tab").count()).toBe(1);
+    const client = await house.client();
+    await client.request("sessions.patch", { key: MAIN, label: "the first room" });
+    for (const { page } of [one, two]) await page.getByText("the first room").first().waitFor();
+  });
+});

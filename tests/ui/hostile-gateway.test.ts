@@ -1,0 +1,193 @@
+// What the page makes of a gateway that says what no gateway would, and what the browser lets nobody do to it.
+
+import type { Page, WebSocketRoute } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
+import { startProcess } from "../kit/gateway-process.ts";
+import { PAGE_VIEWS, STORY_CONFIG, showView, tellStory } from "../kit/page-views.ts";
+
+afterAll(closeBrowser);
+
+const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
+/** What the page itself says of a view or a listener that failed. */
+const OWN_WORDS = /console: |TypeError/;
+
+interface Frame {
+  readonly type?: string;
+  readonly id?: string;
+  readonly method?: string;
+  readonly ok?: boolean;
+}
+
+/** Puts itself between a page and its gateway. `garble` answers instead of the gateway where it returns something. */
+async function between(
+  page: Page,
+  garble: (method: string) => unknown,
+): Promise<{ socket: () => WebSocketRoute }> {
+  let last: WebSocketRoute | undefined;
+  await page.routeWebSocket(/^ws:/, (socket) => {
+    last = socket;
+    const asked = new Map<string, string>();
+    const server = socket.connectToServer();
+    socket.onMessage((text) => {
+      const { id, method } = JSON.parse(String(text)) as Frame;
+      if (id !== undefined && method !== undefined) asked.set(id, method);
+      server.send(text);
+    });
+    server.onMessage((text) => {
+      const frame = JSON.parse(String(text)) as Frame;
+      const payload = frame.id === undefined || !frame.ok ? undefined : garble(asked.get(frame.id) ?? "");
+      socket.send(payload === undefined ? text : JSON.stringify({ ...frame, payload }));
+    });
+  });
+  const socket = (): WebSocketRoute => {
+    if (last === undefined) throw new Error("the page has not connected");
+    return last;
+  };
+  return { socket };
+}
+
+const NESTED = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+const FRAMES: readonly string[] = [
+  "this is no JSON",
+  "null",
+  "[]",
+  "42",
+  NESTED,
+  '{"type":"event"}',
+  '{"type":"event","event":"__proto__","payload":{}}',
+  '{"type":"event","event":"sessions","payload":null}',
+  '{"type":"event","event":"sessions","payload":{"key":42}}',
+  '{"type":"event","event":"chat","payload":{"sessionKey":null,"state":"delta"}}',
+  '{"type":"event","event":"chat","payload":{"runId":"x","sessionKey":"agent:main:main","state":"final","message":{"content":"text"}}}',
+  '{"type":"event","event":"agent","payload":{"stream":"flow"}}',
+  '{"type":"event","event":"shutdown","payload":{}}',
+  '{"type":"res","id":"nobody asked","ok":true}',
+  '{"type":"res","id":"1","ok":false}',
+];
+
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
+describe.skipIf(browserPath === undefined)("a hostile gateway", () => {
+  test("frames that no gateway sends leave the page usable", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { allow: OWN_WORDS });
+    const { socket } = await between(page, () => undefined);
+    await page.goto(`${house.http}/#token=${TOKEN}`);
+    await page.reload();
+    await views(page).waitFor();
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent("agent:main:main")}`);
+    for (const frame of FRAMES) socket().send(frame);
+    const text = "x".repeat(5_000_000);
+    const delta = { runId: "y", sessionKey: "agent:main:main", seq: 1, state: "delta" };
+    const message = { role: "assistant", content: [{ type: "text", text }] };
+    socket().send(JSON.stringify({ type: "event", event: "chat", payload: { ...delta, message } }));
+    await views(page).getByRole("link", { name: "Operations" }).click();
+    await page.getByRole("heading", { name: "Operations" }).first().waitFor();
+    await views(page).waitFor();
+  });
+
+  test("an answer that no gateway gives shows a failure with a way out, never a white page", async () => {
+    const house = await openHouse();
+    const broken: { value: unknown } = { value: undefined };
+    const { page } = await visit(house.http, { allow: OWN_WORDS });
+    await between(page, (method) => (method === "connect" ? undefined : broken.value));
+    await page.goto(`${house.http}/#token=${TOKEN}`);
+    await page.reload();
+    await views(page).waitFor();
+    for (const value of [null, {}, [], "text", { sessions: 42, chains: 42, messages: 42, agents: 42 }]) {
+      for (const at of ["sessions", "sessions/agent%3Amain%3Amain", "flow", "operations/status"]) {
+        broken.value = value;
+        await page.goto(`${house.http}/#/${at}`);
+        await page.reload();
+        await views(page).waitFor();
+        await expect.poll(() => page.locator("#view").innerText()).not.toBe("");
+      }
+    }
+    broken.value = undefined;
+    await page.goto(`${house.http}/#/flow`);
+    await page.reload();
+    await views(page).waitFor();
+    await expect.poll(() => page.getByText("This view failed").count()).toBe(0);
+  });
+
+  test("a view that throws is a box with words and a button, beside which everything else works", async () => {
+    const house = await openHouse();
+    let isBroken = true;
+    const { page } = await visit(house.http, { allow: OWN_WORDS });
+    await between(page, (method) =>
+      method === "status" && isBroken ? { ok: true, store: null } : undefined,
+    );
+    await page.goto(`${house.http}/#token=${TOKEN}`);
+    await page.reload();
+    await page.goto(`${house.http}/#/operations/status`);
+    await page.getByRole("heading", { name: "This view failed" }).waitFor();
+    await views(page).getByRole("link", { name: "Sessions" }).click();
+    await page.getByRole("heading", { name: "This view failed" }).waitFor({ state: "detached" });
+    await page.goBack();
+    await page.getByRole("heading", { name: "This view failed" }).waitFor();
+    isBroken = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("0.0.0-test").first().waitFor();
+  });
+});
+
+describe.skipIf(browserPath === undefined)("the page's policy", () => {
+  test("no view breaks the page's own policy, nor complains of anything", async () => {
+    const gateway = await startProcess({ config: STORY_CONFIG });
+    const client = await gateway.connect();
+    const facts = await tellStory(client);
+    const { page, complaints } = await visit(gateway.httpUrl, { token: gateway.token });
+    await page.evaluate(() => {
+      document.addEventListener("securitypolicyviolation", (event) => {
+        console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`);
+      });
+    });
+    const { methods } = client.hello.features;
+    for (const view of PAGE_VIEWS.filter(({ unused, signedOut }) => unused !== true && signedOut !== true)) {
+      if (view.needs !== undefined && !methods.includes(view.needs)) continue;
+      await showView(page, gateway.httpUrl, view, facts);
+      expect({ view: view.name, complaints }).toEqual({ view: view.name, complaints: [] });
+    }
+  });
+
+  test("scripts that get into the page's text are not run by the browser", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { allow: /Content Security Policy|TrustedHTML|TrustedScript/ });
+    const planted = [
+      "<script>window.planted = 1</script>",
+      '<img src="data:," onerror="window.planted = 2">',
+      '<iframe srcdoc="<script>parent.planted = 3</script>"></iframe>',
+    ].join("");
+    await page.route(`${house.http}/`, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({
+        response,
+        body: (await response.text()).replace("<div id", `${planted}<div id`),
+      });
+    });
+    await page.reload();
+    await page.getByLabel("Token or link").waitFor();
+    expect(await page.locator("img[src='data:,'], iframe").count()).toBe(2);
+    expect(await page.evaluate(() => Reflect.get(window, "planted"))).toBeUndefined();
+    const tried = await page.evaluate(() => {
+      const refusals: string[] = [];
+      const attempts = [
+        () => document.body.insertAdjacentHTML("beforeend", "<b>text</b>"),
+        () => {
+          document.createElement("script").text = "window.planted = 4";
+        },
+      ];
+      for (const attempt of attempts) {
+        try {
+          attempt();
+        } catch (error) {
+          refusals.push(String(error));
+        }
+      }
+      return refusals;
+    });
+    expect(tried).toHaveLength(2);
+    expect(await page.evaluate(() => Reflect.get(window, "planted"))).toBeUndefined();
+  });
+});

@@ -1,0 +1,225 @@
+// Owns what is said into a session: the text field, sending, stopping, and with which model and thinking.
+// CM1: a text leaves the field once the gateway has taken it; a refusal is shown in its words, and nothing is
+//      lost. The same text is sent under the same key until then, so it is taken once.
+// CM2: what the token may not do is not offered.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { THINKING_LEVELS } from "../../../src/core/settings.ts";
+import { ask, may, wordsOf } from "../gateway.ts";
+import { complain } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+import { draftOf, keepDraft } from "./drafts.ts";
+import { currentRun, type Thread } from "./thread.ts";
+
+type Row = NonNullable<Thread["now"]>["session"];
+
+/** Without a mouse there is a keyboard on the screen, whose Enter makes a line. */
+function isTouch(): boolean {
+  return window.matchMedia("(pointer: coarse)").matches;
+}
+
+type Change = { model?: string | null; thinkingLevel?: string | null };
+
+/** Model and thinking of the session. */
+function Choices({ thread, row }: { thread: Thread; row: Row }) {
+  const [, redraw] = useState(0);
+  const patch = (change: Change): void => {
+    ask("sessions.patch", { key: row.key, ...change }).catch((error: unknown) => {
+      complain(error);
+      // The choice goes back to what is in force.
+      redraw((count) => count + 1);
+    });
+  };
+  const models = useReading("models", () => ask("models.list"));
+  const current = `${row.modelProvider}/${row.model}`;
+  const names = (models.value?.models ?? []).map(({ provider, id }) => `${provider}/${id}`);
+  const listed = names.includes(current) ? names : [current, ...names];
+  return (
+    <div class="choices">
+      <label>
+        <span class="visually-hidden">Model</span>
+        <select
+          value={current}
+          onChange={({ currentTarget }) => {
+            const { value } = currentTarget;
+            patch({ model: value === "" ? null : value });
+          }}
+        >
+          <option value="">Model: the agent's</option>
+          {listed.map((name) => (
+            <option key={name} value={name}>
+              {safeText(name)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span class="visually-hidden">Thinking</span>
+        <select
+          value={row.thinkingLevel ?? ""}
+          onChange={({ currentTarget }) => {
+            const { value } = currentTarget;
+            patch({ thinkingLevel: value === "" ? null : value });
+          }}
+        >
+          <option value="">
+            {`Thinking: ${row.thinkingLevel === undefined ? thread.thinkingLevel : "the agent's"}`}
+          </option>
+          {THINKING_LEVELS.map((level) => (
+            <option key={level} value={level}>
+              {`Thinking: ${level}`}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+/** The text in the field, and what became of sending it. */
+function useDraft(sessionKey: string, onSent: () => void) {
+  const [text, setText] = useState(() => draftOf(sessionKey));
+  const [sending, setSending] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const attempt = useRef<{ text: string; idempotencyKey: string }>(undefined);
+  const write = (value: string): void => {
+    setText(value);
+    keepDraft(sessionKey, value);
+  };
+  const send = async (): Promise<void> => {
+    if (sending || text.trim() === "") return;
+    if (attempt.current?.text !== text) {
+      attempt.current = {
+        text,
+        idempotencyKey: `page-${crypto.getRandomValues(new BigUint64Array(2)).join("-")}`,
+      };
+    }
+    const { idempotencyKey } = attempt.current;
+    setSending(true);
+    setProblem(undefined);
+    try {
+      await ask("chat.send", { sessionKey, message: text, idempotencyKey });
+      attempt.current = undefined;
+      write("");
+      onSent();
+    } catch (error) {
+      setProblem(wordsOf(error));
+    } finally {
+      setSending(false);
+    }
+  };
+  return { text, write, send, sending, problem };
+}
+
+function Buttons(props: {
+  thread: Thread;
+  row: Row;
+  canSend: boolean;
+  onSend: () => void;
+  sending: boolean;
+}) {
+  const { thread, row, canSend, onSend, sending } = props;
+  const running = currentRun(thread);
+  const busy = running !== undefined || row.queuedRuns > 0;
+  const ahead = row.queuedRuns + (running === undefined ? 0 : 1);
+  const [stopping, setStopping] = useState<string>();
+  const stop = (): void => {
+    const runId = running?.[0];
+    setStopping(runId);
+    const request = { sessionKey: thread.sessionKey, ...(runId === undefined ? {} : { runId }) };
+    ask("chat.abort", request).catch((error: unknown) => {
+      setStopping(undefined);
+      complain(error);
+    });
+  };
+  return (
+    <div class="send-buttons">
+      {busy && <span class="soft queue-note">{`queues behind ${ahead}`}</span>}
+      {busy && (
+        <button type="button" onClick={stop} disabled={stopping !== undefined && stopping === running?.[0]}>
+          Stop
+        </button>
+      )}
+      <button type="button" class="primary" disabled={!canSend || sending} onClick={onSend}>
+        {sending ? "Sending…" : busy ? "Queue" : "Send"}
+      </button>
+    </div>
+  );
+}
+
+/** Grows with its text, up to a limit that the style sheet knows. */
+function useGrowing(text: string) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    const element = field.current;
+    if (element === null || CSS.supports("field-sizing", "content")) return;
+    element.style.height = "auto";
+    element.style.height = `${element.scrollHeight}px`;
+  }, [text]);
+  return field;
+}
+
+function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () => void }) {
+  const { text, write, send, sending, problem } = useDraft(thread.sessionKey, onSent);
+  const field = useGrowing(text);
+  const sendNow = (): void => {
+    void send().then(() => field.current?.focus());
+  };
+  return (
+    <form
+      class="composer"
+      aria-label="Write to this session"
+      onSubmit={(event) => {
+        event.preventDefault();
+        sendNow();
+      }}
+    >
+      {problem !== undefined && (
+        <p class="composer-problem" role="alert">
+          <bdi>{safeText(problem)}</bdi>
+        </p>
+      )}
+      <textarea
+        ref={field}
+        rows={1}
+        dir="auto"
+        aria-label="Message"
+        placeholder={isTouch() ? "Message" : "Message. Enter sends, Shift+Enter makes a line"}
+        value={text}
+        readOnly={sending}
+        onInput={(event) => write(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch()) return;
+          event.preventDefault();
+          sendNow();
+        }}
+      />
+      <div class="composer-row">
+        {may("operator.write") && <Choices thread={thread} row={row} />}
+        <Buttons thread={thread} row={row} canSend={text.trim() !== ""} sending={sending} onSend={sendNow} />
+      </div>
+    </form>
+  );
+}
+
+/** `onSent`: the gateway has taken a message. */
+export function Composer({ thread, onSent }: { thread: Thread; onSent: () => void }) {
+  const row = thread.now?.session;
+  if (row === undefined || !may("operator.write")) return null;
+  if (row.archivedAt !== undefined)
+    return (
+      <div class="composer composer-closed">
+        <span class="soft">This session is archived and read-only.</span>
+        <button
+          type="button"
+          onClick={() => {
+            ask("sessions.patch", { key: row.key, archived: false }).then(onSent, complain);
+          }}
+        >
+          Restore
+        </button>
+      </div>
+    );
+  return <Field thread={thread} row={row} onSent={onSent} />;
+}

@@ -1,0 +1,163 @@
+// Owns how one item of a conversation is shown: a message, the end of a run, a day.
+
+import { safeText } from "../../../src/core/safe-text.ts";
+import { isSilent } from "../../../src/core/turn-rules.ts";
+import { clockTime, duration, money, size, tokens } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import type { Item, ToolResult } from "./items.ts";
+import { type Origin, originOf } from "./origin.ts";
+import { Prose } from "./text.tsx";
+import type { Message, Run } from "./thread.ts";
+import { ToolCard } from "./tool-card.tsx";
+
+const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "failed", timeout: "timed out" };
+
+function Author({ origin }: { origin: Origin }) {
+  const { manner, who, sessionKey, marks } = origin;
+  const chips = marks.map((mark) => (
+    <span key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`}>
+      <Name text={mark} />
+    </span>
+  ));
+  if (manner === "session" && sessionKey !== undefined)
+    return (
+      <>
+        {chips}
+        <SessionLink sessionKey={sessionKey} />
+      </>
+    );
+  return (
+    <>
+      <strong>
+        <Name text={who} />
+      </strong>
+      {sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />}
+      {chips}
+    </>
+  );
+}
+
+/** Who, what kind, when. */
+export function Byline({ origin, atMs }: { origin: Origin; atMs?: number }) {
+  return (
+    <div class="byline">
+      <Author origin={origin} />
+      {atMs !== undefined && (
+        <time class="soft" dateTime={new Date(atMs).toISOString()} title={clockTime(atMs, true)}>
+          {clockTime(atMs)}
+        </time>
+      )}
+    </div>
+  );
+}
+
+type Block = Message["content"][number];
+type Parts = { message: Message; run: Run | undefined; results: readonly ToolResult[]; agentId: string };
+
+function Part({ block, message, run, results, agentId }: Parts & { block: Block }) {
+  switch (block.type) {
+    case "text":
+      if (block.text.trim() === "") return null;
+      if (message.role === "assistant" && isSilent(block.text))
+        return <p class="soft">{`kept silent (${block.text.trim()})`}</p>;
+      return <Prose text={block.text} />;
+    case "thinking":
+      if (block.thinking.trim() === "") return null;
+      return (
+        <details class="thinking">
+          <summary class="soft">Thinking</summary>
+          <div class="plain-text" dir="auto">
+            {safeText(block.thinking)}
+          </div>
+        </details>
+      );
+    case "image":
+      return (
+        <span class="chip">{`${safeText(block.mimeType)}${block.bytes ? `, ${size(block.bytes)}` : ""}`}</span>
+      );
+    case "toolCall":
+      return (
+        <ToolCard
+          call={block}
+          result={results.find(({ toolCallId }) => toolCallId === block.id)}
+          calledAt={message.timestamp}
+          running={run !== undefined && run.endedAt === undefined}
+          agentId={agentId}
+        />
+      );
+  }
+}
+
+function MessageEntry(props: Parts & { marked: boolean }) {
+  const { message, run, agentId, marked } = props;
+  const origin = originOf(message, run, agentId);
+  return (
+    <li
+      class={`entry entry-${origin.manner} ${marked ? "entry-marked" : ""}`}
+      data-id={message.id}
+      aria-current={marked ? "true" : undefined}
+    >
+      <Byline origin={origin} atMs={message.timestamp} />
+      {message.role === "toolResult" ? (
+        <ToolCard
+          call={undefined}
+          result={message}
+          calledAt={message.timestamp}
+          running={false}
+          agentId={agentId}
+        />
+      ) : (
+        message.content.map((block, at) => <Part key={at} block={block} {...props} />)
+      )}
+      {message.role === "assistant" && message.errorMessage !== undefined && (
+        <p class="entry-error">
+          <bdi>{safeText(message.errorMessage)}</bdi>
+        </p>
+      )}
+    </li>
+  );
+}
+
+/** How a run ended, and what it took. */
+function RunEnd({ id, run }: { id: string; run: Run }) {
+  const { state, startedAt, endedAt, usage, model, code, error } = run;
+  const facts = [
+    ...(startedAt === undefined || endedAt === undefined ? [] : [duration(endedAt - startedAt)]),
+    ...(usage === undefined || usage.totalTokens === 0 ? [] : [`${tokens(usage.totalTokens)} tokens`]),
+    ...(usage === undefined || usage.cost.total === 0 ? [] : [money(usage.cost.total)]),
+  ];
+  return (
+    <li class="run-end" data-id={id}>
+      <State state={state} text={STATE_WORDS[state] ?? state} />
+      {facts.map((fact) => (
+        <span key={fact}>{fact}</span>
+      ))}
+      {model !== undefined && <Name text={model} />}
+      {error !== undefined && (
+        <bdi class="run-error">
+          {safeText(error)}
+          {code !== undefined && ` (${code})`}
+        </bdi>
+      )}
+    </li>
+  );
+}
+
+/** `marked`: the reader was led to it. */
+export function Entry({ item, agentId, marked }: { item: Item; agentId: string; marked: boolean }) {
+  switch (item.kind) {
+    case "day":
+      return (
+        <li class="day" data-id={item.id}>
+          {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
+        </li>
+      );
+    case "end":
+      return <RunEnd id={item.id} run={item.run} />;
+    case "message": {
+      const { message, run, results } = item;
+      return <MessageEntry message={message} run={run} results={results} agentId={agentId} marked={marked} />;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// Owns the line above a conversation: whose it is, how it stands, what it took, where it came from.
+
+import { useState } from "preact/hooks";
+import { may } from "../gateway.ts";
+import { money, tokens } from "../parts/format.ts";
+import { Name, SessionLink, sessionName } from "../parts/name.tsx";
+import { say } from "../parts/notices.tsx";
+import { State } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import { Settings } from "./settings.tsx";
+import { lastChain, type Thread } from "./thread.ts";
+
+async function copyKey(key: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(key);
+    say("The key is in the clipboard.");
+  } catch {
+    say(key);
+  }
+}
+
+/** What the session took: tokens of its context, of all, and money. */
+function Figures({ thread }: { thread: Thread }) {
+  const { now } = thread;
+  if (now === undefined) return null;
+  const { totalTokens, contextTokens } = now.session;
+  return (
+    <>
+      {totalTokens > 0 && (
+        <span title="Tokens: in the model's context now, and used in all">
+          {contextTokens > 0 ? `${tokens(contextTokens)} in context · ` : ""}
+          {`${tokens(totalTokens)} tokens`}
+        </span>
+      )}
+      {now.cost > 0 && <span title="Cost of this session">{money(now.cost)}</span>}
+    </>
+  );
+}
+
+export function Header({ thread }: { thread: Thread }) {
+  const [open, setOpen] = useState(false);
+  const row = thread.now?.session;
+  const chainId = lastChain(thread);
+  return (
+    <header class="conversation-head">
+      <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
+        ←
+      </a>
+      <div class="conversation-title">
+        <h2>
+          <Name text={row === undefined ? thread.sessionKey : sessionName(row)} title={thread.sessionKey} />
+        </h2>
+        <div class="conversation-facts soft">
+          {row !== undefined && (
+            <State
+              state={row.state}
+              text={row.queuedRuns > 0 ? `${row.state}, ${row.queuedRuns} queued` : row.state}
+            />
+          )}
+          {row?.archivedAt !== undefined && <span class="chip">archived</span>}
+          {row?.sendPolicy !== undefined && (
+            <span class="chip tone-warn">
+              {row.sendPolicy === "deny" ? "sending denied" : "sending allowed"}
+            </span>
+          )}
+          <Figures thread={thread} />
+          {row?.spawnedBy !== undefined && (
+            <span>
+              from <SessionLink sessionKey={row.spawnedBy} />
+            </span>
+          )}
+          {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
+          <button
+            type="button"
+            class="quiet key-copy mono"
+            title="Copy the key"
+            onClick={() => void copyKey(thread.sessionKey)}
+          >
+            <Name text={thread.sessionKey} />
+          </button>
+        </div>
+      </div>
+      {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
+        <button type="button" onClick={() => setOpen(true)}>
+          Settings
+        </button>
+      )}
+      {open && row !== undefined && <Settings row={row} onClose={() => setOpen(false)} />}
+    </header>
+  );
+}

@@ -1,0 +1,214 @@
+// Owns the one way in which text of others becomes elements of the page.
+// MD1: no text becomes HTML. What the lexer finds is made into elements one by one, of the kinds below; links lead
+//      to http, https and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
+// MD2: what can't be parsed soon is shown as plain text.
+
+import { Lexer, type Token, type Tokens } from "marked";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { isTame, lastBlockAt } from "./tame.ts";
+
+const LINK = /^(?:https?:|mailto:)/i;
+const LANGUAGE_MAX_CHARS = 40;
+const TITLE_MAX_CHARS = 500;
+
+/** The character references that people and models write; others stay as they are. */
+const REFERENCES: Readonly<Record<string, string>> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: "\u00a0",
+};
+
+function resolved(text: string): string {
+  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,4}));/gi, (whole, decimal, hex, name) => {
+    if (name !== undefined) return REFERENCES[name] ?? whole;
+    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+    return code > 0x1f && code <= 0x10ffff ? safeText(String.fromCodePoint(code)) : whole;
+  });
+}
+
+function made<K extends keyof HTMLElementTagNameMap>(name: K, className = "", text = "") {
+  const element = document.createElement(name);
+  if (className !== "") element.className = className;
+  if (text !== "") element.textContent = text;
+  return element;
+}
+
+function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonly Token[], className = "") {
+  const element = made(name, className);
+  element.append(...nodesOf(tokens));
+  return element;
+}
+
+/** A box that scrolls sideways, which the keyboard reaches. */
+function scrolling(element: HTMLElement, name: string): HTMLElement {
+  element.tabIndex = 0;
+  element.setAttribute("role", "region");
+  element.setAttribute("aria-label", name);
+  return element;
+}
+
+function linkTo(href: string, content: readonly (Node | string)[]): (Node | string)[] {
+  if (!LINK.test(href) || !URL.canParse(href)) return [...content];
+  const link = made("a");
+  link.href = href;
+  link.rel = "noopener noreferrer";
+  link.target = "_blank";
+  link.title = safeText(link.href).slice(0, TITLE_MAX_CHARS);
+  link.append(...content);
+  return [link];
+}
+
+function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
+  const language = lang.slice(0, LANGUAGE_MAX_CHARS);
+  const pre = scrolling(made("pre"), language === "" ? "Code" : `Code, ${language}`);
+  pre.append(made("code", "", text));
+  const copy = made("button", "quiet copy-code", "Copy");
+  copy.type = "button";
+  const top = made("div", "code-head");
+  top.append(made("span", "code-language", language), copy);
+  const box = made("div", "code-block");
+  box.append(top, pre);
+  return box;
+}
+
+function table({ header, rows }: Tokens.Table): HTMLElement {
+  const row = (cells: readonly Tokens.TableCell[]): HTMLElement => {
+    const line = made("tr");
+    for (const { header: isHead, tokens, align } of cells) {
+      line.append(holding(isHead ? "th" : "td", tokens, align === null ? "" : `align-${align}`));
+    }
+    return line;
+  };
+  const head = made("thead");
+  head.append(row(header));
+  const body = made("tbody");
+  body.append(...rows.map(row));
+  const whole = made("table");
+  whole.append(head, body);
+  const box = scrolling(made("div", "scroll-x"), "Table");
+  box.append(whole);
+  return box;
+}
+
+function list({ ordered, start, items }: Tokens.List): HTMLElement {
+  const whole = made(ordered ? "ol" : "ul");
+  if (whole instanceof HTMLOListElement && typeof start === "number" && start !== 1) whole.start = start;
+  whole.append(...items.map(({ tokens }) => holding("li", tokens)));
+  return whole;
+}
+
+/** Where the picture is can be read, and followed by hand: nothing is fetched for a text. */
+function picture({ href, text }: Tokens.Image): (Node | string)[] {
+  return ["[picture: ", ...linkTo(href, [text === "" ? href : resolved(text)]), "]"];
+}
+
+const WRAPPERS: Readonly<Record<string, "strong" | "em" | "del" | "p" | "blockquote">> = {
+  strong: "strong",
+  em: "em",
+  del: "del",
+  paragraph: "p",
+  blockquote: "blockquote",
+};
+
+function nodesOfOne(token: Token): readonly (Node | string)[] {
+  const wrapper = WRAPPERS[token.type];
+  if (wrapper !== undefined) return [holding(wrapper, (token as Tokens.Generic).tokens ?? [])];
+  switch (token.type) {
+    case "space":
+    case "def":
+      return [];
+    case "br":
+      return [made("br")];
+    case "hr":
+      return [made("hr")];
+    case "checkbox":
+      return [(token as Tokens.Checkbox).checked ? "☑ " : "☐ "];
+    case "codespan":
+      return [made("code", "", (token as Tokens.Codespan).text)];
+    case "escape":
+      return [(token as Tokens.Escape).text];
+    case "text": {
+      const { tokens, text } = token as Tokens.Text;
+      return tokens === undefined ? [resolved(text)] : nodesOf(tokens);
+    }
+    case "link": {
+      const { href, tokens } = token as Tokens.Link;
+      return linkTo(href, nodesOf(tokens));
+    }
+    case "image":
+      return picture(token as Tokens.Image);
+    case "heading": {
+      // Headings of a text are all below those of the page; how large each is shows its own level.
+      const { depth, tokens } = token as Tokens.Heading;
+      return [holding("h3", tokens, `md-h${depth}`)];
+    }
+    case "code":
+      return [codeBlock(token as Tokens.Code)];
+    case "list":
+      return [list(token as Tokens.List)];
+    case "table":
+      return [table(token as Tokens.Table)];
+    default:
+      return [(token as Tokens.Generic).block === true ? made("p", "", token.raw.trimEnd()) : token.raw];
+  }
+}
+
+function nodesOf(tokens: readonly Token[]): (Node | string)[] {
+  return tokens.flatMap(nodesOfOne);
+}
+
+/** A text as it is, its line breaks kept. */
+export function plainText(text: string): HTMLElement {
+  return made("div", "plain-text", safeText(text));
+}
+
+/** A text as markdown, or as it is where it is too wild for that. */
+export function markdown(text: string): Node {
+  const safe = safeText(text);
+  if (!isTame(safe)) return plainText(text);
+  try {
+    const fragment = document.createDocumentFragment();
+    fragment.append(...nodesOf(Lexer.lex(safe, { gfm: true, breaks: true })));
+    return fragment;
+  } catch {
+    // Deeper than the parser can go.
+    return plainText(text);
+  }
+}
+
+/** Characters of a last block that is parsed with each change; a longer one waits for its end as plain text. */
+const LIVE_BLOCK_MAX_CHARS = 4_000;
+
+/** Shows a text that grows: what is finished of it is parsed once, its last block with each change. */
+export class GrowingText {
+  readonly #box: HTMLElement;
+  readonly #live = made("div", "md-live");
+  #text = "";
+  /** Where the part begins that is not finished. */
+  #from = 0;
+
+  constructor(box: HTMLElement) {
+    this.#box = box;
+    box.replaceChildren(this.#live);
+  }
+
+  /** The whole text so far. One that does not go on from the last begins anew. */
+  show(text: string): void {
+    if (text === this.#text) return;
+    if (!text.startsWith(this.#text.slice(0, this.#from))) {
+      this.#from = 0;
+      this.#box.replaceChildren(this.#live);
+    }
+    const next = lastBlockAt(text, this.#from);
+    if (next > this.#from) {
+      this.#live.before(markdown(text.slice(this.#from, next)));
+      this.#from = next;
+    }
+    const rest = text.slice(this.#from);
+    this.#live.replaceChildren(rest.length <= LIVE_BLOCK_MAX_CHARS ? markdown(rest) : plainText(rest));
+    this.#text = text;
+  }
+}

@@ -1,0 +1,70 @@
+// Owns who a message is from, and which step of a conversation between sessions it is, in words. Pure.
+// OR1: it is read from the typed provenance and the run, never from the text.
+
+import type { Message, Run } from "./thread.ts";
+
+/** How a message stands out. `own`: of people; `session`: of another session; `runtime`: of no one. */
+export type Manner = "own" | "agent" | "session" | "runtime";
+
+export interface Origin {
+  readonly manner: Manner;
+  readonly who: string;
+  /** Another session that it is from. */
+  readonly sessionKey?: string;
+  /** What it is, beside a message. */
+  readonly marks: readonly string[];
+}
+
+const SOURCES = { cron: "Schedule", hook: "Web hook", node: "Device" } as const;
+
+/** The step of a flow that a run is, as a reader counts: reply turns from 1. */
+function stepMark(run: Run | undefined): string | undefined {
+  const { flow } = run ?? {};
+  if (flow === undefined) return undefined;
+  switch (flow.step) {
+    case "round1":
+      return undefined;
+    case "reply": {
+      const of = flow.turnsMax === undefined ? "" : ` of ${flow.turnsMax}`;
+      return `reply turn ${flow.turn - 1}${of}`;
+    }
+    case "announce":
+      return "announce step";
+    case "task":
+      return "task from";
+  }
+}
+
+/** What another session's message is to this one, when its run is no step that says so itself. */
+function sentMark(sourceTool: string, run: Run | undefined): string {
+  if (sourceTool === "sessions_spawn") return "result of a sub-agent";
+  return run?.flow?.step === "round1" ? "asked by" : "sent by";
+}
+
+function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefined): Origin {
+  const { provenance, senderName } = message;
+  const step = stepMark(run);
+  if (provenance === undefined)
+    return { manner: "own", who: senderName ?? "You", marks: step === undefined ? [] : [step] };
+  if (provenance.kind === "inter_session") {
+    const { sourceSessionKey: sessionKey, sourceTool } = provenance;
+    return { manner: "session", who: sessionKey, sessionKey, marks: [step ?? sentMark(sourceTool, run)] };
+  }
+  if (provenance.kind === "notice") {
+    const { sourceSessionKey: sessionKey } = provenance;
+    const about = sessionKey === undefined ? {} : { sessionKey };
+    return { manner: "runtime", who: "Notice", ...about, marks: [] };
+  }
+  const { kind, source } = provenance;
+  return { manner: "runtime", who: SOURCES[kind], marks: source === undefined ? [] : [source] };
+}
+
+/** `agentId`: whose session it is. */
+export function originOf(message: Message, run: Run | undefined, agentId: string): Origin {
+  if (message.role === "user") return ofUser(message, run);
+  if (message.role === "toolResult") return { manner: "agent", who: agentId, marks: ["tool result"] };
+  if (message.stopReason === "injected") return { manner: "runtime", who: "Note", marks: [] };
+  const step = run?.flow?.step;
+  const mark = step === "announce" ? "announcement" : step === "reply" ? stepMark(run) : undefined;
+  return { manner: "agent", who: agentId, marks: mark === undefined ? [] : [mark] };
+}

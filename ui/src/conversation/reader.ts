@@ -1,0 +1,226 @@
+// Owns the reading of one session while it is open: its newest messages or those around one, older and newer
+// pages, and what comes while it is open.
+// RE1: reads follow each other, so that no answer overtakes another; what asks to read again while one is under
+//      way is answered by one more read.
+// RE2: events only say that there is news; what is shown is what the transcript says, read behind the last
+//      message that is known. So nothing is doubled, and nothing that was missed stays missing.
+// RE3: a transcript that was replaced (reset) or is gone (deleted) is said, not guessed.
+
+import { signal } from "@preact/signals";
+import { GatewayError } from "../../../src/gateway/client/web.ts";
+import { batched } from "../clock.ts";
+import { ask, on, whenConnected } from "../gateway.ts";
+import { LiveTexts } from "./live.ts";
+import { type Message, type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
+
+const PAGE_MESSAGES = 100;
+/** Pages read at once behind what is shown; more than that, and the reader is shown the newest or told. */
+const CATCH_UP_PAGES_MAX = 10;
+/** Events of so long lead to one read. */
+const BATCH_MS = 80;
+
+/** What happened to the transcript under the reader. */
+export type Fate = "reset" | "deleted" | "message_missing";
+
+function reasonOf(error: unknown): string | undefined {
+  return error instanceof GatewayError ? error.reason : undefined;
+}
+
+function isSpoken(message: Message): boolean {
+  return message.role !== "toolResult";
+}
+
+export class Reader {
+  readonly thread = signal<Thread | undefined>(undefined);
+  readonly problem = signal<unknown>(undefined);
+  readonly fate = signal<Fate | undefined>(undefined);
+  /** Messages that came while the reader looked elsewhere. */
+  readonly unseen = signal(0);
+  /** What is shown was replaced: by the messages around one, or by the newest; `count` rises. */
+  readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
+  readonly live = new LiveTexts();
+  /** Whether the reader is at the newest message, and stays there. */
+  readonly following = signal(true);
+
+  readonly #sessionKey: string;
+  readonly #ends: (() => void)[] = [];
+  /** The newest message that is known, in the window or not. */
+  #tail: string | undefined;
+  #last: Promise<void> = Promise.resolve();
+  #newsWaits = false;
+
+  constructor(sessionKey: string) {
+    this.#sessionKey = sessionKey;
+  }
+
+  /** Begins to read, and to hear events, until `close`. */
+  open(messageId: string | undefined): void {
+    const news = batched(BATCH_MS, () => this.news());
+    this.#ends.push(
+      on("chat", ({ sessionKey, runId, state, message }) => {
+        if (!this.#isMine(sessionKey)) return;
+        const text = message?.content.map((block) => block.text).join("\n");
+        if (state === "delta" && text !== undefined) return this.live.say(runId, text);
+        this.live.written(runId);
+        news();
+      }),
+      on("agent", (event) => {
+        if (!this.#isMine(event.sessionKey) || event.stream === "assistant" || event.stream === "flow")
+          return;
+        this.live.written(event.runId);
+        news();
+      }),
+      on("sessions", ({ key, change }) => {
+        if (!this.#isMine(key)) return;
+        if (change === "deleted") this.fate.value = "deleted";
+        else news();
+      }),
+    );
+    if (messageId !== undefined) this.around(messageId);
+    this.#ends.push(whenConnected(() => this.news()));
+  }
+
+  close(): void {
+    for (const end of this.#ends.splice(0)) end();
+    this.live.clear();
+  }
+
+  /** The reader has come to the newest message, or has left it. */
+  follow(follows: boolean): void {
+    this.following.value = follows;
+    if (follows) this.unseen.value = 0;
+  }
+
+  /** Shows the messages around one. */
+  around(messageId: string): void {
+    this.#then(async () => {
+      try {
+        this.#replace(await this.#read({ around: messageId }), messageId);
+      } catch (error) {
+        if (reasonOf(error) !== "message_not_found") throw error;
+        this.fate.value = "message_missing";
+        this.#replace(await this.#read({}));
+      }
+    });
+  }
+
+  /** Leads to the newest message. */
+  latest(): void {
+    if (this.thread.value?.nextAfter === undefined) {
+      this.jump.value = { count: this.jump.value.count + 1 };
+      return;
+    }
+    this.#then(async () => this.#replace(await this.#read({})));
+  }
+
+  older(): void {
+    const before = this.thread.value?.nextBefore;
+    if (before === undefined) return;
+    this.#then(async () => {
+      const { value } = this.thread;
+      if (value?.nextBefore === before) this.#show(withOlder(value, await this.#read({ before })));
+    });
+  }
+
+  newer(): void {
+    const after = this.thread.value?.nextAfter;
+    if (after === undefined) return;
+    this.#then(async () => {
+      const { value } = this.thread;
+      if (value?.nextAfter === after) this.#show(withNewer(value, await this.#read({ after }), "newest"));
+    });
+  }
+
+  /** Reads what came since. */
+  news(): void {
+    if (this.#newsWaits) return;
+    this.#newsWaits = true;
+    this.#then(async () => {
+      this.#newsWaits = false;
+      const onDisk = this.live.onDisk();
+      await this.#readNews();
+      this.live.drop(onDisk);
+    });
+  }
+
+  #isMine(key: string): boolean {
+    return key === (this.thread.value?.sessionKey ?? this.#sessionKey);
+  }
+
+  #then(read: () => Promise<void>): void {
+    this.#last = this.#last.then(read).then(
+      () => {
+        this.problem.value = undefined;
+      },
+      (error: unknown) => {
+        const isGone = reasonOf(error) === "session_not_found" || reasonOf(error) === "not_visible";
+        if (isGone && this.thread.value !== undefined) this.fate.value = "deleted";
+        else this.problem.value = error;
+      },
+    );
+  }
+
+  #read(place: { before?: string; after?: string; around?: string; limit?: number }): Promise<Page> {
+    const request = { sessionKey: this.#sessionKey, limit: PAGE_MESSAGES, includeRuns: true };
+    return ask("chat.history", { ...request, ...place });
+  }
+
+  #show(thread: Thread): void {
+    this.thread.value = thread;
+    if (thread.nextAfter !== undefined) return;
+    this.#tail = thread.messages.at(-1)?.id;
+  }
+
+  #replace(page: Page, messageId?: string): void {
+    const before = this.thread.value;
+    if (before !== undefined && before.sessionId !== page.sessionId) {
+      this.fate.value = "reset";
+      this.live.clear();
+    }
+    const now = page.now ?? before?.now;
+    this.unseen.value = 0;
+    this.#tail = undefined;
+    this.#show({ ...threadOf(page), now });
+    this.jump.value = { count: this.jump.value.count + 1, messageId };
+  }
+
+  async #readNews(): Promise<void> {
+    const { value } = this.thread;
+    if (value === undefined) return this.#replace(await this.#read({}));
+    if (this.#tail === undefined) return this.#findTail(value);
+    try {
+      for (let pages = 0; pages < CATCH_UP_PAGES_MAX && this.#tail !== undefined; pages += 1) {
+        const page = await this.#read({ after: this.#tail });
+        this.#add(page);
+        if (page.nextAfter === undefined) return;
+      }
+      if (this.following.value) this.#replace(await this.#read({}));
+    } catch (error) {
+      if (reasonOf(error) !== "message_not_found") throw error;
+      this.#replace(await this.#read({}));
+    }
+  }
+
+  /** The newest message is not known: nothing was there, or what is shown is far from it. */
+  async #findTail(thread: Thread): Promise<void> {
+    const newest = await this.#read(thread.nextAfter === undefined ? {} : { limit: 1 });
+    if (thread.nextAfter === undefined || newest.sessionId !== thread.sessionId) {
+      return this.#replace(newest.messages.length > 1 ? newest : await this.#read({}));
+    }
+    this.#show(withNow(thread, newest));
+    this.#tail = newest.messages.at(-1)?.id;
+  }
+
+  /** What came behind the newest known message: into the window, if that reaches so far. */
+  #add(page: Page): void {
+    const thread = this.thread.value;
+    if (thread === undefined) return;
+    if (!this.following.value) this.unseen.value += page.messages.filter(isSpoken).length;
+    if (thread.messages.at(-1)?.id === this.#tail) {
+      this.#show(withNewer(thread, page, this.following.value ? "newest" : "oldest"));
+    } else {
+      this.#show(withNow(thread, page));
+    }
+    this.#tail = page.messages.at(-1)?.id ?? this.#tail;
+  }
+}

@@ -1,0 +1,81 @@
+// Owns what stands behind the messages that are written down: what is being said, and what waits its turn.
+
+import { useComputed } from "@preact/signals";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { ask, may } from "../gateway.ts";
+import { complain } from "../parts/notices.tsx";
+import { State } from "../parts/state.tsx";
+import { Byline } from "./entry.tsx";
+import type { Live } from "./live.ts";
+import { originOf } from "./origin.ts";
+import type { Reader } from "./reader.ts";
+import { GrowingProse } from "./text.tsx";
+import { currentRun, type Now, type Thread } from "./thread.ts";
+
+function Speaking({ live, agentId }: { live: Live; agentId: string }) {
+  return (
+    <li class="entry entry-agent entry-live">
+      <Byline origin={{ manner: "agent", who: agentId, marks: [] }} />
+      <GrowingProse text={live.text} />
+    </li>
+  );
+}
+
+/** A run is under way, and says nothing at the moment. */
+function Working({ state }: { state: string }) {
+  return (
+    <li class="entry-working">
+      <State state={state} text={state === "waiting" ? "waiting for another session" : "working"} />
+    </li>
+  );
+}
+
+function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) {
+  const { runId, text, provenance, senderName } = one;
+  const message = {
+    id: runId,
+    role: "user",
+    content: [],
+    timestamp: 0,
+    ...(provenance === undefined ? {} : { provenance }),
+    ...(senderName === undefined ? {} : { senderName }),
+  } as const;
+  const cancel = (): void => {
+    ask("chat.abort", { sessionKey: thread.sessionKey, runId }).catch(complain);
+  };
+  return (
+    <li class="entry entry-queued">
+      <Byline origin={originOf(message, thread.runs[runId], "")} />
+      <div class="plain-text" dir="auto">
+        {text === undefined ? "(a long message)" : safeText(text)}
+      </div>
+      <div class="bar">
+        <State state="queued" />
+        {may("operator.write") && (
+          <button type="button" class="quiet" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+    </li>
+  );
+}
+
+export function Tail({ reader, agentId }: { reader: Reader; agentId: string }) {
+  const thread = reader.thread.value;
+  const speaking = useComputed(() => reader.live.list.value);
+  if (thread === undefined || thread.nextAfter !== undefined) return null;
+  const running = currentRun(thread);
+  const queue = thread.now?.queue ?? [];
+  return (
+    <ol class="entries entries-tail" aria-label="Under way">
+      {speaking.value.map((live) => (
+        <Speaking key={live.runId} live={live} agentId={agentId} />
+      ))}
+      {speaking.value.length === 0 && running !== undefined && <Working state={running[1].state} />}
+      {queue.map((one) => (
+        <Queued key={one.runId} one={one} thread={thread} />
+      ))}
+    </ol>
+  );
+}

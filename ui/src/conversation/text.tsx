@@ -1,0 +1,63 @@
+// Owns how long text is shown: markdown, plain text and JSON, each cut where it would slow the page down.
+
+import type { Signal } from "@preact/signals";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { size } from "../parts/format.ts";
+import { GrowingText, markdown } from "./markdown.ts";
+
+/** Characters of a message that are shown at first, and more with each wish. */
+const TEXT_STEP_CHARS = 40_000;
+/** The same of arguments and results. */
+const CODE_FIRST_CHARS = 2_000;
+const CODE_STEP_CHARS = 100_000;
+
+function More({ left, onMore }: { left: number; onMore: () => void }) {
+  return (
+    <button type="button" class="quiet more" onClick={onMore}>
+      {`Show more (${size(left)} left)`}
+    </button>
+  );
+}
+
+/** What a person or a model wrote. */
+export function Prose({ text }: { text: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [shown, setShown] = useState(TEXT_STEP_CHARS);
+  const left = text.length - shown;
+  useLayoutEffect(() => {
+    box.current?.replaceChildren(markdown(left > 0 ? text.slice(0, shown).toWellFormed() : text));
+  }, [text, shown]);
+  return (
+    <>
+      <div ref={box} class="prose" dir="auto" />
+      {left > 0 && <More left={left} onMore={() => setShown(shown + TEXT_STEP_CHARS)} />}
+    </>
+  );
+}
+
+/** Text that is still being written. */
+export function GrowingProse({ text }: { text: Signal<string> }) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (box.current === null) return;
+    const growing = new GrowingText(box.current);
+    return text.subscribe((value) => growing.show(value));
+  }, [text]);
+  return <div ref={box} class="prose" dir="auto" />;
+}
+
+/** Arguments, results and other text of programs, as it is. */
+export function Code({ text, name }: { text: string; name: string }) {
+  const [shown, setShown] = useState(CODE_FIRST_CHARS);
+  const left = text.length - shown;
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard */}
+      <section class="code-text" tabIndex={0} aria-label={name}>
+        <pre>{safeText(text.slice(0, shown))}</pre>
+      </section>
+      {left > 0 && <More left={left} onMore={() => setShown(shown + CODE_STEP_CHARS)} />}
+    </>
+  );
+}

@@ -1,0 +1,129 @@
+// Owns where everything of the overview stands: sessions in a row, and an arc for each two that talk. Pure.
+// AR1: of each two sessions and each kind of talk there is one arc; the more steps, the thicker.
+// AR2: whoever talks to many stands near the middle, so that arcs are short.
+
+import type { ChainRow } from "../../../src/core/chain-step.ts";
+
+const NODES_MAX = 40;
+const NODE_MIN = 92;
+const NODE_MAX = 200;
+const ARC_MAX = 84;
+const PAD = 12;
+
+export interface Arc {
+  readonly id: string;
+  readonly kind: "send" | "spawn" | "refused";
+  readonly from: string;
+  readonly to: string;
+  readonly steps: number;
+  readonly open: number;
+  readonly path: string;
+  readonly width: number;
+  /** Its arrow's head. */
+  readonly head: string;
+}
+
+export interface Node {
+  readonly key: string;
+  readonly x: number;
+  readonly steps: number;
+  readonly active: boolean;
+}
+
+export interface Overview {
+  readonly nodes: readonly Node[];
+  readonly arcs: readonly Arc[];
+  readonly width: number;
+  /** Where the nodes stand. */
+  readonly baseline: number;
+  readonly nodeWidth: number;
+  /** Sessions for which there was no room. */
+  readonly left: number;
+}
+
+interface Talk {
+  readonly kind: Arc["kind"];
+  readonly from: string;
+  readonly to: string;
+  readonly steps: number;
+  readonly open: number;
+}
+
+/** What was said in all chains together. */
+function talksOf(chains: readonly ChainRow[]): Talk[] {
+  const talks = new Map<string, Talk>();
+  for (const { kind, from, to, steps, open } of chains.flatMap((chain) => chain.talks)) {
+    if (from === "" || to === "" || from === to) continue;
+    const id = JSON.stringify([kind, from, to]);
+    const before = talks.get(id);
+    talks.set(id, { kind, from, to, steps: steps + (before?.steps ?? 0), open: open + (before?.open ?? 0) });
+  }
+  return [...talks.values()];
+}
+
+/** The busiest in the middle, the others left and right of it by turns. */
+function fromTheMiddle(keys: readonly string[]): string[] {
+  const row: string[] = [];
+  for (const [at, key] of keys.entries()) {
+    if (at % 2 === 0) row.push(key);
+    else row.unshift(key);
+  }
+  return row;
+}
+
+function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: number): Arc {
+  const middle = (from + to) / 2;
+  const top = baseline - 8 - Math.max(20, (Math.abs(to - from) / reach) * ARC_MAX) * 1.25;
+  // Two that answer each other have arcs beside each other, and each kind has its own height.
+  const shift = (from < to ? 3 : -3) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
+  const [x1, x2] = [from + shift, to + shift];
+  const y = baseline - 7;
+  const slope = Math.atan2(y - (top + shift), x2 - middle);
+  const barb = (turn: number): string => {
+    const at = slope + Math.PI + turn;
+    return `${(x2 + 8 * Math.cos(at)).toFixed(1)} ${(y + 8 * Math.sin(at)).toFixed(1)}`;
+  };
+  return {
+    ...talk,
+    id: JSON.stringify([talk.kind, talk.from, talk.to]),
+    path: `M ${x1} ${y} Q ${middle} ${top + shift} ${x2} ${y}`,
+    width: Math.min(7, 1.4 + Math.log2(1 + talk.steps) * 0.9),
+    head: `M ${barb(0.42)} L ${x2} ${y} L ${barb(-0.42)}`,
+  };
+}
+
+/** Lays the overview out. `room`: how wide it may be before it has to be scrolled. */
+export function overviewOf(chains: readonly ChainRow[], room: number): Overview {
+  const talks = talksOf(chains);
+  const weight = new Map<string, number>();
+  for (const { from, to, steps } of talks)
+    for (const key of [from, to]) weight.set(key, (weight.get(key) ?? 0) + steps);
+  const ranked = [...weight.keys()].sort(
+    (a, b) => (weight.get(b) ?? 0) - (weight.get(a) ?? 0) || (a < b ? -1 : 1),
+  );
+  const row = fromTheMiddle(ranked.slice(0, NODES_MAX));
+  const count = Math.max(1, row.length);
+  const nodeWidth = Math.max(NODE_MIN, Math.min(NODE_MAX, (room - 2 * PAD) / count));
+  const width = Math.max(room, count * nodeWidth + 2 * PAD);
+  const left = (width - count * nodeWidth) / 2;
+  const xOf = new Map(row.map((key, at) => [key, left + (at + 0.5) * nodeWidth]));
+  const busy = new Set(talks.filter(({ open }) => open > 0).flatMap(({ from, to }) => [from, to]));
+  const baseline = ARC_MAX + 24;
+  const reach = Math.max(nodeWidth, (count - 1) * nodeWidth);
+  return {
+    nodes: row.map((key) => ({
+      key,
+      x: xOf.get(key) ?? 0,
+      steps: weight.get(key) ?? 0,
+      active: busy.has(key),
+    })),
+    arcs: talks.flatMap((talk) => {
+      const [from, to] = [xOf.get(talk.from), xOf.get(talk.to)];
+      return from === undefined || to === undefined ? [] : [arcOf(talk, from, to, baseline, reach)];
+    }),
+    width,
+    baseline,
+    nodeWidth,
+    left: ranked.length - row.length,
+  };
+}

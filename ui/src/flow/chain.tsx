@@ -1,0 +1,98 @@
+// Owns one chain on the page: what it came to, its picture, and the step that was chosen.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
+import { tick } from "../clock.ts";
+import { Failed } from "../parts/failure.tsx";
+import { age, counted, duration } from "../parts/format.ts";
+import { Name, shortKey } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import { Budget } from "./budget.tsx";
+import { StepDetails } from "./details.tsx";
+import { Diagram } from "./diagram.tsx";
+import { useChain } from "./state.ts";
+import type { Around } from "./words.ts";
+
+function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readonly ChainStep[]): Around {
+  const labels = new Map(parties.map(({ key, label }) => [key, label]));
+  const waits = steps.flatMap((step) =>
+    step.kind === "wait" && step.flowId !== undefined ? [[step.flowId, step] as const] : [],
+  );
+  return { limits: chain.limits, waits: new Map(waits), name: (key) => labels.get(key) || shortKey(key) };
+}
+
+function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
+  const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
+  return (
+    <header class="chain-title">
+      <a class="chain-back" href={hrefOf({ view: "flow" })}>
+        ‹ All chains
+      </a>
+      <h2>
+        {"From "}
+        <Name text={around.name(rootSessionKey ?? chain.sessions[0] ?? "")} />
+      </h2>
+      <State
+        state={active ? "running" : "ended"}
+        text={active ? "active" : `over, ${age(lastAt, tick.value)}`}
+      />
+      <span class="chain-facts soft">
+        {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
+        <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
+        <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
+        {refused > 0 && <span class="chip tone-bad">{`${refused} refused`}</span>}
+        {partial === true && <span class="chip">only what you may see</span>}
+        <Budget chain={chain} />
+      </span>
+    </header>
+  );
+}
+
+export function Chain({ chainId }: { chainId: string }) {
+  const { value, problem, again } = useChain(chainId);
+  const [chosen, choose] = useState<string>();
+  useEffect(() => choose(undefined), [chainId]);
+  const around = useMemo(
+    () => (value === undefined ? undefined : aroundOf(value.chain, value.parties, value.steps)),
+    [value],
+  );
+  if (value === undefined || around === undefined) {
+    return problem === undefined ? (
+      <p class="loading">Loading…</p>
+    ) : (
+      <Failed problem={problem} onRetry={again} />
+    );
+  }
+  const { chain, parties, steps, truncated } = value;
+  const step = steps.find(({ id }) => id === chosen);
+  const deliveries =
+    step?.kind === "announce" && step.runId !== undefined
+      ? steps.filter(({ kind, runId }) => kind === "delivery" && runId === step.runId)
+      : [];
+  return (
+    <div class="chain">
+      <ChainHead chain={chain} around={around} />
+      {truncated && <p class="chain-cut soft">It is long: only its newest steps are shown.</p>}
+      <div class={`chain-body${step === undefined ? "" : " with-step"}`}>
+        <Diagram
+          chainId={chainId}
+          steps={steps}
+          parties={parties}
+          around={around}
+          chosen={chosen}
+          onChoose={choose}
+          active={chain.active}
+        />
+        {step !== undefined && (
+          <StepDetails
+            step={step}
+            around={around}
+            deliveries={deliveries}
+            onClose={() => choose(undefined)}
+          />
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,102 @@
+// Owns what is told of one step: what was said, what became of it, what it cost, and the way to its message.
+
+import type { ChainStep } from "../../../src/core/chain-step.ts";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { clockTime, duration, money, tokens } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import { type Around, refusalWords, title, turnWords, waitWords } from "./words.ts";
+
+interface Fact {
+  readonly name: string;
+  readonly text: string | undefined;
+}
+
+function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep[]): Fact[] {
+  const { at, startedAt, endAt, tokens: used, cost, hop, code, kind, route } = step;
+  const wait = kind === "send" && step.flowId !== undefined ? around.waits.get(step.flowId) : undefined;
+  const worked = startedAt === undefined || endAt === undefined ? undefined : duration(endAt - startedAt);
+  const queued = startedAt === undefined || startedAt - at < 100 ? undefined : duration(startedAt - at);
+  const told = deliveries.map((one) => `${one.route?.channel ?? ""} ${one.route?.to ?? ""} (${one.state})`);
+  return [
+    { name: "At", text: clockTime(at, true) },
+    { name: "Waited in line", text: queued },
+    { name: "Worked", text: kind === "wait" ? undefined : worked },
+    { name: "Wait", text: wait === undefined ? undefined : waitWords(wait) },
+    { name: "Turn", text: kind === "reply" ? turnWords(step) : undefined },
+    { name: "Went to", text: told.length === 0 ? undefined : told.join(", ") },
+    { name: "Goes to", text: route === undefined ? undefined : `${route.channel} ${route.to}` },
+    { name: "Tokens", text: used === undefined ? undefined : tokens(used) },
+    { name: "Cost", text: cost === undefined ? undefined : money(cost) },
+    { name: "Hop", text: hop === undefined || hop === 0 ? undefined : String(hop) },
+    { name: "Code", text: code },
+  ].filter(({ text }) => text !== undefined);
+}
+
+function Said({ name, text }: { name: string; text: string }) {
+  return (
+    <div class="step-said">
+      <h3>{name}</h3>
+      <p>
+        <bdi>{safeText(text)}</bdi>
+      </p>
+    </div>
+  );
+}
+
+export function StepDetails(props: {
+  step: ChainStep;
+  around: Around;
+  /** Of an announcement: where it went. */
+  deliveries: readonly ChainStep[];
+  onClose: () => void;
+}) {
+  const { step, around, deliveries, onClose } = props;
+  const { messageId, messageIn, text, answer, error, silent } = step;
+  const opens =
+    messageId === undefined || messageIn === undefined
+      ? undefined
+      : hrefOf({ view: "sessions", key: messageIn, messageId });
+  const heading = title(step, around);
+  return (
+    <aside class="step-details" aria-label="The chosen step">
+      <div class="step-title">
+        <h2>
+          <Name text={heading} />
+        </h2>
+        <button type="button" class="quiet" aria-label="Close the step" onClick={onClose}>
+          ×
+        </button>
+      </div>
+      <p class="bar">
+        <State state={step.state} {...(step.state === "answered" ? { tone: "good" as const } : {})} />
+        {silent === true && <span class="chip">answered with silence</span>}
+        {step.appended === true && <span class="chip">noted, no turn</span>}
+      </p>
+      {step.kind === "refused" && <Said name="Why" text={`Refused: ${refusalWords(step, around)}.`} />}
+      {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Said"} text={text} />}
+      {answer !== undefined && <Said name="Answer" text={answer} />}
+      {error !== undefined && <Said name="In the gateway's words" text={error} />}
+      <dl class="facts">
+        {factsOf(step, around, deliveries).map(({ name, text: value }) => (
+          <div key={name} class="fact">
+            <dt>{name}</dt>
+            <dd>
+              <Name text={value ?? ""} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {opens === undefined ? (
+        <p class="soft">
+          Its message is not to be seen: the session is gone, was reset, or is not yours to see.
+        </p>
+      ) : (
+        <a class="step-open" href={opens}>
+          Open its message
+        </a>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,37 @@
+// Owns small things that everything drawn in the flow view needs: text that fits, and how much room there is.
+
+import type { RefObject } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+import { safeLine } from "../../../src/core/safe-text.ts";
+
+/** About the width of a character of the pictures' text, CSS pixels; those of some scripts are twice as wide. */
+const CHAR_WIDTH = 6.3;
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}/u;
+
+/** As much of a text, made safe, as about fits in `width`. */
+export function fitted(text: string, width: number): string {
+  let room = width / CHAR_WIDTH;
+  let shown = "";
+  for (const char of safeLine(text.slice(0, 1_000))) {
+    room -= WIDE.test(char) ? 2 : 1;
+    if (room < 1) return `${shown.trimEnd()}…`;
+    shown += char;
+  }
+  return shown;
+}
+
+/** The width of an element, now and when it changes. */
+export function useWidth(box: RefObject<HTMLElement | null>, first: number): number {
+  const [width, setWidth] = useState(first);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const look = (): void => setWidth(element.clientWidth);
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return width;
+}

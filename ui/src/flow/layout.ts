@@ -1,0 +1,236 @@
+// Owns where everything of a chain's picture stands: a column for each session, time downwards. Pure.
+// LY1: every step has a row of its own, so that no two of them cover each other, in the order of time.
+// LY2: time is not to scale: what takes long takes a little more room, and a long pause is cut and marked.
+// LY3: what has not ended goes on to the picture's lower end.
+
+import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
+
+/** Left of the first column: the times. */
+export const GUTTER = 72;
+const LANE_MIN = 168;
+const LANE_MAX = 260;
+const TOP = 18;
+const BOTTOM = 40;
+/** Height of a step's row, and of a run's end that needs no words. */
+const ROW = 36;
+const END = 10;
+/** A pause of this length or more is cut. */
+const PAUSE_MS = 15_000;
+const PAUSE_HEIGHT = 34;
+
+export interface Lane {
+  readonly key: string;
+  readonly x: number;
+}
+
+/** A run as a bar on its session's line. */
+export interface Bar {
+  readonly id: string;
+  readonly x: number;
+  /** Accepted; from there to `run` it was queued. */
+  readonly top: number;
+  /** Begun; absent: it has not, or never did. */
+  readonly run?: number;
+  readonly end: number;
+  readonly open: boolean;
+  readonly failed: boolean;
+  readonly silent: boolean;
+  /** Parts in which it waited for another session. */
+  readonly waits: readonly { readonly top: number; readonly end: number }[];
+}
+
+/** A step in its place. */
+export interface Placed {
+  readonly step: ChainStep;
+  readonly y: number;
+  /** Where its arrow begins; absent: outside of the picture. */
+  readonly from?: number;
+  readonly to?: number;
+  /** Of a wait: from where on. */
+  readonly top?: number;
+  /** Where its words begin, and how wide they may be. */
+  readonly textX: number;
+  readonly textWidth: number;
+}
+
+export interface Layout {
+  readonly lanes: readonly Lane[];
+  readonly laneWidth: number;
+  readonly bars: readonly Bar[];
+  readonly steps: readonly Placed[];
+  /** Cut pauses. */
+  readonly pauses: readonly { readonly y: number; readonly ms: number }[];
+  /** Times beside the rows. */
+  readonly times: readonly { readonly y: number; readonly at: number }[];
+  readonly width: number;
+  readonly height: number;
+}
+
+type Phase = "end" | "row" | "run";
+
+interface Moment {
+  readonly at: number;
+  readonly phase: Phase;
+  readonly id: string;
+  readonly height: number;
+}
+
+const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
+
+const isWait = (step: ChainStep): boolean => step.kind === "wait";
+const hasRun = (step: ChainStep): boolean => !["wait", "refused", "delivery"].includes(step.kind);
+
+/** The session in which a step's run is. */
+function homeOf(step: ChainStep): string | undefined {
+  return step.kind === "announce" ? step.from : step.to;
+}
+
+/** Everything that has a height of its own, in the order of time. */
+function momentsOf(steps: readonly ChainStep[]): Moment[] {
+  const moments: Moment[] = [];
+  for (const step of steps) {
+    const { id, at, startedAt, endAt } = step;
+    if (isWait(step)) {
+      // It begins with what was sent, and has a row where it ends.
+      moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
+      continue;
+    }
+    moments.push({ at, phase: "row", id, height: ROW });
+    if (!hasRun(step) || step.appended === true) continue;
+    if (startedAt !== undefined)
+      moments.push({ at: startedAt, phase: "run", id, height: startedAt > at + 250 ? END : 0 });
+    if (endAt !== undefined) {
+      const worded = step.silent === true && step.kind !== "announce";
+      moments.push({ at: endAt, phase: "end", id, height: worded ? 22 : END });
+    }
+  }
+  return moments
+    .map((moment, place) => ({ moment, place }))
+    .sort((a, b) => {
+      // Within one step its own order counts; a run that ends brings about what is at the same time.
+      if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
+      if (a.moment.id === b.moment.id)
+        return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);
+      return ORDER[a.moment.phase] - ORDER[b.moment.phase] || a.place - b.place;
+    })
+    .map(({ moment }) => moment);
+}
+
+/** Room for a pause that is not cut. */
+function roomFor(ms: number): number {
+  if (ms < 100) return 0;
+  return Math.min(22, 4 + 5 * Math.log10(ms / 100) * 2);
+}
+
+interface Times {
+  y(id: string, phase: Phase): number | undefined;
+  /** The row of what a wait waits for. */
+  sent(wait: ChainStep): number | undefined;
+  readonly pauses: readonly { y: number; ms: number }[];
+  readonly bottom: number;
+}
+
+function inTime(steps: readonly ChainStep[]): Times {
+  const sends = new Map(
+    steps.flatMap((step) =>
+      step.kind === "send" && step.flowId !== undefined ? [[step.flowId, step.id]] : [],
+    ),
+  );
+  const places = new Map<string, number>();
+  const pauses: { y: number; ms: number }[] = [];
+  let y = TOP;
+  let before: number | undefined;
+  for (const { at, phase, id, height } of momentsOf(steps)) {
+    const pause = before === undefined || at === Number.MAX_SAFE_INTEGER ? 0 : at - before;
+    if (pause >= PAUSE_MS) {
+      pauses.push({ y: y + PAUSE_HEIGHT / 2 + 4, ms: pause });
+      y += PAUSE_HEIGHT;
+    } else y += roomFor(pause);
+    y += height;
+    places.set(`${phase} ${id}`, y);
+    if (at !== Number.MAX_SAFE_INTEGER) before = at;
+  }
+  return {
+    y: (id, phase) => places.get(`${phase} ${id}`),
+    sent: ({ flowId = "" }) => places.get(`row ${sends.get(flowId)}`),
+    pauses,
+    bottom: y,
+  };
+}
+
+function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainStep[], bottom: number): Bar {
+  const top = times.y(step.id, "row") ?? TOP;
+  const end = times.y(step.id, "end");
+  const run = times.y(step.id, "run");
+  const mine = waits.filter((wait) => wait.runId !== undefined && wait.runId === step.runId);
+  return {
+    id: step.id,
+    x,
+    top,
+    ...(run === undefined ? {} : { run }),
+    end: step.appended === true ? top + 6 : (end ?? bottom),
+    open: end === undefined && step.appended !== true,
+    failed: ["error", "timeout", "aborted"].includes(step.state),
+    silent: step.silent === true,
+    waits: mine.map((wait) => ({
+      top: times.sent(wait) ?? top,
+      end: wait.endAt === undefined ? bottom : (times.y(wait.id, "end") ?? bottom),
+    })),
+  };
+}
+
+/** Times beside the rows: not at every row, and none twice. */
+function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
+  const shown: { y: number; at: number }[] = [];
+  for (const { step, y } of placed.toSorted((a, b) => a.y - b.y)) {
+    const at = isWait(step) ? step.endAt : step.at;
+    const last = shown.at(-1);
+    const isNew = last === undefined || Math.floor(last.at / 1000) !== Math.floor((at ?? 0) / 1000);
+    if (at !== undefined && isNew && y - (last?.y ?? 0) >= 12) shown.push({ y, at });
+  }
+  return shown;
+}
+
+/** Lays a chain out. `room`: how wide the picture may be before it has to be scrolled. */
+export function layOut(steps: readonly ChainStep[], parties: readonly ChainParty[], room: number): Layout {
+  const count = Math.max(1, parties.length);
+  const laneWidth = Math.max(LANE_MIN, Math.min(LANE_MAX, (room - GUTTER - 64) / count));
+  const lanes = parties.map(({ key }, at) => ({ key, x: GUTTER + 64 + at * laneWidth }));
+  const xOf = new Map(lanes.map(({ key, x }) => [key, x]));
+  const times = inTime(steps);
+  const height = times.bottom + BOTTOM;
+  const waits = steps.filter(isWait);
+  const bars = steps.flatMap((step) => {
+    const x = xOf.get(homeOf(step) ?? "");
+    return x === undefined || !hasRun(step) ? [] : [barOf(step, x, times, waits, height - 12)];
+  });
+  const placed = steps.map((step): Placed => {
+    const y = times.y(step.id, isWait(step) ? "end" : "row") ?? height - 12;
+    const from = step.from === undefined ? undefined : xOf.get(step.from);
+    const to = step.to === undefined ? undefined : xOf.get(step.to);
+    const top = isWait(step) ? times.sent(step) : undefined;
+    const ends = [from, to].filter((x) => x !== undefined);
+    const [left, right] = [Math.min(...ends), Math.max(...ends)];
+    const spans = ends.length === 2 && left !== right;
+    return {
+      step,
+      y,
+      ...(from === undefined ? {} : { from }),
+      ...(to === undefined ? {} : { to }),
+      ...(top === undefined ? {} : { top }),
+      textX: (ends.length === 0 ? GUTTER : left) + 14,
+      textWidth: (spans ? Math.min(right - left, laneWidth * 2.4) : laneWidth) - 26,
+    };
+  });
+  const width = GUTTER + 64 + count * laneWidth;
+  return {
+    lanes,
+    laneWidth,
+    bars,
+    steps: placed,
+    pauses: times.pauses,
+    times: timesOf(placed),
+    width,
+    height,
+  };
+}

@@ -1,0 +1,58 @@
+// Owns the list of the chains that moved.
+
+import type { ChainRow } from "../../../src/core/chain-step.ts";
+import { tick } from "../clock.ts";
+import { age, counted } from "../parts/format.ts";
+import { Name, shortKey } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import { Budget } from "./budget.tsx";
+
+const PARTIES_SHOWN = 4;
+
+function Parties({ chain }: { chain: ChainRow }) {
+  const others = chain.sessions.filter((key) => key !== chain.rootSessionKey);
+  const more =
+    chain.sessionCount - (chain.sessions.length - others.length) - Math.min(PARTIES_SHOWN, others.length);
+  return (
+    <span class="chain-parties">
+      {others.slice(0, PARTIES_SHOWN).map((key) => (
+        <span key={key} class="chip">
+          <Name text={shortKey(key)} />
+        </span>
+      ))}
+      {more > 0 && <span class="chip">{`+${more}`}</span>}
+    </span>
+  );
+}
+
+export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; chosen: string | undefined }) {
+  const nowMs = tick.value;
+  return (
+    <ol class="chain-list" aria-label="Chains">
+      {chains.map((chain) => (
+        <li key={chain.chainId}>
+          <a
+            class="chain-row"
+            href={hrefOf({ view: "flow", chainId: chain.chainId })}
+            aria-current={chain.chainId === chosen ? "true" : undefined}
+          >
+            <span class="chain-head">
+              <strong>
+                <Name text={shortKey(chain.rootSessionKey ?? chain.sessions[0] ?? "")} />
+              </strong>
+              {chain.active && <State state="running" text="active" />}
+              <span class="chain-age soft">{age(chain.lastAt, nowMs)}</span>
+            </span>
+            <Parties chain={chain} />
+            <span class="chain-figures soft">
+              <span>{counted(chain.runs, "run")}</span>
+              {chain.refused > 0 && <span class="chip tone-bad">{`${chain.refused} refused`}</span>}
+              <Budget chain={chain} />
+            </span>
+          </a>
+        </li>
+      ))}
+    </ol>
+  );
+}

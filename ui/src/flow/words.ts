@@ -1,0 +1,152 @@
+// Owns the words of the flow view: how a step, a refusal and a wait are said, for eyes and for screen readers.
+// Pure. Names and texts come from anybody: whoever draws them makes them safe.
+
+import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
+import { duration } from "../parts/format.ts";
+
+/** How a session is called. */
+export type NameOf = (sessionKey: string) => string;
+
+/** What a step is about, beside itself. */
+export interface Around {
+  readonly name: NameOf;
+  readonly limits: ChainRow["limits"];
+  /** The waits of this chain, by the flow that they wait in. */
+  readonly waits: ReadonlyMap<string, ChainStep>;
+}
+
+const REFUSED: Readonly<Record<string, string>> = {
+  open_flow: "the two are in a conversation: the reply is the message",
+  queue_full: "its queue is full",
+  send_denied: "the send policy forbids it",
+  agent_to_agent: "these agents may not talk to each other",
+  not_visible: "no such session is visible to it",
+  spawn_denied: "it may not be spawned",
+  too_many_children: "too many jobs at once",
+  tool_denied: "it has no such tool",
+};
+
+function limitWords(error: string | undefined, limits: ChainRow["limits"]): string {
+  if (error?.includes("maxHops") === true) return `hop limit ${limits.hopsMax}`;
+  if (error?.includes("maxChainRuns") === true) return `limit of ${limits.runsMax} runs`;
+  if (error?.includes("maxChainTokens") === true) return "the token budget is used up";
+  if (error?.includes("maxChainCost") === true) return "the cost budget is used up";
+  return "a limit of the chain";
+}
+
+/** Why something was refused, in a few words. */
+export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "name" | "limits">): string {
+  const { code = "", cycle, error } = step;
+  if (code === "wait_cycle") {
+    return cycle === undefined
+      ? "would close a circle"
+      : `would close a circle ${cycle.map(name).join(" → ")}`;
+  }
+  return code === "chain_limit" ? limitWords(error, limits) : (REFUSED[code] ?? code.replaceAll("_", " "));
+}
+
+/** How a wait ended, or that it has not. */
+export function waitWords(wait: ChainStep): string {
+  const long = wait.endAt === undefined ? "" : duration(wait.endAt - wait.at);
+  switch (wait.state) {
+    case "answered":
+      return `answered after ${long}`;
+    case "timeout":
+      return `waited ${long}, no answer in time`;
+    case "aborted":
+      return `stopped waiting after ${long}`;
+    default:
+      return "waits";
+  }
+}
+
+/** `turn 2 of 5`; turn 1 is what was sent first. */
+export function turnWords({ turn = 1, turnsMax = 0 }: ChainStep): string {
+  return `turn ${turn - 1} of ${turnsMax}`;
+}
+
+const SOURCES = {
+  person: "a person",
+  cron: "a schedule",
+  hook: "a web hook",
+  node: "a device",
+  job: "",
+  notice: "",
+};
+
+function routeWords({ route }: ChainStep): string {
+  return route === undefined ? "its people" : `${route.channel} ${route.to}`;
+}
+
+function actWords(step: ChainStep, { name, waits }: Around): string {
+  const from = step.from === undefined ? "" : name(step.from);
+  const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
+  switch (step.kind) {
+    case "message":
+      return `${SOURCES[step.source ?? "person"]} wrote to ${to}`;
+    case "send": {
+      const wait = step.flowId === undefined ? undefined : waits.get(step.flowId);
+      return wait === undefined ? `${from} told ${to}` : `${from} asked ${to}, ${waitWords(wait)}`;
+    }
+    case "reply":
+      return `${from} replied to ${to}, ${turnWords(step)}`;
+    case "announce":
+      return `${from} announces how it ended`;
+    case "spawn":
+      return `${from} gave ${to} a job`;
+    case "result":
+      return step.source === "notice"
+        ? `notice to ${to}${from === "" ? "" : ` about ${from}`}`
+        : `${from} brought ${to} its result`;
+    case "wait":
+      return `${from} waits for ${to}: ${waitWords(step)}`;
+    case "refused":
+      return step.to === undefined && step.toName !== undefined && step.code !== undefined
+        ? `${from} was refused "${to}"`
+        : `${from} was refused ${to}`;
+    case "delivery":
+      return `${from}'s words to ${routeWords(step)}`;
+  }
+}
+
+/** What became of it, where that is worth a word. */
+export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "limits">): string {
+  if (step.kind === "refused") return `refused: ${refusalWords(step, around)}`;
+  if (step.silent === true) return "silent";
+  if (step.code === "chain_limit") return limitWords(step.error, around.limits);
+  if (["ok", "answered", "sent"].includes(step.state)) return "";
+  return step.code === undefined ? step.state : `${step.state} (${step.code.replaceAll("_", " ")})`;
+}
+
+/** A step as one sentence: its name for screen readers. */
+export function sentence(step: ChainStep, around: Around): string {
+  const outcome = outcomeWords(step, around);
+  const said = step.text === "" ? "" : `: ${step.text}`;
+  return `${actWords(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
+}
+
+/** A step's title, without what was said. */
+export function title(step: ChainStep, around: Around): string {
+  return actWords(step, around);
+}
+
+/** What stands at a step in the picture. */
+export function label(step: ChainStep, around: Around): string {
+  const said = step.text.replaceAll(/\s+/g, " ");
+  switch (step.kind) {
+    case "reply":
+      return `${(step.turn ?? 1) - 1}/${step.turnsMax ?? 0} ${said}`;
+    case "announce":
+      return step.silent === true ? "announces nothing" : `announces: ${said}`;
+    case "wait":
+      return said === "" || step.state !== "answered" ? waitWords(step) : `${waitWords(step)}: ${said}`;
+    case "refused":
+      return outcomeWords(step, around);
+    case "delivery":
+      return `to ${routeWords(step)} · ${step.state}`;
+    case "result":
+      return step.source === "notice" ? `notice: ${said}` : said;
+    default:
+      return said === "" ? step.kind : said;
+  }
+}

@@ -1,0 +1,118 @@
+// Owns the tab with the ways out of the gateway, and how each stands.
+
+import { useEffect, useRef } from "preact/hooks";
+import type { ChannelRow } from "../../../src/gateway/payloads.ts";
+import { batched, tick } from "../clock.ts";
+import { ask, may, on } from "../gateway.ts";
+import { Failed } from "../parts/failure.tsx";
+import { ago, counted, duration } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
+import { State, type Tone } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import "./rows.css";
+
+const BATCH_MS = 1_000;
+/** Programs come up and go without an event. */
+const AGAIN_TICKS = 2;
+
+const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
+  webchat: "clients of the gateway, such as this page",
+  webhook: "web hook",
+  mcp: "MCP server",
+  acp: "ACP agent",
+  other: "not configured any more",
+};
+
+const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; readonly tone: Tone }>> = {
+  ready: { text: "ready", tone: "good" },
+  idle: { text: "not used yet", tone: "quiet" },
+  starting: { text: "starting", tone: "busy" },
+  retrying: { text: "trying again", tone: "warn" },
+  failing: { text: "failing", tone: "bad" },
+  down: { text: "down", tone: "bad" },
+  configured: { text: "configured", tone: "quiet" },
+};
+
+/** An outside server is started when somebody wants it, and not before. */
+const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
+
+/** What is known of a way out, in a few words each. */
+function factsOf(row: ChannelRow, now: number): string[] {
+  const { backoffUntil = 0 } = row;
+  return [
+    row.pending ? `${row.pending.toLocaleString()} waiting` : "",
+    row.failed ? `${row.failed.toLocaleString()} failed` : "",
+    row.lastSentAt === undefined ? "" : `last arrived ${ago(row.lastSentAt, now)}`,
+    row.tools === undefined ? "" : counted(row.tools, "tool"),
+    row.programs ? `${counted(row.programs, "program")} running` : "",
+    row.connectedSince === undefined ? "" : `connected ${ago(row.connectedSince, now)}`,
+    backoffUntil > now
+      ? `${BACKOFF[row.kind === "mcp" ? "mcp" : "outbox"]} ${duration(backoffUntil - now)}`
+      : "",
+  ].filter((one) => one !== "");
+}
+
+function Row({ row }: { row: ChannelRow }) {
+  const now = tick.value;
+  const name = row.id.slice(row.id.indexOf(":") + 1);
+  const state = STATES[row.state];
+  const seesOutbox = may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0;
+  return (
+    <li class="row wide">
+      <div class="row-state">
+        <State state={row.state} text={state.text} tone={state.tone} />
+      </div>
+      <div class="row-main">
+        <p class="row-title">
+          <strong>
+            <Name text={name} />
+          </strong>
+          <span class="soft">{KINDS[row.kind]}</span>
+        </p>
+        <p class="soft">{factsOf(row, now).join(" · ")}</p>
+        {row.lastError !== undefined && (
+          <p class={`row-error ${row.ok ? "" : "tone-bad"}`}>
+            <Name text={row.lastError} />
+            {row.lastErrorAt !== undefined && <span class="soft"> · {ago(row.lastErrorAt, now)}</span>}
+          </p>
+        )}
+      </div>
+      <div class="row-actions">
+        {seesOutbox && <a href={hrefOf({ view: "operations", tab: "deliveries" })}>Deliveries</a>}
+      </div>
+    </li>
+  );
+}
+
+export function ChannelsTab(_: { about: string | undefined }) {
+  const list = useReading("channels", () => ask("channels.status"));
+  const { again } = list;
+  useEffect(() => on("deliveries", batched(BATCH_MS, again)), [again]);
+  const ticks = useRef(0);
+  useEffect(
+    () =>
+      tick.subscribe(() => {
+        ticks.current += 1;
+        if (ticks.current % AGAIN_TICKS === 0) again();
+      }),
+    [again],
+  );
+  return (
+    <>
+      <h2>Channels</h2>
+      <p class="soft">
+        The ways out of the gateway: to people, to other programs, to outside tools and agents.
+      </p>
+      {list.problem !== undefined && <Failed problem={list.problem} onRetry={again} />}
+      {list.value === undefined && list.problem === undefined && <p class="loading">Loading…</p>}
+      {list.value !== undefined && (
+        <ul class="rows card" aria-label="Channels">
+          {list.value.channels.map((row) => (
+            <Row key={row.id} row={row} />
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

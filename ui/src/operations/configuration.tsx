@@ -1,0 +1,133 @@
+// Owns the tab with the configuration: whether the file is right, whether it is what runs, and what runs.
+
+import "./configuration.css";
+import { safeLine, safeText } from "../../../src/core/safe-text.ts";
+import type { ConfigCheck } from "../../../src/gateway/payloads/operations.ts";
+import { ask } from "../gateway.ts";
+import { Failed } from "../parts/failure.tsx";
+import { counted } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
+import { State } from "../parts/state.tsx";
+
+/** Objects are shown open down to this depth. */
+const OPEN_DEPTH = 1;
+
+export function ConfigurationTab(_: { about: string | undefined }) {
+  const check = useReading("config.check", () => ask("config.check"));
+  const { value, problem, busy, again } = check;
+  return (
+    <>
+      <div class="bar">
+        <h2>Configuration</h2>
+        <button type="button" onClick={again} disabled={busy}>
+          Check again
+        </button>
+      </div>
+      {problem !== undefined && value === undefined && <Failed problem={problem} onRetry={again} />}
+      {value === undefined && problem === undefined && <p class="loading">Checking…</p>}
+      {value !== undefined && <Result check={value} />}
+    </>
+  );
+}
+
+function verdictOf({ ok, differs, exists, errors }: ConfigCheck) {
+  if (!ok) {
+    const problems = counted(errors.length, "problem");
+    return { state: "error", words: `The file has ${problems}: a start would be refused.` };
+  }
+  if (differs)
+    return { state: "queued", words: "Restart needed: the file says something else than what runs." };
+  const words = exists
+    ? "No problem found. The file is what runs."
+    : "There is no file: everything has its default.";
+  return { state: "ok", words };
+}
+
+function Result({ check }: { check: ConfigCheck }) {
+  const { path, errors, warnings, changed, settings } = check;
+  const { state, words } = verdictOf(check);
+  return (
+    <>
+      <div class="card config-verdict" role="status">
+        <State state={state} text={words} />
+        <p class="soft mono">
+          <Name text={path} />
+        </p>
+        {changed.length > 0 && (
+          <ul class="config-changed" aria-label="What a restart would change">
+            {changed.map((part) => (
+              <li key={part} class="chip tone-warn mono">
+                <Name text={part} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+      <Said title="Problems" tone="bad" lines={errors} />
+      <Said title="Warnings" tone="warn" lines={warnings} />
+      <h2>What runs</h2>
+      <div class="card config-tree mono">
+        <Fields value={settings} depth={0} />
+      </div>
+    </>
+  );
+}
+
+function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lines: readonly string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <section class={`config-said tone-${tone}`}>
+      <h2>{title}</h2>
+      <ul class="card">
+        {lines.map((line) => (
+          <li key={line}>
+            <bdi>{safeText(line)}</bdi>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const isTree = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+/** What an object or a list is called when it is closed. */
+function inShort(value: object): string {
+  const count = Object.keys(value).length;
+  return Array.isArray(value) ? `[${count}]` : `{${count}}`;
+}
+
+/** A list's entry is called by its id or name. */
+function nameOf(name: string, value: unknown): string {
+  const { id, name: called } = isTree(value) ? (value as { id?: unknown; name?: unknown }) : {};
+  const own = typeof id === "string" ? id : typeof called === "string" ? called : undefined;
+  return /^\d+$/.test(name) && own !== undefined ? own : name;
+}
+
+function Fields({ value, depth }: { value: object; depth: number }) {
+  return (
+    <ul>
+      {Object.entries(value).map(([name, inner]) => (
+        <li key={name}>
+          {isTree(inner) && Object.keys(inner).length > 0 ? (
+            <details open={depth + 1 < OPEN_DEPTH}>
+              <summary>
+                <Name text={nameOf(name, inner)} /> <span class="soft">{inShort(inner)}</span>
+              </summary>
+              <Fields value={inner} depth={depth + 1} />
+            </details>
+          ) : (
+            <span class="config-field">
+              <Name text={name} />
+              <span class="soft">: </span>
+              <bdi class="config-value">
+                {isTree(inner) ? inShort(inner).replace("0", "") : safeLine(JSON.stringify(inner) ?? "")}
+              </bdi>
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,264 @@
+// Owns the tab with the outbox: what left, what waits, what failed, and what a person does about it.
+// DV1: what is shown is read again when the gateway tells of a change: the event is a hint, the row the truth.
+// DV2: what may bring a text twice, or gives it up for good, is asked about first.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { safeText } from "../../../src/core/safe-text.ts";
+import type { DeliveryRow } from "../../../src/gateway/payloads.ts";
+import { batched, tick } from "../clock.ts";
+import { ask, on } from "../gateway.ts";
+import { Confirm } from "../parts/dialog.tsx";
+import { Failed } from "../parts/failure.tsx";
+import { ago, clockTime, counted, duration } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { complain, say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+import { State } from "../parts/state.tsx";
+import "./rows.css";
+import { SessionPicker } from "./session-picker.tsx";
+
+const PAGE_ROWS = 50;
+const TEXT_CHARS_MAX = 2_000;
+const EXCERPT_CHARS_MAX = 300;
+const BATCH_MS = 300;
+const STATES = ["pending", "failed", "sent", "skipped"] as const;
+
+/** An error is a trouble where somebody may have to do something. */
+const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
+
+type StateFilter = "" | (typeof STATES)[number];
+
+interface Filter {
+  readonly state: StateFilter;
+  readonly sessionKey: string;
+  readonly includeDismissed: boolean;
+}
+
+interface Outbox {
+  readonly rows: readonly DeliveryRow[];
+  readonly more: boolean;
+}
+
+/** The newest rows, page by page, until there are as many as are wanted. */
+async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wanted: number): Promise<Outbox> {
+  const rows: DeliveryRow[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await ask("deliveries.list", {
+      ...{ limit: PAGE_ROWS, maxChars: TEXT_CHARS_MAX, includeDismissed },
+      ...(state === "" ? {} : { state }),
+      ...(sessionKey === "" ? {} : { sessionKey }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    rows.push(...page.deliveries);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && rows.length < wanted);
+  return { rows, more: cursor !== undefined };
+}
+
+function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter) => void }) {
+  return (
+    <div class="bar filters">
+      <label class="field">
+        <span>State</span>
+        <select
+          value={filter.state}
+          onChange={(event) => onChange({ ...filter, state: event.currentTarget.value as StateFilter })}
+        >
+          <option value="">all</option>
+          {STATES.map((state) => (
+            <option key={state} value={state}>
+              {state}
+            </option>
+          ))}
+        </select>
+      </label>
+      <SessionPicker
+        label="Session"
+        placeholder="Any session"
+        value={filter.sessionKey}
+        onPick={(sessionKey) => onChange({ ...filter, sessionKey })}
+      />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={filter.includeDismissed}
+          onChange={(event) => onChange({ ...filter, includeDismissed: event.currentTarget.checked })}
+        />
+        dismissed ones too
+      </label>
+    </div>
+  );
+}
+
+/** What a person is about to do to a row. */
+type Question = { readonly does: "retry" | "dismiss"; readonly row: DeliveryRow };
+
+function settle({ does, row }: Question, onDone: () => void): void {
+  ask(`deliveries.${does}`, { id: row.id })
+    .then(() => say(does === "retry" ? "It is tried again." : "Dismissed."), complain)
+    .finally(onDone);
+}
+
+function Asked({
+  question,
+  onDone,
+  onClose,
+}: {
+  question: Question;
+  onDone: () => void;
+  onClose: () => void;
+}) {
+  const { does, row } = question;
+  return (
+    <Confirm
+      title={does === "retry" ? "Try it again?" : "Dismiss this delivery?"}
+      action={does === "retry" ? "Try again" : "Dismiss"}
+      onConfirm={() => settle(question, onDone)}
+      onClose={onClose}
+    >
+      <p>
+        {does === "retry"
+          ? "Nobody knows whether the text arrived. If it did, it arrives a second time."
+          : "It is given up: it can't be tried again afterwards."}
+      </p>
+      <p class="soft excerpt">
+        <Name text={row.text} />
+      </p>
+    </Confirm>
+  );
+}
+
+function Timing({ row }: { row: DeliveryRow }) {
+  const now = tick.value;
+  const at = row.settledAt ?? row.createdAt;
+  const waits = row.state === "pending" && row.attempts > 0 && !row.attemptOpen;
+  return (
+    <div class="row-when soft">
+      <time dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
+        {ago(at, now)}
+      </time>
+      {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
+      {row.attemptOpen && <span>being tried</span>}
+      {waits && <span>next in {duration(Math.max(0, row.nextAttemptAt - now))}</span>}
+    </div>
+  );
+}
+
+function routeWords({ route, sessionKey }: DeliveryRow): string {
+  const { channel, accountId, to, threadId } = route;
+  const where = [accountId, to === sessionKey ? undefined : to, threadId].filter((one) => one !== undefined);
+  return [channel, ...where].join(" · ");
+}
+
+function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"]) => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const dismissed = row.dismissedAt !== undefined;
+  return (
+    <li class="row">
+      <div class="row-state">
+        <State state={row.state} {...(dismissed ? { text: "dismissed", tone: "quiet" as const } : {})} />
+        <span class="chip">{row.kind}</span>
+      </div>
+      <div class="row-main">
+        <p class="row-title">
+          <SessionLink sessionKey={row.sessionKey} />
+          <span class="soft" aria-hidden="true">
+            →
+          </span>
+          <span class="visually-hidden">by way of</span>
+          <Name text={routeWords(row)} />
+        </p>
+        <button type="button" class="row-text" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <Name
+            text={
+              row.text === "" ? "(no text)" : row.text.slice(0, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ")
+            }
+          />
+        </button>
+        {row.error !== undefined && (
+          <p class={`row-error ${dismissed ? "" : ERROR_TONES[row.state]}`}>
+            <Name text={row.code === undefined ? row.error : `${row.code}: ${row.error}`} />
+          </p>
+        )}
+        {isOpen && (
+          <div class="row-more">
+            <pre class="whole">
+              <bdi>{safeText(row.text)}</bdi>
+              {row.textTruncated === true && "\n… (cut here)"}
+            </pre>
+            <p class="soft mono">
+              <Name text={row.id} /> · {clockTime(row.createdAt, true)}
+            </p>
+          </div>
+        )}
+      </div>
+      <Timing row={row} />
+      <div class="row-actions">
+        {row.state === "failed" && !dismissed && (
+          <>
+            <button type="button" onClick={() => onAsk("retry")}>
+              Retry
+            </button>
+            <button type="button" class="quiet" onClick={() => onAsk("dismiss")}>
+              Dismiss
+            </button>
+          </>
+        )}
+      </div>
+    </li>
+  );
+}
+
+export function DeliveriesTab({ about }: { about: string | undefined }) {
+  const [filter, setFilter] = useState<Filter>({
+    ...{ state: "", sessionKey: about ?? "", includeDismissed: false },
+  });
+  const [question, setQuestion] = useState<Question>();
+  const wanted = useRef(PAGE_ROWS);
+  const outbox = useReading(JSON.stringify(filter), () => readOutbox(filter, wanted.current));
+  const { again, value, problem, busy } = outbox;
+  useEffect(() => on("deliveries", batched(BATCH_MS, again)), [again]);
+  const change = (next: Filter): void => {
+    wanted.current = PAGE_ROWS;
+    setFilter(next);
+  };
+  const onAsk = (does: Question["does"], row: DeliveryRow): void => {
+    const isAsked = does === "dismiss" || row.code === "ambiguous";
+    if (isAsked) setQuestion({ does, row });
+    else settle({ does, row }, again);
+  };
+  const older = (): void => {
+    wanted.current = (value?.rows.length ?? 0) + PAGE_ROWS;
+    again();
+  };
+  return (
+    <>
+      <h2>Deliveries</h2>
+      <p class="soft">What left through a channel, what waits for its next attempt, and what failed.</p>
+      <Filters filter={filter} onChange={change} />
+      {problem !== undefined && <Failed problem={problem} onRetry={again} />}
+      {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
+      {value !== undefined && value.rows.length === 0 && (
+        <p class="empty">{value.more ? "None among the newest." : "Nothing here."}</p>
+      )}
+      {value !== undefined && (
+        <ul class="rows card" aria-label="Deliveries" aria-busy={busy}>
+          {value.rows.map((row) => (
+            <Row key={row.id} row={row} onAsk={(does) => onAsk(does, row)} />
+          ))}
+        </ul>
+      )}
+      {value?.more === true && (
+        <p class="more">
+          <button type="button" onClick={older} disabled={busy}>
+            Show older ones
+          </button>
+        </p>
+      )}
+      {question !== undefined && (
+        <Asked question={question} onDone={again} onClose={() => setQuestion(undefined)} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+// Owns the figures of the last hour as the page holds them: read once, then added to; which belong together.
+// FG1: never more points than the gateway keeps.
+
+import type { MetricsHistory } from "../../../src/gateway/payloads/operations.ts";
+import { duration, money, size, tokens } from "../parts/format.ts";
+import type { Span, Values } from "./plot-shape.ts";
+
+export type Unit = MetricsHistory["series"][number]["unit"];
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** As much is shown of a gateway that has just begun. */
+const SHORT_MS = 10 * MINUTE_MS;
+
+/** What is there, and what was told since; a gateway that began anew has other times. */
+export function joined(before: MetricsHistory | undefined, news: MetricsHistory): MetricsHistory {
+  if (before === undefined) return news;
+  const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);
+  const join = <T>(old: readonly T[], more: readonly T[]): T[] => [...old, ...more].slice(drop);
+  const series = news.series.map((one) => {
+    const known = before.series.find(({ name }) => name === one.name);
+    const old = known?.values ?? before.times.map(() => null);
+    return { ...one, values: join(old, one.values) };
+  });
+  return { ...news, times: join(before.times, news.times), series };
+}
+
+/** The time that plots show, by the gateway's clock: an hour, or ten minutes while there is no more. */
+export function spanOf(times: readonly number[]): Span {
+  const to = times.at(-1) ?? 0;
+  const age = to - (times[0] ?? to);
+  return { from: to - (age > SHORT_MS ? HOUR_MS : SHORT_MS), to };
+}
+
+export interface Line {
+  readonly title: string;
+  readonly help: string;
+  readonly values: Values;
+}
+
+export interface Plotted {
+  readonly title: string;
+  readonly unit: Unit;
+  readonly lines: readonly Line[];
+}
+
+/** Which figures share a plot, with their short names there. */
+const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<string, string>> }[] = [
+  { title: "Runs", of: { runs: "ended", failures: "failed" } },
+  { title: "Lanes", of: { running: "running", waiting: "waiting", queued: "queued" } },
+  { title: "Run time", of: { run_p50: "median", run_p95: "95 %" } },
+  { title: "Queue wait", of: { queue_p50: "median" } },
+  { title: "Model call", of: { model_p50: "median", model_p95: "95 %" } },
+  { title: "Tokens", of: { tokens: "all kinds" } },
+  { title: "Cost", of: { cost: "all models" } },
+  { title: "Deliveries", of: { deliveries_pending: "waiting", deliveries_failed: "failed" } },
+  { title: "Event loop delay", of: { loop_p99: "99 %" } },
+  { title: "Store commit", of: { commit_p95: "95 %" } },
+  { title: "Memory", of: { memory: "resident" } },
+  { title: "Connections", of: { connections: "clients" } },
+];
+
+/** The plots, in order; a figure that this page does not know has one of its own. */
+export function plotsOf({ series }: MetricsHistory): Plotted[] {
+  const known = new Set(GROUPS.flatMap(({ of }) => Object.keys(of)));
+  const groups = GROUPS.flatMap(({ title, of }) => {
+    const found = Object.entries(of).flatMap(([name, short]) => {
+      const one = series.find((candidate) => candidate.name === name);
+      return one === undefined ? [] : [{ one, short }];
+    });
+    const unit = found[0]?.one.unit;
+    const lines = found.map(({ one: { help, values }, short }) => ({ title: short, help, values }));
+    return unit === undefined ? [] : [{ title, unit, lines }];
+  });
+  const rest = series.filter(({ name }) => !known.has(name));
+  return [
+    ...groups,
+    ...rest.map(({ title, unit, help, values }) => ({ title, unit, lines: [{ title: "", help, values }] })),
+  ];
+}
+
+function plain(value: number): string {
+  if (value >= 1000) return tokens(Math.round(value));
+  return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toPrecision(2);
+}
+
+/** A value in words of its unit; `—` where there is none. */
+export function inUnit(value: number | null | undefined, unit: Unit): string {
+  if (value === null || value === undefined) return "—";
+  switch (unit) {
+    case "ms":
+      return value < 10 ? `${value < 0.1 ? value.toFixed(2) : value.toFixed(1)} ms` : duration(value);
+    case "bytes":
+      return size(value);
+    case "usd_per_hour":
+      return `${money(value)}/h`;
+    case "per_minute":
+      return `${plain(value)}/min`;
+    case "count":
+      return plain(value);
+  }
+}
+
+/** One sentence for those who don't see the plot. */
+export function inWords({ title, unit, lines }: Plotted): string {
+  const said = lines.map(({ title: name, values }) => {
+    const known = values.filter((value) => value !== null);
+    if (known.length === 0) return `${name}: nothing measured`;
+    const [least, most] = [Math.min(...known), Math.max(...known)].map((value) => inUnit(value, unit));
+    return `${name}: now ${inUnit(values.at(-1), unit)}, lowest ${least}, highest ${most}`;
+  });
+  return `${title}. ${said.join("; ")}.`;
+}

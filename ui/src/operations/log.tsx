@@ -1,0 +1,179 @@
+// Owns the tab with the newest lines of the gateway's log, followed while they come.
+// LG1: what is at the end stays in sight as lines come; a reader who has scrolled up is not moved.
+
+import "./log.css";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { safeLine, safeText } from "../../../src/core/safe-text.ts";
+import { LOG_LEVELS, type LogLine } from "../../../src/gateway/payloads/operations.ts";
+import { settled } from "../clock.ts";
+import { ask, whenConnected } from "../gateway.ts";
+import { Failed } from "../parts/failure.tsx";
+import { clockTime, counted } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import type { Tone } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import { added, detailsOf, type Kept, NOTHING } from "./log-lines.ts";
+import { usePolling } from "./polling.ts";
+
+const EVERY_MS = 2_000;
+const FIRST_LINES = 300;
+const PAGE_LINES = 500;
+const TYPING_MS = 300;
+
+type Level = LogLine["level"];
+const TONES: Readonly<Record<Level, Tone>> = { debug: "quiet", info: "quiet", warn: "warn", error: "bad" };
+
+interface Wanted {
+  readonly level: Level;
+  readonly search: string;
+}
+
+/** The lines that fit, read anew when what is wanted changes, and followed unless paused. */
+function useLog(wanted: Wanted, following: boolean) {
+  const [kept, setKept] = useState<Kept>();
+  const [problem, setProblem] = useState<unknown>();
+  const place = useRef<{ of: string; cursor: string | undefined }>({ of: "", cursor: undefined });
+  const of = JSON.stringify(wanted);
+  const search = wanted.search === "" ? {} : { search: wanted.search };
+  const read = async (anew: boolean): Promise<void> => {
+    if (anew) place.current = { of, cursor: undefined };
+    const { cursor } = place.current;
+    const from = cursor === undefined ? { limit: FIRST_LINES } : { cursor, limit: PAGE_LINES };
+    try {
+      const page = await ask("logs.tail", { level: wanted.level, ...search, ...from });
+      // Something else is wanted by now.
+      if (place.current.of !== of || place.current.cursor !== cursor) return;
+      place.current = { of, cursor: page.cursor };
+      setKept((before) => added(anew ? NOTHING : (before ?? NOTHING), page.lines, page.dropped));
+      setProblem(undefined);
+      if (page.more) await read(false);
+    } catch (error) {
+      if (place.current.of === of) setProblem(error);
+    }
+  };
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(() => whenConnected(() => void latest.current(true)), [of]);
+  usePolling(EVERY_MS, following, () => latest.current(place.current.cursor === undefined));
+  return { kept, problem, again: () => void read(true) };
+}
+
+export function LogTab(_: { about: string | undefined }) {
+  const [wanted, setWanted] = useState<Wanted>({ level: "debug", search: "" });
+  const [following, setFollowing] = useState(true);
+  const [typed] = useState(() =>
+    settled<string>(TYPING_MS, (search) => setWanted((before) => ({ ...before, search }))),
+  );
+  const { kept, problem, again } = useLog(wanted, following);
+  return (
+    <div class="log">
+      <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
+        <label class="log-field">
+          <span>Level</span>
+          <select
+            value={wanted.level}
+            onChange={({ currentTarget }) => setWanted({ ...wanted, level: currentTarget.value as Level })}
+          >
+            {LOG_LEVELS.map((level) => (
+              <option key={level} value={level}>
+                {level === "debug" ? "all" : level === "error" ? "error" : `${level} and above`}
+              </option>
+            ))}
+          </select>
+        </label>
+        <input
+          class="log-search"
+          type="search"
+          maxLength={200}
+          placeholder="Search"
+          aria-label="Search in the log"
+          onInput={({ currentTarget }) => typed(currentTarget.value)}
+        />
+        <button type="button" aria-pressed={following} onClick={() => setFollowing(!following)}>
+          {following ? "Pause" : "Follow"}
+        </button>
+        <span class="soft" role="status">
+          {kept === undefined ? "" : counted(kept.lines.length, "line")}
+          {kept !== undefined && kept.dropped > 0 && `, ${counted(kept.dropped, "line")} missed`}
+          {following ? "" : ", paused"}
+        </span>
+      </form>
+      {problem !== undefined && <Failed problem={problem} onRetry={again} />}
+      {kept === undefined ? (
+        problem === undefined && <p class="loading">Loading…</p>
+      ) : (
+        <Lines lines={kept.lines} />
+      )}
+    </div>
+  );
+}
+
+function Lines({ lines }: { lines: readonly LogLine[] }) {
+  const box = useRef<HTMLElement>(null);
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element !== null && isAtEnd.current) element.scrollTop = element.scrollHeight;
+  }, [lines]);
+  const look = (): void => {
+    const element = box.current;
+    if (element === null) return;
+    isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 24;
+  };
+  if (lines.length === 0) return <p class="empty card">No line of the log fits.</p>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    <section class="log-lines card" ref={box} onScroll={look} aria-label="Lines" tabIndex={0}>
+      <ol>
+        {lines.map((line) => (
+          <Line key={line.seq} line={line} />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+const text = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined;
+
+function Line({ line }: { line: LogLine }) {
+  const [open, setOpen] = useState(false);
+  const details = detailsOf(line);
+  const sessionKey = text(line.sessionKey);
+  const chainId = text(line.chainId);
+  const what = (
+    <>
+      <time class="log-time">{line.time === 0 ? "—" : clockTime(line.time)}</time>
+      <span class="log-level">{line.level}</span>
+      <bdi class="log-msg">{safeLine(line.msg)}</bdi>
+    </>
+  );
+  return (
+    <li class={`log-line tone-${TONES[line.level]} ${line.level}`}>
+      {details === undefined && line.cut !== true ? (
+        <span class="log-what">{what}</span>
+      ) : (
+        <button type="button" class="log-what" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {what}
+        </button>
+      )}
+      <span class="log-about">
+        {text(line.part) && (
+          <span class="chip">
+            <Name text={String(line.part)} />
+          </span>
+        )}
+        {sessionKey && <SessionLink sessionKey={sessionKey} />}
+        {chainId && <a href={hrefOf({ view: "flow", chainId })}>chain</a>}
+      </span>
+      {open && (
+        <pre class="log-details">
+          <bdi>
+            {line.cut === true && `${safeText(line.msg)}\n(the rest of this line is on standard error only)`}
+            {details !== undefined && safeText(details)}
+          </bdi>
+        </pre>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,180 @@
+// Owns the answer to "may this session do that to that one?", rule by rule.
+
+import type { Explanation } from "../../../src/core/explanation.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+import { ask } from "../gateway.ts";
+import { Failed } from "../parts/failure.tsx";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
+import { State } from "../parts/state.tsx";
+import { SessionPicker } from "./session-picker.tsx";
+
+type Explained = PayloadOf<"access.explain">;
+
+const WORDS: Readonly<Record<Explanation["access"], string>> = {
+  list: "see it in a list",
+  read: "read its history",
+  search: "find its words",
+  send: "send to it",
+  spawn: "spawn its agent",
+  status: "ask how it stands",
+};
+
+const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
+  sight: "Sight",
+  tool: "Tool",
+  spawn: "Spawning",
+  send_policy: "Send policy",
+  open_flow: "Conversation",
+  wait_cycle: "Waiting",
+};
+
+/** Kinds of access that one rule decides alike. */
+interface Group {
+  readonly accesses: readonly Explanation["access"][];
+  readonly first: Explanation;
+  /** Each rule once. */
+  readonly checks: readonly Explanation["checks"][number][];
+}
+
+function grouped(answers: readonly Explanation[]): Group[] {
+  const groups = new Map<string, Explanation[]>();
+  for (const answer of answers) {
+    const { allowed, rule, settings } = answer;
+    const same = JSON.stringify([allowed, rule, settings]);
+    groups.set(same, [...(groups.get(same) ?? []), answer]);
+  }
+  return [...groups.values()].flatMap((alike) => {
+    const [first] = alike;
+    const checks = new Map(alike.flatMap((one) => one.checks).map((check) => [check.rule, check]));
+    const accesses = alike.map(({ access }) => access);
+    return first === undefined ? [] : [{ accesses, first, checks: [...checks.values()] }];
+  });
+}
+
+function Answer({ accesses, first, checks }: Group) {
+  const { allowed, rule, settings } = first;
+  return (
+    <li class="answer">
+      <State state={allowed ? "ok" : "refused"} text={allowed ? "yes" : "no"} />
+      <ul class="answer-what">
+        {accesses.map((access) => (
+          <li key={access}>{WORDS[access]}</li>
+        ))}
+      </ul>
+      <div class="answer-why">
+        <p>
+          <Name text={rule} />
+        </p>
+        {settings.length > 0 && (
+          <p class="needs">
+            <span class="soft">would need</span>
+            {settings.map((setting) => (
+              <code key={setting}>
+                <Name text={setting} />
+              </code>
+            ))}
+          </p>
+        )}
+        <details>
+          <summary>
+            every rule<span class="visually-hidden"> of {accesses.join(", ")}</span>
+          </summary>
+          <dl class="facts">
+            {checks.map((check) => (
+              <div key={check.rule} class="fact">
+                <dt>
+                  <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
+                  {check.now === true && <span class="chip tone-warn">at this moment</span>}
+                </dt>
+                <dd>
+                  <Name text={check.rule} />
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      </div>
+    </li>
+  );
+}
+
+function Facts({ explained }: { explained: Explained }) {
+  const { viewer, target, visibility } = explained;
+  const { configured, effective } = visibility;
+  return (
+    <p class="answer-facts">
+      <SessionLink sessionKey={viewer.key} />
+      {viewer.sandboxed && <span class="chip">sandboxed</span>}
+      {viewer.archived && <span class="chip">archived</span>}
+      <span class="soft" aria-hidden="true">
+        →
+      </span>
+      <span class="visually-hidden">to</span>
+      {target.exists ? <SessionLink sessionKey={target.key} /> : <Name text={target.key} />}
+      {target.archived && <span class="chip">archived</span>}
+      {!target.exists && <span class="chip tone-warn">there is no such session: as if there were</span>}
+      <span class="soft">
+        visibility <code>{configured}</code>
+        {effective !== configured && (
+          <>
+            , which comes to <code>{effective}</code> for it
+          </>
+        )}
+      </span>
+    </p>
+  );
+}
+
+function Answers({ viewer, target }: { viewer: string; target: string }) {
+  const read = useReading(`${viewer}\n${target}`, () => ask("access.explain", { viewer, target }));
+  if (read.problem !== undefined) return <Failed problem={read.problem} onRetry={read.again} />;
+  if (read.value === undefined) return <p class="loading">Loading…</p>;
+  return (
+    <>
+      <Facts explained={read.value} />
+      <ul class="answers" aria-label="Answers">
+        {grouped(read.value.answers).map((group) => (
+          <Answer key={group.first.access} {...group} />
+        ))}
+      </ul>
+      <p class="more">
+        <button type="button" class="quiet" onClick={read.again} disabled={read.busy}>
+          Ask again
+        </button>
+      </p>
+    </>
+  );
+}
+
+interface MayProps {
+  readonly viewer: string;
+  readonly target: string;
+  readonly onChoose: (viewer: string, target: string) => void;
+}
+
+export function MayCard({ viewer, target, onChoose }: MayProps) {
+  return (
+    <section class="card rights-card" aria-labelledby="may-title">
+      <h2 id="may-title">May this session see that one?</h2>
+      <div class="bar pickers">
+        <SessionPicker label="This session" value={viewer} onPick={(key) => onChoose(key, target)} />
+        <button
+          type="button"
+          class="quiet swap"
+          aria-label="Swap the two"
+          title="Swap the two"
+          onClick={() => onChoose(target, viewer)}
+        >
+          ⇄
+        </button>
+        <SessionPicker label="That session" value={target} onPick={(key) => onChoose(viewer, key)} />
+      </div>
+      {viewer !== "" && target !== "" ? (
+        <Answers viewer={viewer} target={target} />
+      ) : (
+        <p class="empty">Choose two sessions: each kind of access is answered with the rule that decides.</p>
+      )}
+    </section>
+  );
+}

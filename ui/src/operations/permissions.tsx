@@ -1,0 +1,84 @@
+// Owns the tab with what agents ask operators for, and the answers.
+
+import { useEffect } from "preact/hooks";
+import type { PermissionQuestion } from "../../../src/core/permission.ts";
+import { safeText } from "../../../src/core/safe-text.ts";
+import { after, now } from "../clock.ts";
+import { ask, may } from "../gateway.ts";
+import { Failed } from "../parts/failure.tsx";
+import { duration } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { complain, say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+import "./rows.css";
+
+/** No event tells of a question: it is looked for as long as the tab is shown. */
+const AGAIN_MS = 2_000;
+
+function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
+  const { id, sessionKey, title, kind, detail, expiresAt } = question;
+  const answer = (decision: "allow" | "deny"): void => {
+    ask("permissions.answer", { id, decision })
+      .then(() => say(decision === "allow" ? "Allowed, this once." : "Denied."), complain)
+      .finally(onDone);
+  };
+  return (
+    <li class="row wide">
+      <div class="row-state">
+        <span class="chip tone-warn">{duration(Math.max(0, expiresAt - now()))} left</span>
+        {kind !== undefined && (
+          <span class="chip">
+            <Name text={kind} />
+          </span>
+        )}
+      </div>
+      <div class="row-main">
+        <p class="row-title">
+          <SessionLink sessionKey={sessionKey} />
+          <strong>
+            <Name text={title} />
+          </strong>
+        </p>
+        {detail !== undefined && (
+          <pre class="whole">
+            <bdi>{safeText(detail)}</bdi>
+          </pre>
+        )}
+      </div>
+      <div class="row-actions">
+        {may("operator.admin") && (
+          <>
+            <button type="button" class="primary" onClick={() => answer("allow")}>
+              Allow
+            </button>
+            <button type="button" class="danger" onClick={() => answer("deny")}>
+              Deny
+            </button>
+          </>
+        )}
+      </div>
+    </li>
+  );
+}
+
+export function PermissionsTab(_: { about: string | undefined }) {
+  const list = useReading("permissions", () => ask("permissions.list"));
+  const { again, busy, value, problem } = list;
+  useEffect(() => (busy ? undefined : after(AGAIN_MS, again)), [busy, again]);
+  return (
+    <>
+      <h2>Permissions</h2>
+      <p class="soft">What agents ask for. What nobody answers in time is denied.</p>
+      {problem !== undefined && <Failed problem={problem} onRetry={again} />}
+      {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
+      {value?.permissions.length === 0 && <p class="empty">No agent asks for anything.</p>}
+      {value !== undefined && value.permissions.length > 0 && (
+        <ul class="rows card" aria-label="Questions">
+          {value.permissions.map((question) => (
+            <Question key={question.id} question={question} onDone={again} />
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,88 @@
+// Owns how a figure over time becomes lines on a plot: scale, paths, the nearest point. Pure.
+// PS1: a gap in the values is a gap in the line; a value between two gaps is a dot.
+
+export type Values = readonly (number | null)[];
+
+/** Plots are drawn in these units and stretched to their place. */
+export const WIDTH = 600;
+export const HEIGHT = 100;
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The least of 1, 2, 5 times a power of ten that `most` does not pass; 1 where there is nothing. */
+export function niceTop(most: number): number {
+  if (!Number.isFinite(most) || most <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  const step = [1, 2, 5, 10].find((one) => one * power >= most) ?? 10;
+  return step * power;
+}
+
+/** The lowest and the highest of all values; undefined: there are none. */
+export function extremes(lines: readonly Values[]): { least: number; most: number } | undefined {
+  const known = lines.flat().filter((value) => value !== null);
+  if (known.length === 0) return undefined;
+  return { least: Math.min(...known), most: Math.max(...known) };
+}
+
+export function xOf(time: number, { from, to }: Span): number {
+  return to === from ? WIDTH : ((time - from) / (to - from)) * WIDTH;
+}
+
+function yOf(value: number, top: number): number {
+  return HEIGHT - (Math.min(value, top) / top) * HEIGHT;
+}
+
+const short = (value: number): string => String(Math.round(value * 10) / 10);
+
+/** The stretches of a line without a gap, each as points. Times more than `gapMs` apart are a gap, too. */
+function stretches(times: readonly number[], values: Values, gapMs: number): (readonly [number, number])[][] {
+  const found: [number, number][][] = [];
+  let before: number | undefined;
+  values.forEach((value, at) => {
+    const time = times[at];
+    if (value === null || time === undefined) {
+      before = undefined;
+      return;
+    }
+    if (before === undefined || time - before > gapMs) found.push([]);
+    found.at(-1)?.push([time, value]);
+    before = time;
+  });
+  return found;
+}
+
+export interface LineShape {
+  /** `d` of the line's path, and of the area below it. */
+  readonly line: string;
+  readonly area: string;
+}
+
+export function lineShape(
+  times: readonly number[],
+  values: Values,
+  place: { readonly span: Span; readonly top: number; readonly gapMs: number },
+): LineShape {
+  const { span, top, gapMs } = place;
+  const lines: string[] = [];
+  const areas: string[] = [];
+  for (const points of stretches(times, values, gapMs)) {
+    const steps = points.map(([time, value]) => `${short(xOf(time, span))} ${short(yOf(value, top))}`);
+    const [first = 0, last = 0] = [points[0]?.[0], points.at(-1)?.[0]].map((time = 0) => xOf(time, span));
+    lines.push(`M${steps.join("L")}${points.length === 1 ? "h.01" : ""}`);
+    if (points.length > 1)
+      areas.push(`M${short(first)} ${HEIGHT}L${steps.join("L")}L${short(last)} ${HEIGHT}Z`);
+  }
+  return { line: lines.join(""), area: areas.join("") };
+}
+
+/** The place of the time that is nearest to `time`; -1: there is none. */
+export function nearest(times: readonly number[], time: number): number {
+  let best = -1;
+  times.forEach((one, at) => {
+    if (best < 0 || Math.abs(one - time) < Math.abs((times[best] ?? 0) - time)) best = at;
+  });
+  return best;
+}

@@ -1,0 +1,117 @@
+// Owns one small plot: its lines over the last hour, the values now, and those at a moment that is pointed at.
+// PL1: what the plot shows is also said: in a sentence, and value by value with the arrow keys.
+
+import type { TargetedPointerEvent } from "preact";
+import { useId, useState } from "preact/hooks";
+import { clockTime } from "../parts/format.ts";
+import { inUnit, inWords, type Plotted } from "./figures.ts";
+import { extremes, HEIGHT, lineShape, nearest, niceTop, type Span, WIDTH, xOf } from "./plot-shape.ts";
+
+export interface PlotProps {
+  readonly plotted: Plotted;
+  readonly times: readonly number[];
+  readonly stepMs: number;
+  readonly span: Span;
+}
+
+/** Steps of the keys: by one, and by as many as make five minutes. */
+const KEYS: Readonly<Record<string, number>> = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: -30,
+  PageUp: 30,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+};
+
+export function Plot({ plotted, times, stepMs, span }: PlotProps) {
+  const { title, unit, lines } = plotted;
+  // A point is held by its time: the places move as new ones come.
+  const [pointed, setPointed] = useState<number>();
+  const titleId = useId();
+  const last = times.length - 1;
+  const at = pointed === undefined ? last : nearest(times, pointed);
+  const found = extremes(lines.map(({ values }) => values));
+  const top = niceTop(found?.most ?? 0);
+  const time = times[at];
+  const point = (event: TargetedPointerEvent<SVGSVGElement>): void => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const share = (event.clientX - box.left) / Math.max(1, box.width);
+    setPointed(span.from + share * (span.to - span.from));
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === "Escape") setPointed(undefined);
+    const step = KEYS[event.key];
+    if (step === undefined || last < 0) return;
+    event.preventDefault();
+    setPointed(times[Math.max(0, Math.min(last, at + step))]);
+  };
+  const said = lines.map(({ title: name, values }) => `${name} ${inUnit(values[at], unit)}`).join(", ");
+  return (
+    <section class="plot card" aria-labelledby={titleId}>
+      <header>
+        <h3 id={titleId}>{title}</h3>
+        <span class="soft plot-when">{pointed === undefined ? "now" : time && clockTime(time)}</span>
+      </header>
+      <ul class="plot-values">
+        {lines.map(({ title: name, help, values }, index) => (
+          <li key={name} class={`line-${index}`} title={help}>
+            <span class="plot-mark" aria-hidden="true" />
+            <b>{inUnit(values[at], unit)}</b> <span class="soft">{name}</span>
+          </li>
+        ))}
+      </ul>
+      <p class="visually-hidden">{inWords(plotted)}</p>
+      {/* biome-ignore lint/a11y/useSemanticElements: a range input can't hold a drawing */}
+      <div
+        class="plot-area"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${title}: moment`}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(0, last)}
+        aria-valuenow={Math.max(0, at)}
+        aria-valuetext={time === undefined ? "nothing yet" : `${clockTime(time)}: ${said}`}
+        onKeyDown={onKeyDown}
+        onBlur={() => setPointed(undefined)}
+      >
+        <span class="plot-top soft" aria-hidden="true">
+          {found === undefined ? "" : inUnit(top, unit)}
+        </span>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          aria-hidden="true"
+          onPointerMove={point}
+          onPointerDown={point}
+          onPointerLeave={() => setPointed(undefined)}
+        >
+          <path class="plot-grid" d={`M0 ${HEIGHT / 2}H${WIDTH}M0 0H${WIDTH}`} />
+          {lines.map(({ title: name, values }, index) => {
+            const { line, area } = lineShape(times, values, { span, top, gapMs: stepMs * 3 });
+            return (
+              <g key={name} class={`line-${index}`}>
+                {index === 0 && <path class="plot-fill" d={area} />}
+                <path class="plot-line" d={line} />
+              </g>
+            );
+          })}
+          {pointed !== undefined && time !== undefined && (
+            <path class="plot-cursor" d={`M${xOf(time, span)} 0V${HEIGHT}`} />
+          )}
+        </svg>
+        <span class="plot-axis soft" aria-hidden="true">
+          <span>−{Math.round((span.to - span.from) / 60_000)} min</span>
+          <span>
+            {found === undefined
+              ? "nothing measured yet"
+              : `${inUnit(found.least, unit)} … ${inUnit(found.most, unit)}`}
+          </span>
+          <span>now</span>
+        </span>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,134 @@
+// Owns the list of a session's tools: which it has, which it lacks, and by which setting.
+
+import { useState } from "preact/hooks";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+import { ask } from "../gateway.ts";
+import { Failed } from "../parts/failure.tsx";
+import { counted } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
+import { State } from "../parts/state.tsx";
+import { SessionPicker } from "./session-picker.tsx";
+
+type Catalogue = PayloadOf<"tools.catalog">;
+
+interface ToolLine {
+  readonly name: string;
+  readonly allowed: boolean;
+  readonly reason: string;
+  readonly description: string;
+}
+
+function linesOf({ tools, withheld }: Catalogue): ToolLine[] {
+  const lines = [
+    ...tools.map(({ name, reason, description }) => ({ name, reason, description, allowed: true })),
+    ...withheld.map(({ name, reason }) => ({ name, reason, description: "", allowed: false })),
+  ];
+  return lines.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function fits({ name, reason, description }: ToolLine, words: string): boolean {
+  const text = `${name} ${reason} ${description}`.toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+function Line({ name, allowed, reason, description }: ToolLine) {
+  return (
+    <tr>
+      <th scope="row" class="mono">
+        <Name text={name} title={description === "" ? undefined : description} />
+      </th>
+      <td>
+        <State state={allowed ? "ok" : "refused"} text={allowed ? "allowed" : "denied"} />
+      </td>
+      <td>
+        <Name text={reason} />
+        {description !== "" && (
+          <p class="soft tool-words">
+            <Name text={description} />
+          </p>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Tools({ sessionKey }: { sessionKey: string }) {
+  const [words, setWords] = useState("");
+  const [only, setOnly] = useState<"all" | "allowed" | "denied">("all");
+  const read = useReading(sessionKey, () => ask("tools.catalog", { sessionKey }));
+  if (read.problem !== undefined) return <Failed problem={read.problem} onRetry={read.again} />;
+  if (read.value === undefined) return <p class="loading">Loading… outside servers may take a while.</p>;
+  const all = linesOf(read.value);
+  const lines = all
+    .filter(({ allowed }) => only === "all" || allowed === (only === "allowed"))
+    .filter((line) => fits(line, words.trim()));
+  return (
+    <>
+      {read.value.missing.map(({ server, why }) => (
+        <p key={server} class="note tone-warn">
+          The tools of the MCP server <Name text={server} /> are missing: <Name text={why} />
+        </p>
+      ))}
+      <div class="bar filters">
+        <label class="field">
+          <span>Find</span>
+          <input
+            type="search"
+            value={words}
+            placeholder="Tool, setting or words"
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+        </label>
+        <label class="field">
+          <span>Show</span>
+          <select value={only} onChange={(event) => setOnly(event.currentTarget.value as typeof only)}>
+            <option value="all">all</option>
+            <option value="allowed">allowed</option>
+            <option value="denied">denied</option>
+          </select>
+        </label>
+        <p class="soft" role="status">
+          {lines.length === all.length
+            ? counted(all.length, "tool")
+            : `${lines.length} of ${all.length} tools`}
+        </p>
+      </div>
+      <table class="tools">
+        <thead>
+          <tr>
+            <th scope="col">Tool</th>
+            <th scope="col">Verdict</th>
+            <th scope="col">Why</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((line) => (
+            <Line key={line.name} {...line} />
+          ))}
+        </tbody>
+      </table>
+      {lines.length === 0 && <p class="empty">No tool fits.</p>}
+    </>
+  );
+}
+
+export function ToolsCard(props: { sessionKey: string; onChoose: (key: string) => void }) {
+  const { sessionKey, onChoose } = props;
+  return (
+    <section class="card rights-card" aria-labelledby="tools-title">
+      <h2 id="tools-title">Tools of a session</h2>
+      <div class="bar pickers">
+        <SessionPicker label="Session" value={sessionKey} onPick={onChoose} />
+      </div>
+      {sessionKey === "" ? (
+        <p class="empty">Choose a session: each tool is listed with the setting that gives or denies it.</p>
+      ) : (
+        <Tools key={sessionKey} sessionKey={sessionKey} />
+      )}
+    </section>
+  );
+}

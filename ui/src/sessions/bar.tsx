@@ -1,0 +1,109 @@
+// Owns what stands above the session list: search, filters, tree or list, and the way to a new session.
+
+import { useMemo, useState } from "preact/hooks";
+import { safeLine } from "../../../src/core/safe-text.ts";
+import { SESSION_KINDS } from "../../../src/core/session.ts";
+import { settled } from "../clock.ts";
+import { ask, has, may } from "../gateway.ts";
+import { useReading } from "../parts/reading.ts";
+import { type Wish, want, wish } from "./model.ts";
+import { NewSession } from "./new-session.tsx";
+
+/** Pause after the last letter before the gateway is asked. */
+const TYPED_MS = 200;
+/** As long as the gateway takes. */
+const SEARCH_MAX_CHARS = 512;
+
+function Search() {
+  const ask = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
+  return (
+    <input
+      type="search"
+      class="session-search"
+      aria-label="Search sessions"
+      placeholder="Search"
+      title="Part of a label, a name or a key"
+      defaultValue={wish.value.search}
+      maxLength={SEARCH_MAX_CHARS}
+      onInput={(event) => ask(event.currentTarget.value)}
+    />
+  );
+}
+
+function Shape() {
+  const { shape } = wish.value;
+  const button = (one: Wish["shape"], text: string, title: string) => (
+    <button type="button" aria-pressed={shape === one} title={title} onClick={() => want({ shape: one })}>
+      {text}
+    </button>
+  );
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div class="session-shape" role="group" aria-label="Shown as">
+      {button("tree", "Tree", "Sessions below those that spawned them")}
+      {button("list", "List", "All sessions, newest first")}
+    </div>
+  );
+}
+
+function Filters() {
+  const { kind, agentId, archived } = wish.value;
+  const agents = useReading("agents", () => ask("agents.list", {}));
+  return (
+    <>
+      <select
+        aria-label="Kind"
+        value={kind}
+        onChange={(event) => want({ kind: event.currentTarget.value as Wish["kind"] })}
+      >
+        <option value="">Any kind</option>
+        {SESSION_KINDS.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label="Agent"
+        value={agentId}
+        onChange={(event) => want({ agentId: event.currentTarget.value })}
+      >
+        <option value="">Any agent</option>
+        {agents.value?.agents.map(({ id }) => (
+          <option key={id} value={id}>
+            {safeLine(id)}
+          </option>
+        ))}
+      </select>
+      <label class="session-archived">
+        <input
+          type="checkbox"
+          checked={archived}
+          onChange={(event) => want({ archived: event.currentTarget.checked })}
+        />
+        Archived
+      </label>
+    </>
+  );
+}
+
+export function Bar() {
+  const [making, setMaking] = useState(false);
+  return (
+    <div class="session-bar">
+      <div class="session-bar-line">
+        <Search />
+        <Shape />
+        {may("operator.write") && has("sessions.create") && (
+          <button type="button" onClick={() => setMaking(true)} aria-label="New session" title="New session">
+            <span aria-hidden="true">+</span> New
+          </button>
+        )}
+      </div>
+      <div class="session-bar-line">
+        <Filters />
+      </div>
+      {making && <NewSession onClose={() => setMaking(false)} />}
+    </div>
+  );
+}

@@ -1,0 +1,253 @@
+// Owns which sessions the reader has before them, in which order and how deep: what the gateway told so far,
+// as branches of a tree. No time, no gateway.
+// FO1: a branch is newest first. What is learnt of a row shows at once; where it stands changes in `settle`
+//      only, so that nothing moves while somebody aims at it.
+// FO2: a row stands once. One that is older than all that was read of its branch comes with a later page.
+// FO3: what is gone stays in its place, marked, until `settle`.
+
+import type { ListedRow } from "../../../src/gateway/client/web.ts";
+
+/** The branch that hangs below nobody. */
+export const TOP = "";
+/** How far down lines are drawn: far beyond any spawn depth, and an end for damaged relations. */
+const DEPTH_MAX = 32;
+
+interface Branch {
+  readonly keys: readonly string[];
+  /** Where the next page begins; absent: all is read. */
+  readonly cursor?: string | undefined;
+  readonly busy: boolean;
+  readonly problem?: unknown;
+}
+
+/** One line of the list. */
+export type Line =
+  | {
+      readonly kind: "row";
+      readonly key: string;
+      readonly row: ListedRow;
+      /** 1 for the top. */
+      readonly level: number;
+      readonly parent: string;
+      /** 1 for the first of its branch. */
+      readonly position: number;
+      /** Rows of its branch; -1: there are more than are known. */
+      readonly size: number;
+      /** Whether what it spawned is shown; undefined: it spawned nothing. */
+      readonly open: boolean | undefined;
+      readonly gone: boolean;
+    }
+  | {
+      /** The place where the next page of a branch comes. */
+      readonly kind: "more";
+      readonly key: string;
+      readonly level: number;
+      readonly parent: string;
+      readonly problem?: unknown;
+    };
+
+export type RowLine = Extract<Line, { kind: "row" }>;
+
+/** A page as the gateway gives it. */
+interface Page {
+  readonly sessions: readonly ListedRow[];
+  readonly nextCursor?: string | undefined;
+}
+
+function isNewer(a: ListedRow, b: ListedRow): boolean {
+  return a.updatedAt === b.updatedAt ? a.key > b.key : a.updatedAt > b.updatedAt;
+}
+
+export class Forest {
+  /** All rows in one branch: matches of a search, or the plain list. */
+  readonly flat: boolean;
+  readonly #rows = new Map<string, ListedRow>();
+  readonly #branches = new Map<string, Branch>();
+  /** The branch in which a row stands. */
+  readonly #places = new Map<string, string>();
+  readonly #touched = new Set<string>();
+  readonly #gone = new Set<string>();
+
+  constructor(flat: boolean) {
+    this.flat = flat;
+  }
+
+  row(key: string): ListedRow | undefined {
+    return this.#rows.get(key);
+  }
+
+  branch(parent: string): Branch | undefined {
+    return this.#branches.get(parent);
+  }
+
+  branches(): IterableIterator<string> {
+    return this.#branches.keys();
+  }
+
+  /** A page of a branch is on its way. */
+  begin(parent: string): void {
+    const before = this.#branches.get(parent);
+    const { keys = [], cursor } = before ?? {};
+    this.#branches.set(parent, { keys, cursor, busy: true });
+  }
+
+  fail(parent: string, problem: unknown): void {
+    const { keys = [], cursor } = this.#branches.get(parent) ?? {};
+    this.#branches.set(parent, { keys, cursor, busy: false, problem });
+  }
+
+  /** The next page of a branch; `anew`: its first, in place of all that was known of it. */
+  add(parent: string, page: Page, anew: boolean): void {
+    const before = this.#branches.get(parent)?.keys ?? [];
+    if (anew) for (const key of before) this.#forget(key);
+    const keys = anew ? [] : [...before];
+    for (const row of page.sessions) {
+      this.#rows.set(row.key, row);
+      this.#gone.delete(row.key);
+      this.#touched.delete(row.key);
+      if (this.#places.has(row.key)) continue;
+      this.#places.set(row.key, parent);
+      keys.push(row.key);
+    }
+    this.#branches.set(parent, { keys, cursor: page.nextCursor, busy: false });
+  }
+
+  /** Forgets what a session spawned. */
+  drop(parent: string): void {
+    const { keys = [] } = this.#branches.get(parent) ?? {};
+    this.#branches.delete(parent);
+    for (const key of keys) {
+      this.drop(key);
+      this.#forget(key);
+    }
+  }
+
+  /**
+   * News of sessions: those that were asked for, and the rows that there are of them. True when children of
+   * one that is gone may stand at the top now.
+   */
+  learn(asked: readonly string[], found: readonly ListedRow[]): boolean {
+    const there = new Set(found.map((row) => row.key));
+    for (const row of found) {
+      const { key } = row;
+      if (!this.#places.has(key) && !this.#branches.has(this.#homeOf(row))) continue;
+      this.#rows.set(key, row);
+      this.#gone.delete(key);
+      this.#touched.add(key);
+    }
+    let orphans = false;
+    for (const key of asked) {
+      const row = this.#rows.get(key);
+      if (there.has(key) || row === undefined) continue;
+      this.#gone.add(key);
+      this.#touched.delete(key);
+      orphans ||= !this.flat && (row.children ?? 0) > 0;
+    }
+    return orphans;
+  }
+
+  /** How many rows would stand elsewhere after `settle`. */
+  unsettled(): number {
+    let count = this.#gone.size;
+    for (const key of this.#touched) if (this.#wouldMove(key)) count++;
+    return count;
+  }
+
+  /** Puts every row where it belongs by now. */
+  settle(): void {
+    for (const key of [...this.#touched, ...this.#gone]) this.#takeOut(key);
+    for (const key of this.#gone) {
+      this.drop(key);
+      this.#forget(key);
+    }
+    for (const key of this.#touched) this.#putIn(key);
+    this.#touched.clear();
+    this.#gone.clear();
+  }
+
+  /** What is shown, from the top down. */
+  lines(isOpen: (key: string) => boolean): Line[] {
+    const lines: Line[] = [];
+    this.#draw(TOP, 1, isOpen, lines);
+    return lines;
+  }
+
+  #draw(parent: string, level: number, isOpen: (key: string) => boolean, lines: Line[]): void {
+    const branch = this.#branches.get(parent);
+    const { keys = [], cursor, problem } = branch ?? {};
+    const isRead = branch !== undefined && (!branch.busy || keys.length > 0);
+    const isWhole = isRead && cursor === undefined && problem === undefined;
+    keys.forEach((key, index) => {
+      const row = this.#rows.get(key);
+      if (row === undefined) return;
+      const hasChildren = !this.flat && ((row.children ?? 0) > 0 || this.#childrenOf(key) > 0);
+      const open = hasChildren && level < DEPTH_MAX ? isOpen(key) : undefined;
+      const size = isWhole ? keys.length : -1;
+      const gone = this.#gone.has(key);
+      lines.push({ kind: "row", key, row, level, parent, position: index + 1, size, open, gone });
+      if (open === true) this.#draw(key, level + 1, isOpen, lines);
+    });
+    if (isWhole) return;
+    lines.push({ kind: "more", key: `more of ${parent}`, level, parent, problem });
+  }
+
+  #childrenOf(key: string): number {
+    return this.#branches.get(key)?.keys.length ?? 0;
+  }
+
+  /** The branch to which a row belongs. One at the top whose spawner is gone stays there. */
+  #homeOf({ key, spawnedBy }: ListedRow): string {
+    if (this.flat || spawnedBy === undefined) return TOP;
+    return this.#places.get(key) ?? spawnedBy;
+  }
+
+  #wouldMove(key: string): boolean {
+    const row = this.#rows.get(key);
+    if (row === undefined) return false;
+    const place = this.#places.get(key);
+    if (place === undefined) return this.#branches.has(this.#homeOf(row)) && this.#isRead(row);
+    const keys = this.#branches.get(place)?.keys ?? [];
+    const at = keys.indexOf(key);
+    const [above, below] = [this.#rows.get(keys[at - 1] ?? ""), this.#rows.get(keys[at + 1] ?? "")];
+    return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
+  }
+
+  /** Whether a row belongs to the part of its branch that was read (FO2). */
+  #isRead(row: ListedRow): boolean {
+    const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
+    const last = this.#rows.get(keys.at(-1) ?? "");
+    return cursor === undefined || last === undefined || isNewer(row, last);
+  }
+
+  #takeOut(key: string): void {
+    const place = this.#places.get(key);
+    const branch = place === undefined ? undefined : this.#branches.get(place);
+    if (place === undefined || branch === undefined) return;
+    this.#branches.set(place, { ...branch, keys: branch.keys.filter((one) => one !== key) });
+  }
+
+  #putIn(key: string): void {
+    const row = this.#rows.get(key);
+    if (row === undefined) return;
+    const home = this.#homeOf(row);
+    const branch = this.#branches.get(home);
+    if (branch === undefined || (!this.#places.has(key) && !this.#isRead(row))) {
+      this.#forget(key);
+      return;
+    }
+    const at = branch.keys.findIndex((one) => {
+      const other = this.#rows.get(one);
+      return other !== undefined && isNewer(row, other);
+    });
+    const keys = at === -1 ? [...branch.keys, key] : branch.keys.toSpliced(at, 0, key);
+    this.#branches.set(home, { ...branch, keys });
+    this.#places.set(key, home);
+  }
+
+  #forget(key: string): void {
+    this.#rows.delete(key);
+    this.#places.delete(key);
+    this.#touched.delete(key);
+    this.#gone.delete(key);
+  }
+}

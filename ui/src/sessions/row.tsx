@@ -1,0 +1,161 @@
+// Owns one row of the session list: what it is called, what it is, what it is doing, what it has used.
+
+import type { ListedRow } from "../../../src/gateway/client/web.ts";
+import { tick } from "../clock.ts";
+import { age, clockTime, money, tokens } from "../parts/format.ts";
+import { Name, SessionLink, sessionName } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import type { RowLine } from "./forest.ts";
+import { knownRow, toggle } from "./model.ts";
+
+/** CSS pixels. Every line of the list is as high. */
+export const ROW_HEIGHT = 50;
+/** Levels that are drawn further in than the one before; deeper ones stand below each other. */
+const INDENTED_LEVELS_MAX = 6;
+const WAITS_SHOWN_MAX = 2;
+/** As many children as the gateway counts. */
+const CHILDREN_COUNTED_MAX = 1_000;
+
+const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
+
+/** What kind of session it is; of those that have no kind of their own, what the key says. */
+function kindWord({ key, sessionKind }: ListedRow): string {
+  if (sessionKind !== "other") return sessionKind;
+  const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
+  return FORMS[form] ?? form;
+}
+
+function Age({ at }: { at: number }) {
+  return (
+    <time class="session-age" dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
+      {age(at, tick.value)}
+    </time>
+  );
+}
+
+function Waits({ keys }: { keys: readonly string[] }) {
+  return (
+    <>
+      {keys.slice(0, WAITS_SHOWN_MAX).map((key, index) => {
+        const row = knownRow(key);
+        return (
+          <span key={key} class="session-wait">
+            {index > 0 && ", "}
+            <SessionLink sessionKey={key} {...(row === undefined ? {} : { name: sessionName(row) })} />
+          </span>
+        );
+      })}
+      {keys.length > WAITS_SHOWN_MAX && ` +${keys.length - WAITS_SHOWN_MAX}`}
+    </>
+  );
+}
+
+function Doing({ row }: { row: ListedRow }) {
+  const { state, queuedRuns, waitingOn = [] } = row;
+  if (state === "idle") return <span class="visually-hidden">idle</span>;
+  const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
+  if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;
+  if (state === "running" || waitingOn.length === 0)
+    return <State state={state} text={`${state}${queued}`} />;
+  return (
+    <span class="session-waits">
+      <State state={state} text="waiting on" /> <Waits keys={waitingOn} />
+      {queued}
+    </span>
+  );
+}
+
+function Used({ row }: { row: ListedRow }) {
+  if (row.totalTokens === 0 && row.cost === 0) return null;
+  const words = `${row.totalTokens.toLocaleString()} tokens, ${money(row.cost)} since the last reset`;
+  return (
+    <span class="session-used number" title={words}>
+      {tokens(row.totalTokens)} tok
+      {row.cost > 0 && ` · ${money(row.cost)}`}
+    </span>
+  );
+}
+
+function Twist({ line, name }: { line: RowLine; name: string }) {
+  const { key, open } = line;
+  if (open === undefined) return <span class="session-twist" />;
+  return (
+    <button
+      type="button"
+      class="session-twist"
+      tabIndex={-1}
+      aria-label={`${open ? "Close" : "Open"} ${name}`}
+      onClick={() => toggle(key, !open)}
+    >
+      <span class={open ? "turned" : ""} aria-hidden="true">
+        ▸
+      </span>
+    </button>
+  );
+}
+
+/** What stands in the middle of the second line. */
+function facts(row: ListedRow): string {
+  return [row.agentId, kindWord(row), ...(row.channel === "unknown" ? [] : [row.channel])].join(" · ");
+}
+
+/** The element by which the list names its active row. */
+export function rowId(key: string): string {
+  return `session ${key}`.replaceAll(/\s/g, "_");
+}
+
+export function SessionRow(props: { line: RowLine; selected: boolean; active: boolean; tree: boolean }) {
+  const { line, selected, active, tree } = props;
+  const { row, key, level, open, gone } = line;
+  const { children = 0 } = row;
+  const depth = Math.min(level - 1, INDENTED_LEVELS_MAX);
+  const name = sessionName(row);
+  const classes = [
+    "session-row",
+    selected && "selected",
+    active && "active",
+    gone && "gone",
+    tree && "in-tree",
+  ];
+  return (
+    <div
+      id={rowId(key)}
+      role="treeitem"
+      tabIndex={-1}
+      aria-level={level}
+      aria-posinset={line.position}
+      aria-setsize={line.size}
+      aria-expanded={open}
+      aria-selected={selected}
+      class={`${classes.filter(Boolean).join(" ")} state-${row.state}`}
+      style={{ height: `${ROW_HEIGHT}px`, "--depth": depth }}
+    >
+      {tree && <Twist line={line} name={name} />}
+      <div class="session-words">
+        <div class="session-line">
+          <span class="session-name">
+            <SessionLink sessionKey={key} name={name} />
+          </span>
+          {children > 0 && open === false && (
+            <span class="session-count" title="Sessions that it spawned">
+              {children >= CHILDREN_COUNTED_MAX ? `${CHILDREN_COUNTED_MAX}+` : children}
+            </span>
+          )}
+          {gone ? (
+            <span class="chip">gone</span>
+          ) : (
+            row.archivedAt !== undefined && <span class="chip">archived</span>
+          )}
+          <Age at={row.updatedAt} />
+        </div>
+        <div class="session-line session-about">
+          <Doing row={row} />
+          <span class="session-facts">
+            <Name text={facts(row)} />
+          </span>
+          <Used row={row} />
+        </div>
+      </div>
+    </div>
+  );
+}

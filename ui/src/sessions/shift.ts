@@ -1,0 +1,23 @@
+// Owns by how many lines a list is scrolled on when its rows have moved, so that what is in sight stays.
+
+interface Keyed {
+  readonly key: string;
+}
+
+/** The way that most of the lines went which were in sight: `seen` lines from `first` on. */
+export function shiftOf(
+  before: readonly Keyed[],
+  after: readonly Keyed[],
+  first: number,
+  seen: number,
+): number {
+  const was = new Map(before.slice(first, first + seen).map(({ key }, index) => [key, first + index]));
+  const ways = new Map<number, number>();
+  after.forEach(({ key }, index) => {
+    const from = was.get(key);
+    if (from !== undefined) ways.set(index - from, (ways.get(index - from) ?? 0) + 1);
+  });
+  let best = 0;
+  for (const [way, count] of ways) if (count > (ways.get(best) ?? 0)) best = way;
+  return best;
+}

@@ -4,6 +4,7 @@
 import { wsDialer } from "./client/dial-ws.ts";
 import { openClient } from "./client/open.ts";
 import type { ConnectOptions, GatewayClient } from "./client/types.ts";
+import { withEvents } from "./client/with-events.ts";
 
 export { GatewayError } from "./client/error.ts";
 export type * from "./client/types.ts";
@@ -12,6 +13,6 @@ export type * from "./client/types.ts";
  * Connects to a gateway. Rejects with a `GatewayError`: nobody there, a wrong token, no common protocol
  * version.
  */
-export function connect(options: ConnectOptions): Promise<GatewayClient> {
-  return openClient(options, wsDialer);
+export async function connect(options: ConnectOptions): Promise<GatewayClient> {
+  return withEvents(await openClient(options, wsDialer));
 }

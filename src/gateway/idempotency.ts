@@ -1,11 +1,11 @@
-// Owns what each method does with an idempotency key, and so what a client may ask twice. Apart from the params:
-// clients carry this list with them, and none of the schemas.
+// Owns what each method does with an idempotency key, and so what a client may ask twice. Apart from the
+// params: clients carry this list with them, and none of the schemas.
 
 import type { MethodName } from "./params.ts";
 
 /**
- * `none`: it only reads, or doing it twice is doing it once. `required`: not without a key. `run`: so, and the
- * key is the id of the run too.
+ * `none`: it only reads, or doing it twice is doing it once. `required`: not without a key. `run`: so, and
+ * the key is the id of the run too.
  */
 type Idempotency = "none" | "optional" | "required" | "run";
 

@@ -1,8 +1,10 @@
 // The files of the web page over HTTP, and what their headers allow.
 
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { createPage } from "../../src/gateway/page.ts";
 import { temporaryFolder } from "../kit/engine.ts";
@@ -81,4 +83,12 @@ test("a foreign host name gets no page", async () => {
     sent.on("error", reject).end();
   });
   expect(status).toBe(403);
+});
+
+test("all scripts of the page together are less than 80 kB packed", () => {
+  const assets = fileURLToPath(new URL("../../dist/ui/assets/", import.meta.url));
+  const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
+  expect(scripts.length).toBeGreaterThan(1);
+  const bytes = scripts.map((name) => gzipSync(readFileSync(join(assets, name))).length);
+  expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(80_000);
 });

@@ -25,7 +25,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   triggers: ["core", "world", "store", "engine", "flows"],
   gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],
   cli: ["core", "config", "world", "src/gateway/protocol.ts", "src/gateway/client.ts"],
-  ui: ["core", ...["protocol", "params", "payloads", "client/web"].map((name) => `src/gateway/${name}.ts`)],
+  ui: [
+    "core",
+    ...["protocol", "params", "payloads"].map((name) => `src/gateway/${name}.ts`),
+    ...["web", "open", "dial-web"].map((name) => `src/gateway/client/${name}.ts`),
+  ],
 };
 
 /** Which layers may use a package: each outside library has one edge of the house. */

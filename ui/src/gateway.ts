@@ -7,12 +7,11 @@ import { computed, effect, signal } from "@preact/signals";
 import {
   type ClientState,
   type EventPayloads,
-  type GatewayClient,
   GatewayError,
   type HelloOk,
 } from "../../src/gateway/client/web.ts";
 import { after } from "./clock.ts";
-import { isRefusal, openShown } from "./demo/connect.ts";
+import { type Connection, isRefusal, openShown } from "./demo/connect.ts";
 import { inDemo, leaveDemo } from "./demo/scene.ts";
 import { forgetToken, keepToken, keptToken } from "./token.ts";
 
@@ -34,7 +33,7 @@ export const hello = signal<HelloOk | undefined>(undefined);
 /** Why the gateway said that it stops, until it is back. */
 export const stopping = signal<string | undefined>(undefined);
 
-let client: GatewayClient | undefined;
+let client: Connection | undefined;
 let attempt = 0;
 
 /** True if the token has this scope, or one that contains it. */
@@ -58,7 +57,7 @@ export function has(method: string): boolean {
 export const defaults = computed(() => hello.value?.snapshot.sessionDefaults);
 
 /** Any method, with params and payload that the compiler knows. Rejects with a `GatewayError`. */
-export const ask: GatewayClient["request"] = (...request) => {
+export const ask: Connection["request"] = (...request) => {
   if (client === undefined) return Promise.reject(new GatewayError("CLOSED", "not signed in"));
   return client.request(...request);
 };
@@ -79,7 +78,7 @@ export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function hear(opened: GatewayClient): void {
+function hear(opened: Connection): void {
   opened.onEvent(({ event, payload }) => {
     if (opened !== client) return;
     for (const listener of listeners.get(event) ?? []) listener(payload as never);
@@ -92,7 +91,7 @@ function hear(opened: GatewayClient): void {
   });
 }
 
-function stands(opened: GatewayClient): void {
+function stands(opened: Connection): void {
   linkState.value = "connected";
   stopping.value = undefined;
   hello.value = opened.hello;

@@ -7,7 +7,7 @@ import type { Dialer } from "./dial.ts";
 import { aborted, GatewayError } from "./error.ts";
 import { ReconnectingClient } from "./reconnecting.ts";
 import { openSocket, type SocketParts } from "./socket.ts";
-import type { ConnectOptions, GatewayClient } from "./types.ts";
+import type { ConnectOptions } from "./types.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -34,7 +34,7 @@ function addressOf(text: string): string {
   );
 }
 
-export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<GatewayClient> {
+export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<ReconnectingClient> {
   const { url, token, role, scopes, client, reconnect = true, signal, world = plainWorld } = options;
   const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const parts: SocketParts = {

@@ -12,23 +12,18 @@ import type { MethodName } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import {
   type EventFrame,
-  type EventName,
   type HelloOk,
   PENDING_REQUESTS_MAX,
   type ResponseFrame,
   WAIT_DEFAULT_MS,
 } from "../protocol.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
-import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
-import { sessionKeyFor } from "./session-key-for.ts";
 import { type ClientSocket, openSocket, type SocketParts } from "./socket.ts";
 import type {
   AgentCall,
   AgentEnd,
   ClientState,
-  EventOptions,
   GatewayClient,
-  GatewayEvent,
   RequestOptions,
   RequestParams,
 } from "./types.ts";
@@ -76,13 +71,16 @@ function quiet<T>() {
   return { promise, resolve, reject };
 }
 
-export class ReconnectingClient implements GatewayClient {
+/** `wanted`: whoever holds the client has closed it. */
+type StateListener = (state: ClientState, error: GatewayError | undefined, wanted: boolean) => void;
+
+/** All of a client but its streams of events, which not every program wants (`with-events.ts`). */
+export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #parts: SocketParts;
   readonly #reconnect: boolean;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
-  readonly #stateListeners = new Set<(state: ClientState, error?: GatewayError) => void>();
-  readonly #streams = new Set<EventStream>();
+  readonly #stateListeners = new Set<StateListener>();
   #socket: ClientSocket;
   #state: ClientState = "connected";
   #failures = 0;
@@ -163,32 +161,9 @@ export class ReconnectingClient implements GatewayClient {
     return () => this.#listeners.delete(listener);
   }
 
-  onState(listener: (state: ClientState, error?: GatewayError) => void): () => void {
+  onState(listener: StateListener): () => void {
     this.#stateListeners.add(listener);
     return () => this.#stateListeners.delete(listener);
-  }
-
-  events<E extends EventName = EventName>(
-    options: EventOptions<E> = {},
-  ): AsyncIterableIterator<GatewayEvent<E>> {
-    const { sessionKey, runId, names, signal, bufferMax = BUFFER_DEFAULT_EVENTS } = options;
-    const filter = {
-      sessionKey: sessionKey === undefined ? undefined : sessionKeyFor(sessionKey, this.hello),
-      runId,
-      names,
-    };
-    const over = (): void => stream.end();
-    const stream: EventStream = new EventStream(filter, bufferMax, () => {
-      this.#streams.delete(stream);
-      off();
-      signal?.removeEventListener("abort", over);
-    });
-    const off = this.onEvent((frame, chars) => stream.offer(frame, chars));
-    this.#streams.add(stream);
-    signal?.addEventListener("abort", over);
-    if (signal?.aborted === true || this.#isClosed()) over();
-    // What it lets through has one of the names that were asked for.
-    return stream as AsyncIterableIterator<GatewayEvent<E>>;
   }
 
   close(): void {
@@ -293,9 +268,9 @@ export class ReconnectingClient implements GatewayClient {
     }
   }
 
-  #move(state: ClientState, error?: GatewayError): void {
+  #move(state: ClientState, error?: GatewayError, wanted = false): void {
     this.#state = state;
-    this.#tell(this.#stateListeners, (listener) => listener(state, error));
+    this.#tell(this.#stateListeners, (listener) => listener(state, error, wanted));
   }
 
   #onEnd(error: GatewayError): void {
@@ -331,7 +306,6 @@ export class ReconnectingClient implements GatewayClient {
       // Before anybody is told: what a listener asks for is sent when it asks.
       for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
       this.#move("connected");
-      for (const stream of this.#streams) stream.reconnected();
       this.#attach(socket);
     } catch (error) {
       if (this.#isClosed()) return;
@@ -350,10 +324,9 @@ export class ReconnectingClient implements GatewayClient {
   #shut(error: GatewayError, wanted = false): void {
     if (this.#state === "closed") return;
     this.#retry?.cancel();
-    this.#move("closed", error);
+    this.#move("closed", error, wanted);
     this.#socket.close();
     for (const pending of this.#pending.values()) pending.reject(error);
     this.#pending.clear();
-    for (const stream of [...this.#streams]) stream.end(wanted ? undefined : error);
   }
 }

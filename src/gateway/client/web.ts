@@ -5,6 +5,7 @@
 import { webDialer } from "./dial-web.ts";
 import { openClient } from "./open.ts";
 import type { ConnectOptions, GatewayClient } from "./types.ts";
+import { withEvents } from "./with-events.ts";
 
 export { GatewayError } from "./error.ts";
 export type * from "./types.ts";
@@ -13,6 +14,6 @@ export type * from "./types.ts";
  * Connects to a gateway. Rejects with a `GatewayError`: nobody there, a wrong token, no common protocol
  * version.
  */
-export function connect(options: ConnectOptions): Promise<GatewayClient> {
-  return openClient(options, webDialer);
+export async function connect(options: ConnectOptions): Promise<GatewayClient> {
+  return withEvents(await openClient(options, webDialer));
 }

@@ -1,6 +1,7 @@
 // Owns the one way in which text of others becomes elements of the page.
-// MD1: no text becomes HTML. What the lexer finds is made into elements one by one, of the kinds below; links lead
-//      to http, https and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
+// MD1: no text becomes HTML. What the lexer finds is made into elements one by one, of the kinds below; links
+//      lead to http, https and mailto only; HTML in a text is text; nothing is loaded or run, no id or style
+//      is set.
 // MD2: what can't be parsed soon is shown as plain text.
 
 import { Lexer, type Token, type Tokens } from "marked";

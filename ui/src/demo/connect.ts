@@ -2,8 +2,13 @@
 // DC1: the reader's token opens the way to the demo, each time anew: after a restart of the gateway there is
 //      another demo, which has another token.
 
-import { connect, type GatewayClient, GatewayError } from "../../../src/gateway/client/web.ts";
+import { webDialer } from "../../../src/gateway/client/dial-web.ts";
+import { openClient } from "../../../src/gateway/client/open.ts";
+import { type GatewayClient, GatewayError } from "../../../src/gateway/client/web.ts";
 import { inDemo, leaveDemo } from "./scene.ts";
+
+/** The client library's, without its streams of events: they would be a twentieth of the page. */
+export type Connection = Omit<GatewayClient, "events">;
 
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
@@ -12,17 +17,18 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
 
-async function openDemo(own: GatewayClient): Promise<GatewayClient> {
+async function openDemo(own: Connection): Promise<Connection> {
   const { path, token } = await own.request("demo.start").catch((error: unknown) => {
     const none = error instanceof GatewayError && error.code === "INVALID_REQUEST";
     if (none || isRefusal(error)) leaveDemo();
     throw new GatewayError("UNREACHABLE", `the demo could not be begun: ${String(error)}`);
   });
-  return connect({ url: window.location.origin + path, token, client: CLIENT, reconnect: false });
+  const url = window.location.origin + path;
+  return openClient({ url, token, client: CLIENT, reconnect: false }, webDialer);
 }
 
-export async function openShown(token: string): Promise<GatewayClient> {
-  const own = await connect({ url: window.location.origin, token, client: CLIENT });
+export async function openShown(token: string): Promise<Connection> {
+  const own = await openClient({ url: window.location.origin, token, client: CLIENT }, webDialer);
   if (!inDemo) return own;
   try {
     return await openDemo(own);

@@ -1,0 +1,40 @@
+// Owns the streams of a client's events: who reads them, and what they are told of the connection.
+// WE1: what waits for a reader is bounded (event-stream.ts); it hears of each reconnect, and of the end.
+
+import type { EventName } from "../protocol.ts";
+import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
+import type { ReconnectingClient } from "./reconnecting.ts";
+import { sessionKeyFor } from "./session-key-for.ts";
+import type { EventOptions, GatewayClient, GatewayEvent } from "./types.ts";
+
+/** The same client, with `events`. */
+export function withEvents(client: ReconnectingClient): GatewayClient {
+  const streams = new Set<EventStream>();
+  client.onState((state, error, wanted) => {
+    if (state === "connected") for (const stream of streams) stream.reconnected();
+    if (state === "closed") for (const stream of [...streams]) stream.end(wanted ? undefined : error);
+  });
+  const events = <E extends EventName = EventName>(
+    options: EventOptions<E> = {},
+  ): AsyncIterableIterator<GatewayEvent<E>> => {
+    const { sessionKey, runId, names, signal, bufferMax = BUFFER_DEFAULT_EVENTS } = options;
+    const filter = {
+      sessionKey: sessionKey === undefined ? undefined : sessionKeyFor(sessionKey, client.hello),
+      runId,
+      names,
+    };
+    const over = (): void => stream.end();
+    const stream: EventStream = new EventStream(filter, bufferMax, () => {
+      streams.delete(stream);
+      off();
+      signal?.removeEventListener("abort", over);
+    });
+    const off = client.onEvent((frame, chars) => stream.offer(frame, chars));
+    streams.add(stream);
+    signal?.addEventListener("abort", over);
+    if (signal?.aborted === true || client.state === "closed") over();
+    // What it lets through has one of the names that were asked for.
+    return stream as AsyncIterableIterator<GatewayEvent<E>>;
+  };
+  return Object.assign(client, { events });
+}

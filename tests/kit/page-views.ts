@@ -3,6 +3,7 @@
 
 import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { ParamsOf } from "../../src/gateway/params.ts";
 
 /** A gateway with this configuration has something to show in every view. */
 export const STORY_CONFIG = {
@@ -38,6 +39,7 @@ export interface PageView {
   readonly needs?: string;
 }
 
+const RESEARCH = encodeURIComponent("agent:research:main");
 const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
@@ -57,6 +59,10 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "conversation", at: () => `sessions/${MAIN}` },
   { name: "flow", at: () => "flow" },
   { name: "status", at: () => "operations/status" },
+  { name: "deliveries", at: () => "operations/deliveries" },
+  { name: "channels", at: () => "operations/channels" },
+  { name: "rights", at: () => `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
+  { name: "schedules", at: () => "operations/schedules", shows: "li.job", needs: "cron.list" },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */
@@ -78,6 +84,22 @@ const STORY: readonly { readonly to: string; readonly text: string }[] = [
   { to: "agent:main:main", text: "spawn 3 jobs: wait 1 second, then say part {n} is done" },
   { to: "agent:main:main", text: "ask research: ask ops: ask main: may we ship?" },
   { to: "agent:ops:main", text: "list sessions" },
+];
+
+/** What stands under Schedules; the first one is fired once. */
+const JOBS: readonly ParamsOf<"cron.add">[] = [
+  {
+    name: "Morning report",
+    message: "say nothing new since yesterday",
+    schedule: { kind: "cron", expr: "30 7 * * 1-5", tz: "Europe/Berlin" },
+    deliver: { to: "main" },
+  },
+  {
+    name: "Is the site up?",
+    message: "say it is",
+    schedule: { kind: "every", everyMs: 900_000 },
+    agentId: "ops",
+  },
 ];
 
 const ROOMS = ["release notes", "on-call handover", "price list, second draft", "where the backups are"];
@@ -110,5 +132,9 @@ export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
     await client.request("chat.send", { sessionKey: to, message: text });
     await untilQuiet(client);
   }
+  for (const job of JOBS) await client.request("cron.add", job);
+  const [first] = (await client.request("cron.list", { limit: 1 })).jobs;
+  if (first !== undefined) await client.request("cron.run", { id: first.id });
+  await untilQuiet(client);
   return { client };
 }

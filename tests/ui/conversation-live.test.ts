@@ -39,6 +39,7 @@ async function openTalk(): Promise<{
   return { house, speak: (text) => speak(text), end: (text) => end(text) };
 }
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("a conversation that goes on", () => {
   test("LV2: text is shown as it grows, as markdown, and stays once, as the transcript has it", async () => {
     const { house, speak, end } = await openTalk();

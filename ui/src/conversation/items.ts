@@ -22,7 +22,7 @@ function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Which results stand with which message. A call's id may come again in a later message: the nearest counts. */
+/** Which results stand with which message. An id of a call may come again later: the nearest counts. */
 function pairResults(messages: readonly Message[]): Map<Message, ToolResult[]> {
   const open = new Map<string, Message>();
   const pairs = new Map<Message, ToolResult[]>();

@@ -1,6 +1,7 @@
 // Owns the one way in which text of others becomes elements of the page.
-// MD1: no text becomes HTML. What the lexer finds is made into elements one by one, of the kinds below; links lead
-//      to http, https and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
+// MD1: no text becomes HTML. What the lexer finds is made into elements one by one, of the kinds below; links
+//      lead to http, https and mailto only; HTML in a text is text; nothing is loaded or run, no id or style
+//      is set.
 // MD2: what can't be parsed soon is shown as plain text.
 
 import { Lexer, type Token, type Tokens } from "marked";
@@ -161,7 +162,7 @@ function nodesOf(tokens: readonly Token[]): (Node | string)[] {
 }
 
 /** A text as it is, its line breaks kept. */
-export function plainText(text: string): HTMLElement {
+function plainText(text: string): HTMLElement {
   return made("div", "plain-text", safeText(text));
 }
 
@@ -179,7 +180,7 @@ export function markdown(text: string): Node {
   }
 }
 
-/** Characters of a last block that is parsed with each change; a longer one waits for its end as plain text. */
+/** Characters of a last block that is parsed with each change; a longer one is plain until its end. */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
 /** Shows a text that grows: what is finished of it is parsed once, its last block with each change. */

@@ -42,8 +42,8 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 }
 
 /**
- * What is known of the runs, with what a page tells. A run that is told of as before stays the same object, so
- * that it is not drawn again. The newest page tells of every run that has not ended: others have.
+ * What is known of the runs, with what a page tells. A run that is told of as before stays the same object:
+ * it is not drawn again. The newest page tells of every run that has not ended: others have.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;

@@ -161,6 +161,12 @@ export function Entry({ item, agentId, marked }: { item: Item; agentId: string; 
           {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
         </li>
       );
+    case "compaction":
+      return (
+        <li class="day" data-id={item.id} title={clockTime(item.atMs, true)}>
+          The model reads a summary of what is above
+        </li>
+      );
     case "end":
       return <RunEnd id={item.id} run={item.run} />;
     case "message": {

@@ -2,10 +2,10 @@
 //
 //   npm run build:page && node bench/by-hand-page.ts [SECONDS]
 //
-// A gateway and a model server in processes of their own, three tabs of one Chromium, each on a session that is
-// being answered. Meanwhile somebody types into the first tab. Printed: deltas that each tab got in a second, time
-// from a key to its picture, tasks of the page that were longer than 50 ms, pictures in a second, processor time of
-// the page's own thread, and whether every letter arrived.
+// A gateway in a process of its own, a model server, three tabs of one Chromium, each on a session that is
+// being answered. Meanwhile somebody types into the first tab. Printed: deltas that each tab got in a second,
+// time from a key to its picture, tasks of the page that were longer than 50 ms, pictures in a second,
+// processor time of the page's own thread, and whether every letter arrived.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,13 +49,15 @@ interface Seen {
   readonly frames: number;
 }
 
-/** Runs in the page: notes what the browser tells of the page's work. As text: the DOM is no part of this program. */
+/** Runs in the page: notes what the browser tells of its work. As text: this program has no DOM. */
 const WATCH = `{
   const seen = { keysMs: [], longMs: [], frames: 0 };
   window.seen = seen;
   const on = (options, note) =>
     new PerformanceObserver((list) => list.getEntries().forEach(note)).observe(options);
-  on({ type: "event", durationThreshold: 16 }, (one) => one.name === "keydown" && seen.keysMs.push(one.duration));
+  on({ type: "event", durationThreshold: 16 }, (one) => {
+    if (one.name === "keydown") seen.keysMs.push(one.duration);
+  });
   on({ type: "longtask" }, (one) => seen.longMs.push(one.duration));
   const count = () => requestAnimationFrame(() => { seen.frames += 1; count(); });
   count();

@@ -80,6 +80,11 @@ interface HistoryPage {
   readonly nextAfter?: string;
   /** With `includeRuns`: the runs of these messages, and on the newest page those that have not ended. */
   readonly runs?: Readonly<Record<string, RunRow>>;
+  /**
+   * With `includeRuns`: when the model began to read a summary in place of what is before a message, by that
+   * message's id.
+   */
+  readonly compactions?: Readonly<Record<string, number>>;
   /** With `includeRuns`, on the newest page. */
   readonly now?: HistoryNow;
 }

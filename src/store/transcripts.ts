@@ -277,6 +277,23 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
   return compaction === undefined ? entries : [compaction, ...entries];
 }
 
+/** Compactions of one transcript that are told of. */
+const COMPACTIONS_MAX = 100;
+
+/** When the newest compactions were made, by the first message that each one kept. */
+export async function compactionsOf(db: Db, sessionId: string): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom("messages")
+    .select(ENTRY)
+    .where("session_id", "=", sessionId)
+    .where("role", "=", sql.lit("compaction"))
+    .orderBy("seq", "desc")
+    .limit(COMPACTIONS_MAX)
+    .execute();
+  const entries = rows.map(readEntry).filter(isCompaction);
+  return new Map(entries.map(({ firstKeptId, timestamp }) => [firstKeptId, timestamp]));
+}
+
 /** What one run wrote, its input included, in order. */
 export async function readRun(db: Db, runId: string): Promise<Message[]> {
   const rows = await db

@@ -161,6 +161,20 @@ test("a flow's step stands beside its run; a token that does not cover the asker
   gate.resolve();
 });
 
+test("a page tells before which of its messages the model reads a summary", async () => {
+  const house = await withMessages(6);
+  const client = await house.client();
+  const read = (more: object) =>
+    client.request("chat.history", { sessionKey: "main", includeRuns: true, ...more });
+  const { sessionId, compactions } = await read({});
+  expect(compactions).toBeUndefined();
+  const entry = { id: "c", type: "compaction", summary: "s", firstKeptId: "m3", timestamp: 7 } as const;
+  await house.store.transaction((tx) => appendEntry(tx, { sessionKey: MAIN, sessionId, entry }));
+  const newest = await read({});
+  expect([ids(newest).length, newest.compactions]).toEqual([6, { m3: 7 }]);
+  expect((await read({ before: "m3" })).compactions).toBeUndefined();
+});
+
 test("an archived session stays readable for an operator whose token covers it", async () => {
   const house = await withMessages(2);
   await house.store.transaction((tx) => updateSession(tx, MAIN, { archivedAt: 5 }));

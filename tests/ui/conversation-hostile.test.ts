@@ -89,6 +89,7 @@ function harm(page: Page) {
 
 const HARMLESS = { broken: false, elements: [], handlers: [], links: [], elsewhere: 1 };
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("hostile text", () => {
   test("MD1: in messages, names, tool calls, results and thinking nothing runs, loads or leaves its place", async () => {
     const house = await openHouse();

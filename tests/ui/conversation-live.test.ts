@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
 import { browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
 import { temporaryFolder } from "../kit/engine.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
 
 afterAll(closeBrowser);
 
@@ -39,6 +40,7 @@ async function openTalk(): Promise<{
   return { house, speak: (text) => speak(text), end: (text) => end(text) };
 }
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("a conversation that goes on", () => {
   test("LV2: text is shown as it grows, as markdown, and stays once, as the transcript has it", async () => {
     const { house, speak, end } = await openTalk();
@@ -108,6 +110,28 @@ describe.skipIf(browserPath === undefined)("a conversation that goes on", () => 
     expect(await field(phone.page).inputValue()).toBe("quick phone\n");
     await phone.page.getByRole("button", { name: "Send" }).click();
     await phone.page.getByText("echo quick phone").waitFor();
+  });
+
+  test("a tool call is seen while it is under way, and whom the session waits for", async () => {
+    const heard = Promise.withResolvers<string>();
+    const model = scriptedModel(({ entries }) => {
+      const last = JSON.stringify(entries.at(-1));
+      if (last.includes("what is new")) return heard.promise;
+      if (last.includes("toolResult")) return "It said so.";
+      const ask = { sessionKey: "agent:research:main", message: "what is new?", timeoutSeconds: 60 };
+      return { text: "I ask.", toolCalls: [{ name: "sessions_send", arguments: ask }] };
+    });
+    const house = await openHouse({ model });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await say(page, "ask them");
+    const card = page.locator(".tool", { hasText: "sessions_send" });
+    await card.getByText("running").waitFor();
+    await page.getByText("waiting for another session").waitFor();
+    await card.getByRole("link", { name: "research" }).waitFor();
+    heard.resolve("Nothing new.");
+    await page.getByText("It said so.").waitFor();
+    expect(await card.getByText("running").count()).toBe(0);
+    expect(await page.getByText("I ask.").count()).toBe(1);
   });
 
   test("RE2: two tabs on one session agree", async () => {

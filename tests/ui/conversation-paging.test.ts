@@ -78,6 +78,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
   );
 }
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("a conversation of 10,000 messages", () => {
   test("TH1, LI1: it is read back to its beginning and on again, without a jump and in a bounded document", async () => {
     const house = await openHouse();

@@ -51,6 +51,7 @@ async function openStory(more: HouseOptions = {}): Promise<House> {
 
 const entry = (page: Page, text: string | RegExp) => page.locator(".entry", { hasText: text });
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("a conversation", () => {
   test("shows markdown, tool calls that open, links to the other session, and how each run ended", async () => {
     const house = await openStory({ choices: {} });

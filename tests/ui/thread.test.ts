@@ -143,6 +143,12 @@ describe("what is seen of it", () => {
     expect(shape(itemsOf(thread(messages, runs)))).toEqual(["x()", "end r0", "a1(t1)", "end r1", "a2(t2)"]);
   });
 
+  test("where the model reads a summary of what is above, a line says so", () => {
+    const messages = [userMessage("a", "x"), userMessage("b", "y")];
+    const items = itemsOf({ ...thread(messages, {}), compactions: { b: 5, gone: 6 } });
+    expect(items.map(({ id }) => id)).toEqual(["day a", "a", "compaction b", "b"]);
+  });
+
   test("IT2: what has not changed is the same object after another read", () => {
     const before = thread([call("a", "c", "r1"), { ...userMessage("b", "x"), runId: "r2" }], {
       r1: RUN,

@@ -14,7 +14,7 @@ import { resolveSession } from "../../flows/access.ts";
 import { usageOf } from "../../store/ledger.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
 import { activityOf } from "../../store/sessions.ts";
-import { type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
+import { compactionsOf, type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
@@ -142,8 +142,14 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
     const runId = page.runIds.get(message.id);
     return runId === undefined ? message : { ...message, runId };
   };
+  const all = await compactionsOf(db, session.sessionId);
+  const compactions = page.messages.flatMap(({ id }) => {
+    const at = all.get(id);
+    return at === undefined ? [] : [[id, at] as const];
+  });
   return {
     messages: page.messages.map(withRun),
+    ...(compactions.length === 0 ? {} : { compactions: Object.fromEntries(compactions) }),
     runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run)])),
     ...(atEnd ? { now: await readNow(ctx, session, lane) } : {}),
   };

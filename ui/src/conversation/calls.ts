@@ -1,5 +1,5 @@
 // Owns what a tool call says in one line, and which sessions and files it speaks of. Pure.
-// CA1: what a call and its result hold is data of models and programs: any shape of it is read without failing.
+// CA1: what a call and its result hold is data of models and programs: any shape is read without failing.
 
 import type { Message } from "./thread.ts";
 

@@ -1,6 +1,6 @@
 // Owns what is said into a session: the text field, sending, stopping, and with which model and thinking.
 // CM1: a text leaves the field once the gateway has taken it; a refusal is shown in its words, and nothing is
-//      lost. The same text is sent under the same key until then, so it is taken once.
+//      lost. The client asks again over a broken connection, under the same key: it is taken once.
 // CM2: what the token may not do is not offered.
 
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -82,25 +82,16 @@ function useDraft(sessionKey: string, onSent: () => void) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<string>();
-  const attempt = useRef<{ text: string; idempotencyKey: string }>(undefined);
   const write = (value: string): void => {
     setText(value);
     keepDraft(sessionKey, value);
   };
   const send = async (): Promise<void> => {
     if (sending || text.trim() === "") return;
-    if (attempt.current?.text !== text) {
-      attempt.current = {
-        text,
-        idempotencyKey: `page-${crypto.getRandomValues(new BigUint64Array(2)).join("-")}`,
-      };
-    }
-    const { idempotencyKey } = attempt.current;
     setSending(true);
     setProblem(undefined);
     try {
-      await ask("chat.send", { sessionKey, message: text, idempotencyKey });
-      attempt.current = undefined;
+      await ask("chat.send", { sessionKey, message: text });
       write("");
       onSent();
     } catch (error) {

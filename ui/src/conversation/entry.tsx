@@ -1,6 +1,6 @@
 // Owns how one item of a conversation is shown: a message, the end of a run, a day.
 
-import { safeText } from "../../../src/core/safe-text.ts";
+import { safeLine, safeText } from "../../../src/core/safe-text.ts";
 import { isSilent } from "../../../src/core/turn-rules.ts";
 import { clockTime, duration, money, size, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -53,7 +53,12 @@ export function Byline({ origin, atMs }: { origin: Origin; atMs?: number }) {
 }
 
 type Block = Message["content"][number];
-type Parts = { message: Message; run: Run | undefined; results: readonly ToolResult[]; agentId: string };
+interface Parts {
+  readonly message: Message;
+  readonly run: Run | undefined;
+  readonly results: readonly ToolResult[];
+  readonly agentId: string;
+}
 
 function Part({ block, message, run, results, agentId }: Parts & { block: Block }) {
   switch (block.type) {
@@ -74,7 +79,10 @@ function Part({ block, message, run, results, agentId }: Parts & { block: Block 
       );
     case "image":
       return (
-        <span class="chip">{`${safeText(block.mimeType)}${block.bytes ? `, ${size(block.bytes)}` : ""}`}</span>
+        <span class="chip">
+          {safeLine(block.mimeType)}
+          {block.bytes ? `, ${size(block.bytes)}` : ""}
+        </span>
       );
     case "toolCall":
       return (
@@ -151,6 +159,12 @@ export function Entry({ item, agentId, marked }: { item: Item; agentId: string; 
       return (
         <li class="day" data-id={item.id}>
           {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
+        </li>
+      );
+    case "compaction":
+      return (
+        <li class="day" data-id={item.id} title={clockTime(item.atMs, true)}>
+          The model reads a summary of what is above
         </li>
       );
     case "end":

@@ -8,7 +8,8 @@ import type { Message, Run, Thread } from "./thread.ts";
 export type ToolResult = Extract<Message, { role: "toolResult" }>;
 
 export type Item =
-  | { readonly kind: "day"; readonly id: string; readonly atMs: number }
+  /** A new day begins; or a part that the model has in full, a summary standing for what is before it. */
+  | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
   | {
       readonly kind: "message";
       readonly id: string;
@@ -22,7 +23,7 @@ function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Which results stand with which message. A call's id may come again in a later message: the nearest counts. */
+/** Which results stand with which message. An id of a call may come again later: the nearest counts. */
 function pairResults(messages: readonly Message[]): Map<Message, ToolResult[]> {
   const open = new Map<string, Message>();
   const pairs = new Map<Message, ToolResult[]>();
@@ -43,7 +44,7 @@ function isTold(run: Run): boolean {
   return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
 
-function freshItems({ messages, runs }: Thread): Item[] {
+function freshItems({ messages, runs, compactions = {} }: Thread): Item[] {
   const pairs = pairResults(messages);
   const paired = new Set<Message>([...pairs.values()].flat());
   const lastOf = new Map(messages.map(({ runId, id }) => [runId, id]));
@@ -55,6 +56,9 @@ function freshItems({ messages, runs }: Thread): Item[] {
     if (!paired.has(message)) {
       if (dayOf(timestamp) !== day) items.push({ kind: "day", id: `day ${id}`, atMs: timestamp });
       day = dayOf(timestamp);
+      const compactedAt = compactions[id];
+      if (compactedAt !== undefined)
+        items.push({ kind: "compaction", id: `compaction ${id}`, atMs: compactedAt });
       items.push({ kind: "message", id, message, run, results: pairs.get(message) ?? [] });
     }
     if (runId !== undefined && run !== undefined && lastOf.get(runId) === id && isTold(run)) {
@@ -65,7 +69,7 @@ function freshItems({ messages, runs }: Thread): Item[] {
 }
 
 function isSame(a: Item, b: Item): boolean {
-  if (a.kind === "day" && b.kind === "day") return a.atMs === b.atMs;
+  if ("atMs" in a && "atMs" in b) return a.kind === b.kind && a.atMs === b.atMs;
   if (a.kind === "end" && b.kind === "end") return a.run === b.run;
   if (a.kind !== "message" || b.kind !== "message") return false;
   return (

@@ -1,6 +1,6 @@
 // Owns the scrolling list of a conversation.
-// LI1: whatever is put in front of, between or behind the messages: the one that the reader looks at stays where
-//      it is, unless the reader is at the newest message and follows it.
+// LI1: whatever is put in front of, between or behind the messages: the one that the reader looks at stays
+//      where it is, unless the reader is at the newest message and follows it.
 // LI2: only a reader who is at the end is kept there.
 
 import { Component, type ComponentChild, createRef, type VNode } from "preact";

@@ -162,7 +162,7 @@ function nodesOf(tokens: readonly Token[]): (Node | string)[] {
 }
 
 /** A text as it is, its line breaks kept. */
-export function plainText(text: string): HTMLElement {
+function plainText(text: string): HTMLElement {
   return made("div", "plain-text", safeText(text));
 }
 
@@ -180,7 +180,7 @@ export function markdown(text: string): Node {
   }
 }
 
-/** Characters of a last block that is parsed with each change; a longer one waits for its end as plain text. */
+/** Characters of a last block that is parsed with each change; a longer one is plain until its end. */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
 /** Shows a text that grows: what is finished of it is parsed once, its last block with each change. */

@@ -1,7 +1,7 @@
 // Owns the reading of one session while it is open: its newest messages or those around one, older and newer
 // pages, and what comes while it is open.
-// RE1: reads follow each other, so that no answer overtakes another; what asks to read again while one is under
-//      way is answered by one more read.
+// RE1: reads follow each other, so that no answer overtakes another; what asks to read again while one is
+//      under way is answered by one more read.
 // RE2: events only say that there is news; what is shown is what the transcript says, read behind the last
 //      message that is known. So nothing is doubled, and nothing that was missed stays missing.
 // RE3: a transcript that was replaced (reset) or is gone (deleted) is said, not guessed.

@@ -1,6 +1,6 @@
 // Owns what text is shown as markdown, and where a growing text can be parted. Pure.
-// TM1: what would keep a parser or the layout busy for long is shown as plain text: bounded by length, depth and
-//      repetition, whoever wrote it.
+// TM1: what would keep a parser or the layout busy for long is shown as plain text: bounded by length, depth
+//      and repetition, whoever wrote it.
 // TM2: a growing text is parted only where markdown ends a block whatever follows; its parts together are the
 //      text.
 

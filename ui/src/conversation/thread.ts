@@ -22,6 +22,8 @@ export interface Thread {
   /** Oldest first. */
   readonly messages: readonly Message[];
   readonly runs: Runs;
+  /** Messages before which the model reads a summary, and since when. */
+  readonly compactions?: Page["compactions"] | undefined;
   readonly nextBefore?: string | undefined;
   /** Set while the window does not reach the newest message. */
   readonly nextAfter?: string | undefined;
@@ -29,8 +31,9 @@ export interface Thread {
 }
 
 export function threadOf(page: Page): Thread {
-  const { sessionKey, sessionId, thinkingLevel, messages, runs = {}, nextBefore, nextAfter, now } = page;
-  return { sessionKey, sessionId, thinkingLevel, messages, runs, nextBefore, nextAfter, now };
+  const { sessionKey, sessionId, thinkingLevel, messages, runs = {}, compactions, now } = page;
+  const { nextBefore, nextAfter } = page;
+  return { sessionKey, sessionId, thinkingLevel, messages, runs, compactions, nextBefore, nextAfter, now };
 }
 
 /** The runs that the window still needs: those of its messages, and those that have not ended. */
@@ -42,8 +45,8 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 }
 
 /**
- * What is known of the runs, with what a page tells. A run that is told of as before stays the same object, so
- * that it is not drawn again. The newest page tells of every run that has not ended: others have.
+ * What is known of the runs, with what a page tells. A run that is told of as before stays the same object:
+ * it is not drawn again. The newest page tells of every run that has not ended: others have.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;
@@ -59,7 +62,8 @@ function newerRuns(before: Runs, page: Page): Runs {
 /** What a page tells beside its messages. */
 export function withNow(thread: Thread, page: Page): Thread {
   const runs = newerRuns(thread.runs, page);
-  return { ...thread, runs, thinkingLevel: page.thinkingLevel, now: page.now ?? thread.now };
+  const compactions = { ...thread.compactions, ...page.compactions };
+  return { ...thread, runs, compactions, thinkingLevel: page.thinkingLevel, now: page.now ?? thread.now };
 }
 
 /** The window with the page before it in front. The other end is let go where it is too long. */
@@ -71,6 +75,7 @@ export function withOlder(thread: Thread, page: Page): Thread {
   const cut = messages.length < all.length;
   return {
     ...{ ...thread, messages, runs, nextBefore: page.nextBefore },
+    compactions: { ...page.compactions, ...thread.compactions },
     nextAfter: cut ? messages.at(-1)?.id : thread.nextAfter,
   };
 }

@@ -162,6 +162,17 @@ test.each(READING)("%s only reads: it is run again", async (name, args, expected
   expect((await crashIn(dir, { name, arguments: args })).result).toMatchObject(expected);
 });
 
+test("RU2: a refused send is refused again, and noted once", async () => {
+  const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } };
+  const call = { name: "sessions_send", arguments: { sessionKey: RESEARCH, message: "ping" } };
+  const { result, store, run } = await crashIn(temporaryFolder(), call, { session }, { session });
+  expect(result).toMatchObject({ status: "forbidden", code: "chain_limit" });
+  const noted = await store.db.selectFrom("refusals").selectAll().execute();
+  expect(noted).toMatchObject([
+    { run_id: RUN, chain_id: run.chainId, from_key: MAIN, to_key: RESEARCH, code: "chain_limit", hop: 0 },
+  ]);
+});
+
 test("write is run again: the same text is in the same file", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "write", arguments: { path: "new.txt", content: "text" } });

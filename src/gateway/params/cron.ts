@@ -34,12 +34,17 @@ const message = { type: "string", minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS
 const place = object({ channel: name, to: name, accountId: name, threadId }, ["to"]);
 const shared = { missed: { enum: MISSED_POLICIES }, enabled: flag, timeoutSeconds: count(0) } as const;
 
+// Typed as a choice and checked as one object: what is wrong in it is then told field by field.
+const placeOrNull = { ...place, type: ["object", "null"] } as unknown as {
+  readonly anyOf: readonly [typeof place, { readonly type: "null" }];
+};
+
 const patch = object(
   {
     name: nameOrNull,
     schedule,
     message,
-    deliver: { ...place, type: ["object", "null"] },
+    deliver: placeOrNull,
     model: nameOrNull,
     thinking: nameOrNull,
     ...shared,
@@ -52,25 +57,21 @@ const ONE_JOB = object({ id: name, idempotencyKey }, ["id"]);
 export const CRON_METHODS = {
   "cron.list": {
     scope: READ,
-    idempotency: "none",
     params: object({ limit: count(1), cursor: name, agentId: name }, []),
     ignored: ["includeDisabled"],
   },
   "cron.runs": {
     scope: READ,
-    idempotency: "none",
     params: object({ id: name, limit: count(1) }, ["id"]),
     ignored: [],
   },
   "cron.preview": {
     scope: READ,
-    idempotency: "none",
     params: object({ schedule }, ["schedule"]),
     ignored: [],
   },
   "cron.add": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object(
       {
         name,
@@ -89,10 +90,9 @@ export const CRON_METHODS = {
   },
   "cron.update": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object({ id: name, patch, idempotencyKey }, ["id", "patch"]),
     ignored: [],
   },
-  "cron.remove": { scope: ADMIN, idempotency: "optional", params: ONE_JOB, ignored: [] },
-  "cron.run": { scope: ADMIN, idempotency: "optional", params: ONE_JOB, ignored: ["mode"] },
+  "cron.remove": { scope: ADMIN, params: ONE_JOB, ignored: [] },
+  "cron.run": { scope: ADMIN, params: ONE_JOB, ignored: ["mode"] },
 } as const satisfies Record<string, MethodSpec>;

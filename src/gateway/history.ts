@@ -7,6 +7,8 @@ import type { Metrics, Moment } from "./metrics.ts";
 import type { MetricsHistory } from "./payloads/operations.ts";
 
 const STEP_MS = 10_000;
+/** The first values come soon, for whoever looks at a gateway that has just begun. */
+const FIRST_MS = 1_000;
 const POINTS_MAX = 360;
 /** Rates and shares are of the last minute: what happens once a minute would else be a comb. */
 const WINDOW_MS = 60_000;
@@ -101,8 +103,12 @@ export class History {
   }
 
   start(): void {
+    this.#next(FIRST_MS);
+  }
+
+  #next(ms: number): void {
     const { clock } = this.#world;
-    this.#timer = clock.at(clock.now() + STEP_MS, () => void this.#step());
+    this.#timer = clock.at(clock.now() + ms, () => void this.#step());
   }
 
   stop(): void {
@@ -127,7 +133,7 @@ export class History {
     } catch (error) {
       this.#world.log.error({ err: error }, "the figures could not be measured");
     }
-    if (this.#isOpen) this.start();
+    if (this.#isOpen) this.#next(STEP_MS);
   }
 
   #take(moment: Moment): void {

@@ -206,7 +206,7 @@ test("HI1: the history keeps an hour, one point every ten seconds, and no more",
     return { connections: reads };
   });
   history.start();
-  await world.advance(10_000);
+  await world.advance(1_000);
   metrics.modelCalled({ ref: "p/m", outcome: "message", ms: 40 });
   await world.advance(10_000);
   const [first] = history.after(0).times;
@@ -235,7 +235,7 @@ test("rates of the history are of the last minute", async () => {
   const cost = { input: 0.5, output: 0, cacheRead: 0, cacheWrite: 0, total: 0.5 };
   const usage = { input: 100, output: 20, cacheRead: 0, cacheWrite: 0, totalTokens: 120, cost };
   history.start();
-  await world.advance(10_000);
+  await world.advance(1_000);
   metrics.modelCalled({ ref: "p/m", outcome: "message", ms: 40, usage });
   await world.advance(70_000);
   const { series } = history.after(0);

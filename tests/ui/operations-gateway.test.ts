@@ -53,14 +53,14 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     const moment = runs.getByRole("slider");
     await moment.focus();
     for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
-    expect(await moment.getAttribute("aria-valuetext")).toBe("00:00:20: ended 1/min, failed 0/min");
-    expect(await runs.locator(".plot-when").innerText()).toBe("00:00:20");
+    expect(await moment.getAttribute("aria-valuetext")).toBe("00:00:11: ended 1/min, failed 0/min");
+    expect(await runs.locator(".plot-when").innerText()).toBe("00:00:11");
     expect(await runs.locator(".plot-cursor").count()).toBe(1);
     await page.keyboard.press("Escape");
     expect(await runs.locator(".plot-when").innerText()).toBe("now");
     const box = await runs.locator("svg").boundingBox();
     await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 1, (box?.y ?? 0) + 20);
-    expect(await runs.locator(".plot-when").innerText()).toBe("00:02:00");
+    expect(await runs.locator(".plot-when").innerText()).toBe("00:01:51");
     await page.getByText("The same as a table").click();
     const row = page.getByRole("row", { name: /^Runs ended/ });
     expect(await row.getByRole("cell").allInnerTexts()).toContain("6/min");

@@ -102,13 +102,14 @@ export function LogTab(_: { about: string | undefined }) {
       {kept === undefined ? (
         problem === undefined && <p class="loading">Loading…</p>
       ) : (
-        <Lines lines={kept.lines} />
+        <Lines lines={kept.lines} all={wanted.level === "debug" && wanted.search === ""} />
       )}
     </div>
   );
 }
 
-function Lines({ lines }: { lines: readonly LogLine[] }) {
+/** `all`: nothing was left out on the reader's wish. */
+function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
   const box = useRef<HTMLElement>(null);
   const isAtEnd = useRef(true);
   useLayoutEffect(() => {
@@ -120,7 +121,8 @@ function Lines({ lines }: { lines: readonly LogLine[] }) {
     if (element === null) return;
     isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 24;
   };
-  if (lines.length === 0) return <p class="empty card">No line of the log fits.</p>;
+  const none = all ? "Nothing was logged so far." : "No line of the log fits.";
+  if (lines.length === 0) return <p class="empty card">{none}</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     <section class="log-lines card" ref={box} onScroll={look} aria-label="Lines" tabIndex={0}>

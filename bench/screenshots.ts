@@ -12,14 +12,7 @@ import type { Page } from "playwright-core";
 import { closeBrowser, DESKTOP, PHONE, visit } from "../tests/kit/browser.ts";
 import { cleanUp } from "../tests/kit/engine.ts";
 import { type GatewayProcess, startProcess } from "../tests/kit/gateway-process.ts";
-import {
-  PAGE_VIEWS,
-  type PageView,
-  STORY_CONFIG,
-  type StoryFacts,
-  showView,
-  tellStory,
-} from "../tests/kit/page-views.ts";
+import { PAGE_VIEWS, type PageView, STORY_CONFIG, showView, tellStory } from "../tests/kit/page-views.ts";
 import { buildPage } from "../ui/build.js";
 import { smallPng } from "./small-png.ts";
 
@@ -56,16 +49,12 @@ async function take(page: Page, name: string): Promise<void> {
   save(name, await page.screenshot({ animations: "disabled", caret: "hide" }));
 }
 
-async function takeAll(
-  gateway: GatewayProcess,
-  views: readonly PageView[],
-  facts: StoryFacts,
-): Promise<void> {
-  const { methods } = facts.client.hello.features;
-  const there = views.filter(({ needs }) => needs === undefined || methods.includes(needs));
+type Facts = Awaited<ReturnType<typeof tellStory>>;
+
+async function takeAll(gateway: GatewayProcess, views: readonly PageView[], facts?: Facts): Promise<void> {
   for (const { name: shape, viewport } of SHAPES) {
     for (const dark of [false, true]) {
-      for (const view of there) {
+      for (const view of views) {
         const token = view.signedOut === true ? {} : { token: gateway.token };
         const { page, context } = await visit(gateway.httpUrl, { viewport, dark, ...token });
         await showView(page, gateway.httpUrl, view, facts);
@@ -83,11 +72,12 @@ try {
   const gateway = await startProcess({ config: STORY_CONFIG });
   const client = await gateway.connect();
   const isEarly = ({ unused, signedOut }: PageView): boolean => unused === true || signedOut === true;
-  await takeAll(gateway, wanted.filter(isEarly), { client });
+  await takeAll(gateway, wanted.filter(isEarly));
+  const { methods } = client.hello.features;
   const facts = await tellStory(client);
   await takeAll(
     gateway,
-    wanted.filter((view) => !isEarly(view)),
+    wanted.filter((view) => !isEarly(view) && (view.needs === undefined || methods.includes(view.needs))),
     facts,
   );
   process.stdout.write(`${dir}\n`);

@@ -18,15 +18,18 @@ export const STORY_CONFIG = {
 };
 
 /** What the story has made, to be named in addresses. */
-export interface StoryFacts {
-  readonly client: GatewayClient;
+interface StoryFacts {
+  /** A session whose text is of many kinds. */
+  readonly richKey: string;
+  /** A chain in which something was refused. */
+  readonly chainId: string;
 }
 
 export interface PageView {
   /** Of its file. */
   readonly name: string;
   /** Behind "#/". */
-  at(facts: StoryFacts): Promise<string> | string;
+  readonly at: string | ((facts: StoryFacts) => string);
   /** Its text or a selector's element is there when the view is. Default: the view's own content. */
   readonly shows?: string;
   /** What the reader does there before it is as wanted. */
@@ -39,14 +42,15 @@ export interface PageView {
   readonly needs?: string;
 }
 
+const RESEARCH = encodeURIComponent("agent:research:main");
 const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
-  { name: "sign-in", at: () => "", signedOut: true, shows: "form" },
-  { name: "offer", at: () => "sessions", unused: true, shows: ".offer" },
+  { name: "sign-in", at: "", signedOut: true, shows: "form" },
+  { name: "offer", at: "sessions", unused: true, shows: ".offer" },
   {
     name: "demo",
-    at: () => "sessions",
+    at: "sessions",
     unused: true,
     shows: ".offer",
     async enter(page) {
@@ -54,16 +58,24 @@ export const PAGE_VIEWS: readonly PageView[] = [
       await page.getByRole("button", { name: "Next: three jobs" }).waitFor();
     },
   },
-  { name: "sessions", at: () => "sessions" },
-  { name: "conversation", at: () => `sessions/${MAIN}` },
-  { name: "flow", at: () => "flow" },
-  { name: "status", at: () => "operations/status" },
-  { name: "schedules", at: () => "operations/schedules", shows: "li.job", needs: "cron.list" },
+  { name: "sessions", at: "sessions" },
+  { name: "conversation", at: `sessions/${MAIN}` },
+  { name: "rich-text", at: ({ richKey }) => `sessions/${encodeURIComponent(richKey)}` },
+  { name: "flow", at: "flow" },
+  { name: "chain", at: ({ chainId }) => `flow/${chainId}` },
+  { name: "status", at: "operations/status" },
+  { name: "deliveries", at: "operations/deliveries", needs: "deliveries.list" },
+  { name: "channels", at: "operations/channels", needs: "channels.status" },
+  { name: "schedules", at: "operations/schedules", shows: "li.job", needs: "cron.list" },
+  { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
+  { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
+  { name: "log", at: "operations/log", needs: "logs.tail" },
+  { name: "configuration", at: "operations/configuration", needs: "config.check" },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */
-export async function showView(page: Page, http: string, view: PageView, facts: StoryFacts): Promise<void> {
-  const at = await view.at(facts);
+export async function showView(page: Page, http: string, view: PageView, facts?: StoryFacts): Promise<void> {
+  const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
   await page
     .locator(view.shows ?? "#view > *")
@@ -98,6 +110,22 @@ const JOBS: readonly ParamsOf<"cron.add">[] = [
   },
 ];
 
+const RICH = `say ## Before a release
+
+1. **Tests** pass on both stores: \`npm test\`
+2. The *backup* of last night opens
+
+| step | who | done |
+|---|---|---|
+| notes | research | yes |
+| backup | ops | not yet |
+
+\`\`\`sh
+npx parley store backup before-the-release.db
+\`\`\`
+
+> Nobody deploys on a Friday. [Why](https://example.com/friday)`;
+
 const ROOMS = ["release notes", "on-call handover", "price list, second draft", "where the backups are"];
 const QUIET_TRIES_MAX = 300;
 const QUIET_EVERY_MS = 100;
@@ -120,7 +148,7 @@ async function untilQuiet(client: GatewayClient): Promise<void> {
 
 /** Says everything of the story, and waits until all that follows from it is done. */
 export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
-  for (const label of ROOMS) {
+  for (const label of ROOMS.slice(1)) {
     const { key } = await client.request("sessions.create", { label });
     await client.request("chat.send", { sessionKey: key, message: `say we collect what is known: ${label}` });
   }
@@ -128,9 +156,13 @@ export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
     await client.request("chat.send", { sessionKey: to, message: text });
     await untilQuiet(client);
   }
+  const rich = await client.request("sessions.create", { label: ROOMS[0] ?? "" });
+  await client.request("chat.send", { sessionKey: rich.key, message: RICH });
   for (const job of JOBS) await client.request("cron.add", job);
   const [first] = (await client.request("cron.list", { limit: 1 })).jobs;
   if (first !== undefined) await client.request("cron.run", { id: first.id });
   await untilQuiet(client);
-  return { client };
+  const { chains } = await client.request("chains.list", {});
+  const refused = chains.find((chain) => chain.refused > 0) ?? chains[0];
+  return { richKey: rich.key, chainId: refused?.chainId ?? "" };
 }

@@ -195,6 +195,8 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   isHeld: (tx) => claims.isHeld(tx, FENCE),
   getWait: (tx) => waits.getWait(tx, "c"),
   openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
+  countDeliveries: (tx) => deliveries.countDeliveries(tx),
+  countOpenWaits: (tx) => waits.countOpenWaits(tx),
   getFlow: (tx) => flows.getFlow(tx, "f"),
   openFlowsOf: (tx) => flows.openFlowsOf(tx, KEY),
   openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "run-1"),
@@ -234,8 +236,10 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   "chains behind a place": (tx) =>
     pictures.listChains(tx, { since: 1, crossed: 0, limit: 5, before: { lastAt: 9, chainId: "x" } }),
   "chains of a session": (tx) => pictures.listChains(tx, { since: 1, crossed: 1, limit: 5, sessionKey: KEY }),
-  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, limit: 5 }),
+  "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, kinds: [1], limit: 5 }),
   "what chains are": (tx) => pictures.factsOfChains(tx, ["chain-1", "chain-2"]),
+  "how chains began": (tx) => pictures.openingsOf(tx, ["chain-1", "chain-2"]),
+  "what sessions are called": (tx) => pictures.labelsOf(tx, [KEY, "x"]),
   "what runs used": (tx) => pictures.usageOfChains(tx, ["chain-1"]),
   "a whole chain": (tx) => readChain(tx, "chain-1", { stepsMax: 5, bytesMax: 1_000 }),
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),
@@ -258,6 +262,16 @@ test("unfinished runs of a lane are found by their state, past any number of end
   const plan = raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[]));
   expect(plan.map((row) => String(row.detail)).join()).toContain(
     "runs_in_lane_by_state (session_key=? AND state=?)",
+  );
+});
+
+test("sessions of some keys are looked up by their keys, whatever else is asked of them", async () => {
+  await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, keys: [KEY, "child"], kinds: ["main"] }));
+  const steps = queries.flatMap((query) =>
+    raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[])),
+  );
+  expect(steps.map((step) => String(step.detail)).join()).toContain(
+    "USING INDEX sqlite_autoindex_sessions_1 (key=?)",
   );
 });
 

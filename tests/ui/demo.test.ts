@@ -14,6 +14,9 @@ import { homeWith, startProcess } from "../kit/gateway-process.ts";
 
 afterAll(closeBrowser);
 
+/** Browsers and gateways start, stop and start again, beside other tests. */
+const MINUTE = { timeout: 60_000 };
+
 const ASKED = "ask research: what should we check before a release?";
 const houseWithDemo = (more: HouseOptions = {}) =>
   openHouse({ openDemo: () => openDemo(quietWorld()), ...more });
@@ -34,7 +37,7 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
 }
 
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("the demo", () => {
+describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
   test("an empty gateway offers the demo in one click; it plays in a store of its own, and leads back", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN });
@@ -124,7 +127,8 @@ describe.skipIf(browserPath === undefined)("the demo", () => {
       await button(page, "Next: three jobs").waitFor();
       // Above every view alike; the flow view has tests of its own.
       await page.getByRole("link", { name: "Operations" }).click();
-      await page.getByRole("heading", { name: "Status" }).waitFor();
+      await page.getByRole("navigation", { name: "Operations" }).waitFor();
+      await page.locator("main:not(:has(.loading))").waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
     }

@@ -14,6 +14,9 @@ import { openLine } from "../kit/line.ts";
 
 afterAll(closeBrowser);
 
+/** Browsers and gateways start, stop and start again, beside other tests. */
+const MINUTE = { timeout: 60_000 };
+
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
@@ -48,7 +51,7 @@ async function expectUsable(page: Page): Promise<void> {
 }
 
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a bad day", () => {
+describe.skipIf(browserPath === undefined)("a bad day", MINUTE, () => {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     test(`after a restart (${signal}) the open page comes back by itself and shows what it missed, once`, async () => {
       const home = homeWith({ gateway: { port: await freePort(), auth: { token: PROCESS_TOKEN } } });
@@ -109,7 +112,12 @@ describe.skipIf(browserPath === undefined)("a bad day", () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     line.slow(30_000);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT_MAIN });
+    // The browser has nothing yet of the address that it goes to afterwards.
+    const { page } = await visit(house.http, { allow: /request to/ });
+    await page.goto(`${line.http}/#token=${TOKEN}`, { waitUntil: "commit" });
+    await page.getByText("Loading…").waitFor();
+    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    await page.goto(`${line.http}/#/${AT_MAIN}`);
     await write(page, "slowly");
     await shown(page, "echo slowly").waitFor();
     await expectUsable(page);

@@ -9,6 +9,9 @@ import { homeWith, startProcess } from "../kit/gateway-process.ts";
 
 afterAll(closeBrowser);
 
+/** Browsers and gateways start, stop and start again, beside other tests. */
+const MINUTE = { timeout: 60_000 };
+
 /** What a browser says when nobody is at the gateway's address. */
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;
 
@@ -28,7 +31,7 @@ function traces(page: Page): Promise<string> {
 }
 
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("sign-in", () => {
+describe.skipIf(browserPath === undefined)("sign-in", MINUTE, () => {
   test("TK1: the token of the link is taken out of the address and the history, and kept for this tab", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN });

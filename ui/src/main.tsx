@@ -23,6 +23,8 @@ function Page() {
 takeTokenFromAddress();
 resume();
 const root = document.getElementById("page");
+// It says that the page is being loaded.
+root?.replaceChildren();
 if (root !== null) render(<Page />, root);
 // A link with another token, pasted into an open page.
 window.addEventListener("hashchange", () => {

@@ -5,8 +5,7 @@
 import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import type { Route } from "../../core/route.ts";
-import { WEBCHAT } from "../../core/route.ts";
+import { type Route, WEBCHAT } from "../../core/route.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { publishOutbox } from "../../flows/outbox.ts";

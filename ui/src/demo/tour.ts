@@ -46,8 +46,8 @@ export const ACTS: readonly Act[] = [
     title: "A circle",
     lines: [{ agent: "main", text: "ask research: ask ops: ask main: may we ship?" }],
     caption:
-      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody would " +
-      "wait for everybody. That send is refused at once, naming the circle, and the others get their answers.",
+      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody " +
+      "would wait for everybody. That send is refused at once, naming the circle; the others get their answers.",
   },
 ];
 

@@ -94,6 +94,18 @@ async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: numbe
   unit.publish({ kind: "cron", jobId: job.id, sessionKey: cronKey(job.id), change: "fired" });
 }
 
+/** The date after this turn. A schedule that can't be read any more has none, and its history says why. */
+async function dateAfter(unit: Unit, job: CronJob, dueAt: number): Promise<number | undefined> {
+  try {
+    return await nextDate(job.schedule, Math.max(dueAt, unit.now));
+  } catch (problem) {
+    const error = `its schedule can't be read, so it is paused: ${String(problem)}`;
+    const why = { cause: "schedule", code: "invalid_argument", error } as const;
+    await insertTurn(unit.tx, { jobId: job.id, dueAt, firedAt: unit.now, ...why });
+    return undefined;
+  }
+}
+
 /** Acts on the dates of jobs. */
 export function createCronHandler(parts: TurnParts): DeadlineHandler {
   return async (unit, id) => {
@@ -102,7 +114,7 @@ export function createCronHandler(parts: TurnParts): DeadlineHandler {
     // It was given another date a moment ago.
     if (job.nextAt > unit.now) return job.nextAt;
     await takeTurn(parts, unit, job, job.nextAt);
-    const next = await nextDate(job.schedule, Math.max(job.nextAt, unit.now));
+    const next = await dateAfter(unit, job, job.nextAt);
     await moveJob(unit.tx, id, next);
     return next ?? "done";
   };

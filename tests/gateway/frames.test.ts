@@ -158,6 +158,8 @@ type Schema = {
   items?: Schema;
   minItems?: number;
   maxItems?: number;
+  properties?: Record<string, Schema>;
+  required?: string[];
 };
 
 function wrongValues(schema: Schema): [unknown, RegExp][] {
@@ -189,6 +191,16 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
   return wrong;
 }
 
+/** A value that the schema takes. */
+function rightValue({ type, enum: one, properties = {}, required = [] }: Schema): unknown {
+  if (type === "array") return ["x"];
+  return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");
+}
+
+function rightFields(properties: Record<string, Schema>, required: readonly string[]) {
+  return Object.fromEntries(required.map((name) => [name, rightValue(properties[name] ?? {})]));
+}
+
 test.each(Object.keys(METHODS) as MethodName[])(
   "%s: each param wrong in every way is named in its error",
   async (method) => {
@@ -198,12 +210,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
       properties: Record<string, Schema>;
       required: string[];
     };
-    const good = Object.fromEntries(
-      required.map((name) => [
-        name,
-        properties[name]?.type === "array" ? ["x"] : (properties[name]?.enum?.[0] ?? "x"),
-      ]),
-    );
+    const good = rightFields(properties, required);
     let count = 0;
     const ask = async (params: object): Promise<string> => {
       const id = `${++count}`;

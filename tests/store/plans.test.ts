@@ -9,6 +9,7 @@ import * as pictures from "../../src/store/chain-pictures.ts";
 import { readChain } from "../../src/store/chain-whole.ts";
 import * as chains from "../../src/store/chains.ts";
 import * as claims from "../../src/store/claims.ts";
+import * as cronJobs from "../../src/store/cron-jobs.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
 import { deliveryFigures } from "../../src/store/delivery-figures.ts";
 import * as flows from "../../src/store/flows.ts";
@@ -26,7 +27,9 @@ import * as waits from "../../src/store/waits.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
 const TABLES =
-  "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency".split(" ");
+  "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency cron_jobs cron_runs".split(
+    " ",
+  );
 /** Indexes that hold only the few rows in question. */
 const SMALL = ["USING INDEX deliveries_open"];
 const KEY = "agent:main:main";
@@ -169,6 +172,13 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   deliveryFigures: (tx) => deliveryFigures(tx, ['["webchat",', '["webhook",null,"x",null]']),
   listDeliveriesOfSession: (tx) => deliveries.listDeliveries(tx, { sessionKey: KEY, limit: 5 }),
   usageOf: (tx) => usageOf(tx, { sessionKey: KEY }),
+  deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r1", "r2"]),
+  getJob: (tx) => cronJobs.getJob(tx, "j1"),
+  listJobs: (tx) => cronJobs.listJobs(tx, { limit: 5, after: { createdAt: 5, id: "j1" } }),
+  listTurns: (tx) => cronJobs.listTurns(tx, "j1", 5),
+  lastTurns: (tx) => cronJobs.lastTurns(tx, ["j1", "j2"]),
+  unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j1"),
+  insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j1", cause: "manual", firedAt: 5 }),
   recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", caller: "c", method: "m", paramsHash: "h" }),
   getRun: (tx) => runs.getRun(tx, "run-1"),
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "c"),

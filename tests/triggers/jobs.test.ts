@@ -2,7 +2,7 @@
 // comes in between.
 
 import { describe, expect, test } from "vitest";
-import { getJob } from "../../src/store/cron-jobs.ts";
+import { getJob, putJob } from "../../src/store/cron-jobs.ts";
 import { nextDeadlineAt } from "../../src/store/deadlines.ts";
 import { deleteSessionRows, updateSession } from "../../src/store/sessions.ts";
 import { removeJob, runJob, updateJob } from "../../src/triggers/jobs.ts";
@@ -262,6 +262,17 @@ test("a turn that is refused is told in the history, and the next date comes all
   await archive(null);
   await pass(app, world, HOUR);
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule session_archived", "schedule ok"]);
+});
+
+test("a job whose zone nobody knows any more has its turn, and is paused with the reason", async () => {
+  const world = fakeWorld();
+  const app = await open({ world });
+  const job = await add(app, { schedule: { kind: "cron", expr: "0 * * * *" } });
+  const schedule = { kind: "cron", expr: "0 * * * *", tz: "Atlantis/Capital" } as const;
+  await app.store.transaction((tx) => putJob(tx, { ...job, schedule }));
+  await pass(app, world, 2 * HOUR, HOUR);
+  expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule invalid_argument"]);
+  expect(await getJob(app.store.db, job.id)).toMatchObject({ enabled: false });
 });
 
 test("CJ2: of a job the last hundred turns are remembered", async () => {

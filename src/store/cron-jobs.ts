@@ -211,13 +211,13 @@ export async function listTurns(db: Db, jobId: string, limit: number): Promise<T
 /** The last turn of each of these jobs that had one. */
 export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<ReadonlyMap<string, Turn>> {
   if (jobIds.length === 0) return new Map();
-  const rows = await turns(db)
-    .where("cron_runs.job_id", "in", jobIds)
-    .where(
-      sql<boolean>`cron_runs.seq = (select max(later.seq) from cron_runs later
-        where later.job_id = cron_runs.job_id)`,
-    )
-    .execute();
+  const last = db
+    .selectFrom("cron_jobs")
+    .where("cron_jobs.id", "in", jobIds)
+    .select(
+      sql<number>`(select max(turn.seq) from cron_runs turn where turn.job_id = cron_jobs.id)`.as("seq"),
+    );
+  const rows = await turns(db).where("cron_runs.seq", "in", last).execute();
   return new Map(rows.map((row) => [row.jobId, toTurn(row)]));
 }
 

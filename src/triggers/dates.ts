@@ -47,7 +47,9 @@ async function open(expr: string, tz: string): Promise<Cron> {
 
 function zoneOf(wanted: string): Result<string> {
   try {
-    return ok(new Intl.DateTimeFormat("en", { timeZone: wanted }).resolvedOptions().timeZone);
+    const known = new Intl.DateTimeFormat("en", { timeZone: wanted }).resolvedOptions().timeZone;
+    // Some zones are known by an earlier name; nobody who asked for Kathmandu looks for Katmandu.
+    return ok(known.toLowerCase() === wanted.toLowerCase() ? known : wanted);
   } catch {
     const near = closestKeys(wanted, Intl.supportedValuesOf("timeZone"), 3);
     return fail("invalid_argument", `schedule.tz: there is no time zone ${shown(wanted)}`, {

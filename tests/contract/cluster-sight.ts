@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";
+import { publishOutbox } from "../../src/flows/outbox.ts";
 import { getRun } from "../../src/store/runs.ts";
 import type { OpenGround } from "../kit/cluster.ts";
 import { assistantText, endOf } from "../kit/engine.ts";
@@ -32,6 +33,15 @@ export function sightContract(openGround: OpenGround): void {
     );
     expect(kinds.filter((kind) => kind !== "text")).toEqual(["run_started", "run_ended"]);
     expect(a.app.events.filter((event) => event.kind === "run_ended")).toHaveLength(1);
+  });
+
+  test("a change of the outbox is heard in the other process too: a page there shows it", async () => {
+    const { a, b } = await two(openGround, { [MAIN]: () => "done" });
+    const row = { id: "delivery", sessionKey: MAIN };
+    await a.app.engine.commit(async (unit) => publishOutbox(unit, row, "failed"));
+    const heard = () => b.app.events.filter((event) => event.kind === "outbox");
+    await until(() => heard().length > 0);
+    expect(heard()).toEqual([{ kind: "outbox", deliveryId: "delivery", sessionKey: MAIN, state: "failed" }]);
   });
 
   test("an event that is too large for the wire arrives all the same, in its place", async () => {

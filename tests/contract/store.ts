@@ -10,6 +10,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
+import { cronContract } from "./store-cron.ts";
 import { listContract } from "./store-lists.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
@@ -36,6 +37,7 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("transcripts", () => transcriptContract(store));
     describe("outbox", () => outboxContract(store));
     describe("ledger and answers", () => bookContract(store));
+    describe("scheduled jobs", () => cronContract(store));
   });
 }
 

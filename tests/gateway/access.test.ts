@@ -272,7 +272,15 @@ test("I9: a delivery names no other session that the token does not cover", asyn
   await house.store.transaction(async (tx) => {
     const route = { channel: "internal", to: WRITER };
     const error = `the requester ${WRITER} is not there to be told`;
-    const more = { kind: "announce", route, text: "x", state: "failed", code: "x", error, createdAt: 1 } as const;
+    const more = {
+      kind: "announce",
+      route,
+      text: "x",
+      state: "failed",
+      code: "x",
+      error,
+      createdAt: 1,
+    } as const;
     await insertDelivery(tx, { id: "d", sessionKey: MAIN, ...more });
   });
   const list = async (token?: string) => {

@@ -3,6 +3,7 @@
 
 import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { ParamsOf } from "../../src/gateway/params.ts";
 
 /** A gateway with this configuration has something to show in every view. */
 export const STORY_CONFIG = {
@@ -29,7 +30,7 @@ export interface PageView {
   readonly name: string;
   /** Behind "#/". */
   readonly at: string | ((facts: StoryFacts) => string);
-  /** Its text or a selector's element is there when the view is. Default: the view's own content. */
+  /** A selector of what is there when the view is. Default: anything. */
   readonly shows?: string;
   /** What the reader does there before it is as wanted. */
   enter?(page: Page): Promise<void>;
@@ -41,6 +42,7 @@ export interface PageView {
   readonly needs?: string;
 }
 
+const RESEARCH = encodeURIComponent("agent:research:main");
 const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
@@ -64,17 +66,24 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "status", at: "operations/status" },
   { name: "deliveries", at: "operations/deliveries", needs: "deliveries.list" },
   { name: "channels", at: "operations/channels", needs: "channels.status" },
-  { name: "schedules", at: "operations/schedules", needs: "cron.list" },
-  { name: "rights", at: `operations/rights/${MAIN}`, needs: "access.explain" },
+  { name: "schedules", at: "operations/schedules", needs: "cron.list", shows: "li.job" },
+  { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
   { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
-  { name: "log", at: "operations/log", needs: "logs.tail" },
-  { name: "configuration", at: "operations/configuration", needs: "config.check" },
+  { name: "log", at: "operations/log", needs: "logs.tail", shows: ".log-line, .log .empty" },
+  {
+    ...{ name: "configuration", at: "operations/configuration", needs: "config.check" },
+    shows: ".config-verdict, .config .failed",
+  },
 ];
 
 /** Goes there, and waits until what is to be seen is there. */
 export async function showView(page: Page, http: string, view: PageView, facts?: StoryFacts): Promise<void> {
   const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
+  // Until then it is the view from before.
+  await page.evaluate(
+    () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
+  );
   await page
     .locator(view.shows ?? "#view > *")
     .first()
@@ -108,16 +117,23 @@ npx parley store backup before-the-release.db
 
 > Nobody deploys on a Friday. [Why](https://example.com/friday)`;
 
-const ROOMS = ["release notes", "on-call handover", "price list, second draft", "where the backups are"];
-const JOBS = [
+/** What stands under Schedules; the first one is fired once. */
+const JOBS: readonly ParamsOf<"cron.add">[] = [
   {
     name: "Morning report",
+    message: "say nothing new since yesterday",
     schedule: { kind: "cron", expr: "30 7 * * 1-5", tz: "Europe/Berlin" },
-    agentId: "research",
-    message: "say what happened since yesterday",
+    deliver: { to: "main" },
   },
-  { name: "Heartbeat", schedule: { kind: "every", everyMs: 3_600_000 }, message: "say all is well" },
-] as const;
+  {
+    name: "Is the site up?",
+    message: "say it is",
+    schedule: { kind: "every", everyMs: 900_000 },
+    agentId: "ops",
+  },
+];
+
+const ROOMS = ["release notes", "on-call handover", "price list, second draft", "where the backups are"];
 const QUIET_TRIES_MAX = 300;
 const QUIET_EVERY_MS = 100;
 
@@ -150,6 +166,8 @@ export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
   const rich = await client.request("sessions.create", { label: ROOMS[0] ?? "" });
   await client.request("chat.send", { sessionKey: rich.key, message: RICH });
   for (const job of JOBS) await client.request("cron.add", job);
+  const [first] = (await client.request("cron.list", { limit: 1 })).jobs;
+  if (first !== undefined) await client.request("cron.run", { id: first.id });
   await untilQuiet(client);
   const { chains } = await client.request("chains.list", {});
   const refused = chains.find((chain) => chain.refused > 0) ?? chains[0];

@@ -13,7 +13,7 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 /** The tables of a store, without what a process has at the moment only. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
-  ...["refusals"],
+  ...["refusals", "cron_jobs", "cron_runs"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Numbers that every database makes for itself, in the order of the rows. */
@@ -48,6 +48,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   deadlines: ["key"],
   deliveries: ["id"],
   idempotency: ["key"],
+  cron_jobs: ["id"],
 };
 
 interface Column {

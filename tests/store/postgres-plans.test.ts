@@ -5,6 +5,7 @@ import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/visibility.ts";
 import * as claims from "../../src/store/claims.ts";
+import * as cronJobs from "../../src/store/cron-jobs.ts";
 import * as deadlines from "../../src/store/deadlines.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
 import * as flows from "../../src/store/flows.ts";
@@ -66,7 +67,11 @@ insert into flows (flow_id, chain_id, requester_key, requester_session_id, reque
   select 'f' || n, 'c' || n, 'agent:a1:chat:' || n % 5000, 's1', 'r' || n, '${BUSY}',
     case when n % 5000 = 0 then 'open' else 'ended' end, 5, 'x', n
   from generate_series(1, ${FEWER}) n;
-insert into deadlines select 'archive', 'k' || n, n from generate_series(1, ${FEWER}) n;
+insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${FEWER}) n;
+insert into cron_jobs (id, agent_id, enabled, schedule_json, message, timeout_ms, missed, next_at, created_at, updated_at)
+  select 'j' || n, 'main', 1, '{}', 'x', 0, 'once', n, n, n from generate_series(1, 1000) n;
+insert into cron_runs (job_id, cause, due_at, fired_at, run_id)
+  select 'j' || n % 1000, 'schedule', n, n, 'r' || n from generate_series(1, 100000) n;
 insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
     next_attempt_at, created_at)
   select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
@@ -75,7 +80,7 @@ insert into deliveries (id, session_key, kind, route_key, route_json, text, stat
 insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write, total_tokens,
     cost, at)
   select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${FEWER}) n;
-analyze sessions, session_names, messages, message_texts, runs, waits, flows, deadlines, deliveries, ledger;
+analyze sessions, session_names, messages, message_texts, runs, waits, flows, deadlines, deliveries, ledger, cron_jobs, cron_runs;
 `;
 
 let opened: PostgresStore;
@@ -130,6 +135,7 @@ async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await expect(outcome).rejects.toBe(undo);
 }
 
+const JOBS = Array.from({ length: 100 }, (_, n) => `j${n * 7 + 1}`);
 const ALL: Scope = { all: true };
 const TREE: Scope = { all: false, self: BUSY, treeOf: "agent:a1:chat:201" };
 const filters: Record<string, Partial<SessionFilter>> = {
@@ -222,6 +228,14 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
   recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, 5, () => true),
   usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
+  getJob: (tx) => cronJobs.getJob(tx, "j5"),
+  holdJob: (tx) => cronJobs.holdJob(tx, "j5"),
+  listJobs: (tx) => cronJobs.listJobs(tx, { limit: 50, after: { createdAt: 500, id: "j500" } }),
+  listTurns: (tx) => cronJobs.listTurns(tx, "j5", 50),
+  lastTurns: (tx) => cronJobs.lastTurns(tx, JOBS),
+  unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j5"),
+  insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j5", cause: "manual", firedAt: 5, runId: "r5" }),
+  deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
 };
 for (const [name, work] of Object.entries(queries)) {
   test(`${name} looks at few rows`, () => expectFew(work));

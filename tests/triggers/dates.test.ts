@@ -123,6 +123,7 @@ test("an expression is stored with its zone, in the zone's own name; without one
     tz: "Europe/Berlin",
   });
   expect(await read(cron("@daily", "america/new_york"))).toMatchObject({ tz: "America/New_York" });
+  expect(await read(cron("@daily", "Asia/Kathmandu"))).toMatchObject({ tz: "Asia/Kathmandu" });
 });
 
 const REFUSED: readonly (readonly [AskedSchedule, RegExp])[] = [

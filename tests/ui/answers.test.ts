@@ -17,6 +17,9 @@ import { agentSettings } from "../tools/app.ts";
 
 afterAll(closeBrowser);
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
+const describeInBrowser = describe.skipIf(browserPath === undefined);
+
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const HOSTILE = `<img src=x onerror="document.title='owned'"> \u202Egnp.exe\u202C <script>1</script> **b** `;
@@ -65,7 +68,7 @@ async function settledOutbox(house: House): Promise<void> {
   await deliver(house, "unclear", { sessionKey: RESEARCH }, failed("ambiguous", "The gateway stopped"));
 }
 
-describe.skipIf(browserPath === undefined)("deliveries", () => {
+describeInBrowser("deliveries", () => {
   test("DV1: what leaves shows while the tab is open; failed rows are dismissed, or tried again", async () => {
     const house = await open();
     await settledOutbox(house);
@@ -144,7 +147,7 @@ describe.skipIf(browserPath === undefined)("deliveries", () => {
   });
 });
 
-describe.skipIf(browserPath === undefined)("channels", () => {
+describeInBrowser("channels", () => {
   test("every way out is there with its trouble, and changes as the outbox does", async () => {
     const house = await open();
     const route = { channel: "webhook", to: "news" };
@@ -162,7 +165,7 @@ describe.skipIf(browserPath === undefined)("channels", () => {
   });
 });
 
-describe.skipIf(browserPath === undefined)("rights", () => {
+describeInBrowser("rights", () => {
   test("the tools of a session stand there with the setting that gives or denies each", async () => {
     const house = await open();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
@@ -218,7 +221,7 @@ describe.skipIf(browserPath === undefined)("rights", () => {
   });
 });
 
-describe.skipIf(browserPath === undefined)("permissions", () => {
+describeInBrowser("permissions", () => {
   test("what an agent asks is shown as it comes, and answered by who may", async () => {
     const asked: PermissionQuestion[] = [];
     const answers: string[] = [];
@@ -247,7 +250,7 @@ describe.skipIf(browserPath === undefined)("permissions", () => {
   });
 });
 
-describe.skipIf(browserPath === undefined)("these tabs", () => {
+describeInBrowser("these tabs", () => {
   const TABS = [
     "deliveries",
     "channels",

@@ -2,10 +2,10 @@
 // DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session that
 //      its route or its failure names is left out for those whose token does not cover that one.
 
-import { WEBCHAT } from "../../core/route.ts";
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import type { Route } from "../../core/route.ts";
+import { type Route, WEBCHAT } from "../../core/route.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { publishOutbox } from "../../flows/outbox.ts";
@@ -18,7 +18,6 @@ import {
   requeueDelivery,
 } from "../../store/deliveries.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { DeliveryRow, PayloadOf } from "../payloads.ts";
@@ -53,7 +52,9 @@ function row(delivery: Delivery, covers: Covers, charsMax = Number.POSITIVE_INFI
     route: routeFor(delivery, covers),
     text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
     ...(isCut ? { textTruncated: true } : {}),
-    ...(error === undefined ? {} : {
+    ...(error === undefined
+      ? {}
+      : {
           error: redactSecrets(error.replace(KEY_IN_TEXT, (key) => (covers(key) ? key : NOT_VISIBLE))),
         }),
   };

@@ -34,12 +34,17 @@ const message = { type: "string", minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS
 const place = object({ channel: name, to: name, accountId: name, threadId }, ["to"]);
 const shared = { missed: { enum: MISSED_POLICIES }, enabled: flag, timeoutSeconds: count(0) } as const;
 
+// Typed as a choice and checked as one object: what is wrong in it is then told field by field.
+const placeOrNull = { ...place, type: ["object", "null"] } as unknown as {
+  readonly anyOf: readonly [typeof place, { readonly type: "null" }];
+};
+
 const patch = object(
   {
     name: nameOrNull,
     schedule,
     message,
-    deliver: { ...place, type: ["object", "null"] },
+    deliver: placeOrNull,
     model: nameOrNull,
     thinking: nameOrNull,
     ...shared,

@@ -59,7 +59,7 @@ function Row({ row }: { row: ChannelRow }) {
   const state = STATES[row.state];
   const seesOutbox = may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0;
   return (
-    <li class="row wide">
+    <li class="out-row out-wide">
       <div class="row-state">
         <State state={row.state} text={state.text} tone={state.tone} />
       </div>
@@ -107,7 +107,7 @@ export function ChannelsTab(_: { about: string | undefined }) {
       {list.problem !== undefined && <Failed problem={list.problem} onRetry={again} />}
       {list.value === undefined && list.problem === undefined && <p class="loading">Loading…</p>}
       {list.value !== undefined && (
-        <ul class="rows card" aria-label="Channels">
+        <ul class="out-rows card" aria-label="Channels">
           {list.value.channels.map((row) => (
             <Row key={row.id} row={row} />
           ))}

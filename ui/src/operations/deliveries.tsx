@@ -1,5 +1,6 @@
 // Owns the tab with the outbox: what left, what waits, what failed, and what a person does about it.
-// DV1: what is shown is read again when the gateway tells of a change: the event is a hint, the row the truth.
+// DV1: what is shown is read again when the gateway tells of a change: the event is a hint, the row is the
+//      truth.
 // DV2: what may bring a text twice, or gives it up for good, is asked about first.
 
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -58,8 +59,8 @@ async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wante
 
 function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter) => void }) {
   return (
-    <div class="bar filters">
-      <label class="field">
+    <div class="bar out-filters">
+      <label class="out-field">
         <span>State</span>
         <select
           value={filter.state}
@@ -79,7 +80,7 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
         value={filter.sessionKey}
         onPick={(sessionKey) => onChange({ ...filter, sessionKey })}
       />
-      <label class="check">
+      <label class="out-check">
         <input
           type="checkbox"
           checked={filter.includeDismissed}
@@ -122,7 +123,7 @@ function Asked({
           ? "Nobody knows whether the text arrived. If it did, it arrives a second time."
           : "It is given up: it can't be tried again afterwards."}
       </p>
-      <p class="soft excerpt">
+      <p class="soft out-excerpt">
         <Name text={row.text} />
       </p>
     </Confirm>
@@ -155,7 +156,7 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
   const [isOpen, setOpen] = useState(false);
   const dismissed = row.dismissedAt !== undefined;
   return (
-    <li class="row">
+    <li class="out-row">
       <div class="row-state">
         <State state={row.state} {...(dismissed ? { text: "dismissed", tone: "quiet" as const } : {})} />
         <span class="chip">{row.kind}</span>
@@ -183,7 +184,7 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
         )}
         {isOpen && (
           <div class="row-more">
-            <pre class="whole">
+            <pre class="out-text">
               <bdi>{safeText(row.text)}</bdi>
               {row.textTruncated === true && "\n… (cut here)"}
             </pre>
@@ -243,14 +244,14 @@ export function DeliveriesTab({ about }: { about: string | undefined }) {
         <p class="empty">{value.more ? "None among the newest." : "Nothing here."}</p>
       )}
       {value !== undefined && (
-        <ul class="rows card" aria-label="Deliveries" aria-busy={busy}>
+        <ul class="out-rows card" aria-label="Deliveries" aria-busy={busy}>
           {value.rows.map((row) => (
             <Row key={row.id} row={row} onAsk={(does) => onAsk(does, row)} />
           ))}
         </ul>
       )}
       {value?.more === true && (
-        <p class="more">
+        <p class="out-more">
           <button type="button" onClick={older} disabled={busy}>
             Show older ones
           </button>

@@ -67,7 +67,7 @@ function Answer({ accesses, first, checks }: Group) {
           <Name text={rule} />
         </p>
         {settings.length > 0 && (
-          <p class="needs">
+          <p class="answer-needs">
             <span class="soft">would need</span>
             {settings.map((setting) => (
               <code key={setting}>
@@ -82,7 +82,7 @@ function Answer({ accesses, first, checks }: Group) {
           </summary>
           <dl class="facts">
             {checks.map((check) => (
-              <div key={check.rule} class="fact">
+              <div key={check.rule} class="answer-fact">
                 <dt>
                   <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
                   {check.now === true && <span class="chip tone-warn">at this moment</span>}
@@ -138,7 +138,7 @@ function Answers({ viewer, target }: { viewer: string; target: string }) {
           <Answer key={group.first.access} {...group} />
         ))}
       </ul>
-      <p class="more">
+      <p class="out-more">
         <button type="button" class="quiet" onClick={read.again} disabled={read.busy}>
           Ask again
         </button>
@@ -157,7 +157,7 @@ export function MayCard({ viewer, target, onChoose }: MayProps) {
   return (
     <section class="card rights-card" aria-labelledby="may-title">
       <h2 id="may-title">May this session see that one?</h2>
-      <div class="bar pickers">
+      <div class="bar picker-bar">
         <SessionPicker label="This session" value={viewer} onPick={(key) => onChoose(key, target)} />
         <button
           type="button"

@@ -23,7 +23,7 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
       .finally(onDone);
   };
   return (
-    <li class="row wide">
+    <li class="out-row out-wide">
       <div class="row-state">
         <span class="chip tone-warn">{duration(Math.max(0, expiresAt - now()))} left</span>
         {kind !== undefined && (
@@ -40,7 +40,7 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
           </strong>
         </p>
         {detail !== undefined && (
-          <pre class="whole">
+          <pre class="out-text">
             <bdi>{safeText(detail)}</bdi>
           </pre>
         )}
@@ -73,7 +73,7 @@ export function PermissionsTab(_: { about: string | undefined }) {
       {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
       {value?.permissions.length === 0 && <p class="empty">No agent asks for anything.</p>}
       {value !== undefined && value.permissions.length > 0 && (
-        <ul class="rows card" aria-label="Questions">
+        <ul class="out-rows card" aria-label="Questions">
           {value.permissions.map((question) => (
             <Question key={question.id} question={question} onDone={again} />
           ))}

@@ -5,6 +5,7 @@
 import { has, may } from "../gateway.ts";
 import { go } from "../route.ts";
 import { MayCard } from "./may.tsx";
+import "./rows.css";
 import "./rights.css";
 import { ToolsCard } from "./session-tools.tsx";
 

@@ -57,12 +57,51 @@ function fitting({ words, options }: Found, typed: string): readonly Option[] {
   return options.filter(({ key, name }) => `${key} ${name}`.toLowerCase().includes(wanted));
 }
 
-export function SessionPicker({ label, value, onPick, placeholder }: PickerProps) {
-  const id = useId();
+/** The options below the field. The focus stays in the field, which has the keys. */
+function Options(props: {
+  id: string;
+  label: string;
+  shown: readonly Option[];
+  active: number;
+  onPick: (key: string) => void;
+}) {
+  const { id, label, shown, active, onPick } = props;
+  return (
+    <div id={`${id}-list`} class="picker-list" role="listbox" aria-label={label} hidden={shown.length === 0}>
+      {shown.map((option, at) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are the field's
+        <div
+          key={option.key}
+          id={`${id}-${at}`}
+          class="picker-option"
+          role="option"
+          tabIndex={-1}
+          aria-selected={at === active}
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => onPick(option.key)}
+        >
+          <Name text={option.name} />
+          <span class="soft mono">
+            <Name text={option.key} />
+          </span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The option before or after, round and round; from none to the first or the last. */
+function nextOf(active: number, step: 1 | -1, count: number): number {
+  if (count === 0) return -1;
+  return active < 0 ? (step > 0 ? 0 : count - 1) : (active + step + count) % count;
+}
+
+/** What is typed, what fits it, and what the keys do. */
+function usePicker(value: string, onPick: (key: string) => void) {
   const [text, setText] = useState(value);
+  const [words, setWords] = useState("");
   const [isOpen, setOpen] = useState(false);
   const [active, setActive] = useState(-1);
-  const [words, setWords] = useState("");
   const { found, search } = useOptions();
   const typed = useMemo(() => settled(TYPED_MS, search), [search]);
   useEffect(() => setText(value), [value]);
@@ -89,21 +128,25 @@ export function SessionPicker({ label, value, onPick, placeholder }: PickerProps
     if (next === "") onPick("");
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      event.preventDefault();
+    const { key } = event;
+    const isMove = key === "ArrowDown" || key === "ArrowUp";
+    if (!isMove && key !== "Enter" && !(key === "Escape" && isOpen)) return;
+    event.preventDefault();
+    if (isMove) {
       open();
-      const step = event.key === "ArrowDown" ? 1 : -1;
-      const count = shown.length;
-      if (count > 0) setActive((active + step + count + (active < 0 && step < 0 ? 1 : 0)) % count);
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      const key = shown[active]?.key ?? text.trim();
-      if (key !== "") pick(key);
-    } else if (event.key === "Escape" && isOpen) {
-      event.preventDefault();
-      setOpen(false);
+      setActive(nextOf(active, key === "ArrowDown" ? 1 : -1, shown.length));
+    } else if (key === "Escape") setOpen(false);
+    else {
+      const chosen = shown[active]?.key ?? text.trim();
+      if (chosen !== "") pick(chosen);
     }
   };
+  return { text, shown, active, pick, open, onInput, onKeyDown, close: () => setOpen(false) };
+}
+
+export function SessionPicker({ label, value, onPick, placeholder }: PickerProps) {
+  const id = useId();
+  const { text, shown, active, pick, open, onInput, onKeyDown, close } = usePicker(value, onPick);
   return (
     <div class="picker">
       <label for={`${id}-input`}>{label}</label>
@@ -124,34 +167,9 @@ export function SessionPicker({ label, value, onPick, placeholder }: PickerProps
         onClick={open}
         onInput={(event) => onInput(event.currentTarget.value)}
         onKeyDown={onKeyDown}
-        onBlur={() => setOpen(false)}
+        onBlur={close}
       />
-      <div
-        id={`${id}-list`}
-        class="picker-list"
-        role="listbox"
-        aria-label={label}
-        hidden={shown.length === 0}
-      >
-        {shown.map((option, at) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are the input's, which keeps the focus
-          <div
-            key={option.key}
-            id={`${id}-${at}`}
-            class="picker-option"
-            role="option"
-            tabIndex={-1}
-            aria-selected={at === active}
-            onMouseDown={(event) => event.preventDefault()}
-            onClick={() => pick(option.key)}
-          >
-            <Name text={option.name} />
-            <span class="soft mono">
-              <Name text={option.key} />
-            </span>
-          </div>
-        ))}
-      </div>
+      <Options id={id} label={label} shown={shown} active={active} onPick={pick} />
     </div>
   );
 }

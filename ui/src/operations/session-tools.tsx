@@ -69,12 +69,12 @@ function Tools({ sessionKey }: { sessionKey: string }) {
   return (
     <>
       {read.value.missing.map(({ server, why }) => (
-        <p key={server} class="note tone-warn">
+        <p key={server} class="out-note tone-warn">
           The tools of the MCP server <Name text={server} /> are missing: <Name text={why} />
         </p>
       ))}
-      <div class="bar filters">
-        <label class="field">
+      <div class="bar out-filters">
+        <label class="out-field">
           <span>Find</span>
           <input
             type="search"
@@ -83,7 +83,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
             onInput={(event) => setWords(event.currentTarget.value)}
           />
         </label>
-        <label class="field">
+        <label class="out-field">
           <span>Show</span>
           <select value={only} onChange={(event) => setOnly(event.currentTarget.value as typeof only)}>
             <option value="all">all</option>
@@ -97,7 +97,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
             : `${lines.length} of ${all.length} tools`}
         </p>
       </div>
-      <table class="tools">
+      <table class="tool-table">
         <thead>
           <tr>
             <th scope="col">Tool</th>
@@ -121,7 +121,7 @@ export function ToolsCard(props: { sessionKey: string; onChoose: (key: string) =
   return (
     <section class="card rights-card" aria-labelledby="tools-title">
       <h2 id="tools-title">Tools of a session</h2>
-      <div class="bar pickers">
+      <div class="bar picker-bar">
         <SessionPicker label="Session" value={sessionKey} onPick={onChoose} />
       </div>
       {sessionKey === "" ? (

@@ -23,6 +23,10 @@ interface Tab {
 const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
   {
+    ...{ name: "schedules", title: "Schedules", scope: "operator.read", method: "cron.list" },
+    component: lazy(async () => (await import("./schedules/tab.tsx")).SchedulesTab),
+  },
+  {
     ...{ name: "deliveries", title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
     component: lazy(async () => (await import("./deliveries.tsx")).DeliveriesTab),
   },

@@ -1,0 +1,81 @@
+// What several gateways do when a job of their store is due: one of them fires it, once.
+
+import { expect, test } from "vitest";
+import { listTurns, moveJob } from "../../src/store/cron-jobs.ts";
+import { setDeadline } from "../../src/store/deadlines.ts";
+import { removeJob, updateJob } from "../../src/triggers/jobs.ts";
+import type { ClusterProcess, OpenGround } from "../kit/cluster.ts";
+import { ADMIN, add, cronKey, jobsOf } from "../triggers/kit.ts";
+import { two, until } from "./cluster-stage.ts";
+
+const schedule = { kind: "every", everyMs: 3_600_000 } as const;
+
+/** Its date is now, for whoever looks. */
+async function fallsDue({ app }: ClusterProcess, id: string): Promise<void> {
+  await app.store.transaction(async (tx) => {
+    const dueAt = app.engine.now() - 10;
+    await moveJob(tx, id, dueAt);
+    await setDeadline(tx, { kind: "cron", key: id, dueAt });
+  });
+}
+
+/** Every process looks for what is due at the same moment. */
+function lookAround(...processes: ClusterProcess[]): void {
+  for (const { app } of processes)
+    void app.engine.commit((unit) =>
+      app.engine.setDeadline(unit, { kind: "none", key: "x", dueAt: unit.now }),
+    );
+}
+
+export function cronContract(openGround: OpenGround): void {
+  test("TU1: a date that two processes see at the same moment is acted on once", async () => {
+    const { a, b } = await two(openGround, {});
+    const ids: string[] = [];
+    for (let made = 0; made < 8; made += 1)
+      ids.push((await add(a.app, { schedule, message: `job ${made}` })).id);
+    for (let round = 1; round <= 4; round += 1) {
+      for (const id of ids) await fallsDue(a, id);
+      lookAround(a, b, a, b);
+      await until(async () => {
+        const turns = await Promise.all(ids.map((id) => listTurns(b.app.store.db, id, 10)));
+        return turns.every((of) => of.length >= round && of.every(({ state }) => state === "ok"));
+      });
+      await b.app.quiet();
+      for (const id of ids) expect(await b.app.runs(cronKey(id)), `round ${round}`).toHaveLength(round);
+    }
+  });
+
+  test("TU1: a process that dies with a date before it leaves it to the others", async () => {
+    const { a, b } = await two(openGround, {});
+    const { id } = await add(a.app, { schedule });
+    a.die();
+    await fallsDue(b, id);
+    lookAround(b);
+    await until(async () => (await listTurns(b.app.store.db, id, 10))[0]?.state === "ok");
+    expect(await b.app.runs(cronKey(id))).toHaveLength(1);
+  });
+
+  test("a change in one process and a turn in another at the same moment are both whole", async () => {
+    const { a, b } = await two(openGround, {});
+    for (let round = 0; round < 6; round += 1) {
+      const { id } = await add(a.app, { schedule });
+      await fallsDue(a, id);
+      lookAround(b);
+      const change =
+        round % 2 === 0
+          ? updateJob(jobsOf(a.app), ADMIN, id, { enabled: false })
+          : removeJob(jobsOf(a.app), ADMIN, id, async () => {});
+      expect((await change).ok).toBe(true);
+      await until(() => a.app.isQuiet());
+      const turns = await listTurns(b.app.store.db, id, 10);
+      expect(turns.length).toBeLessThanOrEqual(1);
+      const left = await b.app.store.db
+        .selectFrom("deadlines")
+        .selectAll()
+        .where("kind", "=", "cron")
+        .where("key", "=", id)
+        .execute();
+      expect(left).toEqual([]);
+    }
+  });
+}

@@ -1,0 +1,180 @@
+// Scheduled jobs on the page, in a real browser against a real gateway: made with a preview, changed, paused, run,
+// looked back on and removed; live; and harmless whatever their names are.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import type { ParamsOf } from "../../src/gateway/params.ts";
+import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, browserPath, closeBrowser, DESKTOP, PHONE, visit } from "../kit/browser.ts";
+
+afterAll(closeBrowser);
+
+const AT = "operations/schedules";
+const HOURLY = { kind: "every", everyMs: 3_600_000 } as const;
+const READER = "a-token-that-only-reads";
+
+async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): Promise<string[]> {
+  const client = await house.client();
+  const ids: string[] = [];
+  for (const one of wanted) {
+    const made = await client.request("cron.add", { schedule: HOURLY, message: "what is new?", ...one });
+    ids.push(made.job.id);
+  }
+  return ids;
+}
+
+const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
+
+describe.skipIf(browserPath === undefined)("schedules", () => {
+  test("a job is made with a preview of its next dates, and stands in the list with its next one", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByRole("button", { name: "New job" }).click();
+    const form = page.getByRole("dialog", { name: "New job" });
+    await form.getByLabel("Name").fill("Morning report");
+    await form.getByLabel("What the agent is told").fill("What is new? Three lines.");
+    await form.getByRole("button", { name: "Weekdays" }).click();
+    const preview = form.getByRole("status");
+    await expect.poll(() => preview.innerText()).toContain("Monday to Friday at 08:00");
+    expect(await preview.getByRole("listitem").count()).toBe(5);
+    await form.getByLabel("Expression").fill("61 * * * *");
+    await expect.poll(() => preview.innerText()).toMatch(/not a cron expression/);
+    await form.getByRole("button", { name: "Schedule it" }).click();
+    await expect.poll(() => form.getByRole("alert").innerText()).toMatch(/Invalid value for minute/);
+    await form.getByLabel("Expression").fill("30 7 * * *");
+    await form.getByLabel("Tell the reply to").fill("main");
+    await form.getByRole("button", { name: "Schedule it" }).click();
+    await form.waitFor({ state: "detached" });
+    const made = card(page, "Morning report");
+    await expect.poll(() => made.innerText()).toMatch(/every day at 07:30 UTC/);
+    expect(await made.innerText()).toMatch(/07:30\s+in \d+ (h|min)/);
+    expect(await made.innerText()).toMatch(/tells\s+main/);
+    const client = await house.client();
+    const { jobs: stored } = await client.request("cron.list", {});
+    expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
+  });
+
+  test("a turn by hand is seen to start and end, and leads to its conversation and its history", async () => {
+    const held = Promise.withResolvers<void>();
+    const house = await openHouse({
+      play: async () => {
+        await held.promise;
+        return "Nothing is new.";
+      },
+    });
+    const [id = ""] = await jobs(house, { name: "Check" });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.getByRole("button", { name: "Run now: Check" }).click();
+    await card(page, "Check").getByText("running").waitFor();
+    expect(await page.getByRole("button", { name: "Run now: Check" }).isDisabled()).toBe(true);
+    held.resolve();
+    await card(page, "Check").locator(".tone-good").waitFor();
+    await page.getByRole("button", { name: "History: Check" }).click();
+    await page.getByRole("cell", { name: "by hand" }).waitFor();
+    expect(page.url()).toContain(id);
+    await page.reload();
+    await page.getByRole("cell", { name: "by hand" }).waitFor();
+    await card(page, "Check").getByRole("link", { name: "conversation" }).click();
+    await expect.poll(() => page.url()).toContain(encodeURIComponent(`cron:${id}`));
+  });
+
+  test("the switch pauses and goes on; what others change is seen without a reload", async () => {
+    const house = await openHouse();
+    const [id = ""] = await jobs(house, { name: "Check" });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const on = page.getByRole("switch", { name: "On: Check" });
+    await on.click();
+    await card(page, "Check").getByText("paused", { exact: true }).waitFor();
+    expect(await on.getAttribute("aria-checked")).toBe("false");
+    const client = await house.client();
+    await client.request("cron.update", { id, patch: { enabled: true, name: "Renamed" } });
+    await page.getByRole("switch", { name: "On: Renamed", checked: true }).waitFor();
+    await client.request("cron.remove", { id });
+    await page.getByText("Nothing is scheduled.").waitFor();
+  });
+
+  test("DR1: what is not changed in the form is not sent: a message that came masked stays whole", async () => {
+    const house = await openHouse();
+    const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+    const [id = ""] = await jobs(house, { name: "Check", message: `use ${secret}` });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.getByRole("button", { name: "Edit: Check" }).click();
+    const form = page.getByRole("dialog");
+    expect(await form.getByLabel("What the agent is told").inputValue()).not.toContain(secret);
+    await form.getByLabel("Every", { exact: true }).fill("2");
+    await form.getByRole("button", { name: "Save" }).click();
+    await card(page, "Check").getByText("every 2 hours").waitFor();
+    const row = await house.store.db
+      .selectFrom("cron_jobs")
+      .select("message")
+      .where("id", "=", id)
+      .executeTakeFirst();
+    expect(row?.message).toBe(`use ${secret}`);
+  });
+
+  test("removing asks first, and can be left with Escape", async () => {
+    const house = await openHouse();
+    await jobs(house, { name: "Check" });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const remove = page.getByRole("button", { name: "Remove: Check" });
+    await remove.click();
+    await page.getByRole("dialog", { name: "Remove this job?" }).waitFor();
+    await page.keyboard.press("Escape");
+    await card(page, "Check").waitFor();
+    await remove.click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await page.getByText("Nothing is scheduled.").waitFor();
+  });
+
+  test("a token that only reads sees the jobs and is offered nothing that it may not do", async () => {
+    const tokens = [{ token: READER, role: "operator", scopes: ["operator.read"] }] as const;
+    const house = await openHouse({ gateway: { tokens } });
+    await jobs(house, { name: "Check" });
+    const { page } = await visit(house.http, { token: READER, at: AT });
+    await card(page, "Check").waitFor();
+    expect(await page.getByRole("button", { name: /New job|Run now|Edit|Remove/ }).count()).toBe(0);
+    expect(await page.getByRole("switch").count()).toBe(0);
+    expect(await page.getByRole("button", { name: "History: Check" }).count()).toBe(1);
+  });
+
+  test("hostile names and messages are text, and disturb nothing around them", async () => {
+    const house = await openHouse();
+    const name = `<img src=x onerror=alert(1)> \u202Egnp.exe ${"long ".repeat(30)}`.trim();
+    await jobs(house, {
+      name,
+      message: `[x](javascript:alert(1)) <script>alert(1)</script> ${"w".repeat(15_000)}`,
+    });
+    for (const viewport of [undefined, PHONE]) {
+      const more = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, at: AT, ...more });
+      await page.locator("li.job").waitFor();
+      expect(await page.locator("li.job img, li.job script").count()).toBe(0);
+      expect(await page.locator("li.job").innerText()).not.toContain("\u202E");
+      const view = await page.evaluate(() => {
+        const box = document.querySelector(".view");
+        return box === null ? 0 : box.scrollWidth - box.clientWidth;
+      });
+      expect(view).toBe(0);
+    }
+  });
+
+  test.each([
+    { dark: false, viewport: DESKTOP },
+    { dark: true, viewport: DESKTOP },
+    { dark: false, viewport: PHONE },
+    { dark: true, viewport: PHONE },
+  ])("axe-core finds nothing on the list, a history and the form: %j", async (look) => {
+    const house = await openHouse();
+    const [id = ""] = await jobs(house, { name: "Morning report" }, { name: "Check", enabled: false });
+    const client = await house.client();
+    const { runId } = await client.request("cron.run", { id });
+    await client.request("agent.wait", { runId });
+    const { page } = await visit(house.http, { token: TOKEN, at: `${AT}/${id}`, ...look });
+    await page.getByRole("cell", { name: "by hand" }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole("button", { name: "New job" }).click();
+    await page.getByRole("dialog").getByRole("listitem").first().waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+});

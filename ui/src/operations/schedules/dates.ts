@@ -1,0 +1,38 @@
+// Owns how the dates of jobs are written: on the reader's clock, in the job's zone, and how far away.
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** The zone of the reader's clock. */
+export const READERS_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** `Fri, 20 Nov, 07:30`; of another year with the year. */
+export function dateWords(atMs: number, nowMs: number, timeZone?: string): string {
+  const zone = timeZone === undefined ? {} : { timeZone };
+  const sameYear = new Date(atMs).getFullYear() === new Date(nowMs).getFullYear();
+  const withSeconds = atMs % MINUTE_MS === 0 ? {} : { second: "2-digit" as const };
+  return new Date(atMs).toLocaleString(undefined, {
+    ...{ weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+    ...(sameYear ? {} : { year: "numeric" }),
+    ...withSeconds,
+    ...zone,
+  });
+}
+
+/** How far ahead: `now`, `in 40 s`, `in 12 min`, `in 3 h`, `in 5 d`. */
+export function aheadWords(atMs: number, nowMs: number): string {
+  const ahead = atMs - nowMs;
+  if (ahead <= 0) return "now";
+  if (ahead < MINUTE_MS) return `in ${Math.ceil(ahead / 1_000)} s`;
+  if (ahead < HOUR_MS) return `in ${Math.round(ahead / MINUTE_MS)} min`;
+  if (ahead < 2 * DAY_MS) return `in ${Math.round(ahead / HOUR_MS)} h`;
+  return `in ${Math.round(ahead / DAY_MS)} d`;
+}
+
+/** The same moment as a clock in another zone shows it; nothing where it shows the same. */
+export function elsewhere(atMs: number, nowMs: number, timeZone: string | undefined): string | undefined {
+  if (timeZone === undefined || timeZone === READERS_ZONE) return undefined;
+  const there = dateWords(atMs, nowMs, timeZone);
+  return there === dateWords(atMs, nowMs) ? undefined : `${there} in ${timeZone}`;
+}

@@ -1,0 +1,136 @@
+// Owns a job as its form holds it: texts and choices, and what of them is sent to the gateway.
+// DR1: of a job that is changed only what was changed is sent: the rest may have been masked on its way here.
+
+import type { ParamsOf } from "../../../../src/gateway/params.ts";
+import type { PayloadOf } from "../../../../src/gateway/payloads.ts";
+import { READERS_ZONE } from "./dates.ts";
+
+export type Job = PayloadOf<"cron.list">["jobs"][number];
+export type Turn = PayloadOf<"cron.runs">["entries"][number];
+type Asked = ParamsOf<"cron.preview">["schedule"];
+
+export const UNITS = [
+  { name: "seconds", ms: 1_000 },
+  { name: "minutes", ms: 60_000 },
+  { name: "hours", ms: 3_600_000 },
+  { name: "days", ms: 86_400_000 },
+] as const;
+type Unit = (typeof UNITS)[number]["name"];
+
+export interface Draft {
+  readonly name: string;
+  readonly message: string;
+  readonly kind: "cron" | "every" | "at";
+  readonly expr: string;
+  readonly tz: string;
+  readonly every: string;
+  readonly unit: Unit;
+  /** On the reader's clock, as the browser's field has it. */
+  readonly at: string;
+  readonly agentId: string;
+  /** Empty: nowhere. */
+  readonly deliverTo: string;
+  readonly missed: "once" | "skip";
+  readonly model: string;
+  readonly thinking: string;
+  /** Seconds. */
+  readonly timeout: string;
+}
+
+/** A moment as a field for date and time takes it. */
+function fieldTime(atMs: number): string {
+  const two = (count: number): string => String(count).padStart(2, "0");
+  const at = new Date(atMs);
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
+function everyOf(ms: number): Pick<Draft, "every" | "unit"> {
+  const unit = UNITS.findLast((one) => ms % one.ms === 0) ?? UNITS[0];
+  return { every: String(ms / unit.ms), unit: unit.name };
+}
+
+/** The form of a new job, or of one that there is. */
+export function draftOf(job: Job | undefined, nowMs: number): Draft {
+  const blank: Draft = {
+    name: job?.name ?? "",
+    message: job?.message ?? "",
+    kind: job?.schedule.kind ?? "cron",
+    expr: "0 8 * * *",
+    tz: READERS_ZONE,
+    every: "15",
+    unit: "minutes",
+    at: fieldTime(nowMs + 3_600_000),
+    agentId: job?.agentId ?? "",
+    deliverTo: job?.deliver?.to ?? "",
+    missed: job?.missed ?? "once",
+    model: job?.model ?? "",
+    thinking: job?.thinking ?? "",
+    timeout: job?.timeoutSeconds === undefined ? "" : String(job.timeoutSeconds),
+  };
+  switch (job?.schedule.kind) {
+    case "cron":
+      return { ...blank, expr: job.schedule.expr, tz: job.schedule.tz };
+    case "every":
+      return { ...blank, ...everyOf(job.schedule.everyMs) };
+    case "at":
+      return { ...blank, at: fieldTime(job.schedule.atMs) };
+    case undefined:
+      return blank;
+  }
+}
+
+/** The schedule that the form asks for; undefined while a field says nothing yet. */
+export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Asked | undefined {
+  switch (kind) {
+    case "cron":
+      if (expr.trim() === "") return undefined;
+      return { kind, expr, ...(tz.trim() === "" ? {} : { tz: tz.trim() }) };
+    case "every": {
+      const count = Number(every);
+      const ms = UNITS.find((one) => one.name === unit)?.ms ?? 0;
+      return Number.isFinite(count) && count > 0 ? { kind, everyMs: Math.round(count * ms) } : undefined;
+    }
+    case "at": {
+      const atMs = new Date(at).getTime();
+      return Number.isNaN(atMs) ? undefined : { kind, atMs };
+    }
+  }
+}
+
+const seconds = (text: string): number => Math.max(0, Math.round(Number(text) || 0));
+
+/** What `cron.add` gets. */
+export function newJob(draft: Draft, schedule: Asked): ParamsOf<"cron.add"> {
+  const { name, message, agentId, deliverTo, missed, model, thinking, timeout } = draft;
+  return {
+    schedule,
+    message,
+    missed,
+    ...(name.trim() === "" ? {} : { name: name.trim() }),
+    ...(agentId === "" ? {} : { agentId }),
+    ...(deliverTo.trim() === "" ? {} : { deliver: { to: deliverTo.trim() } }),
+    ...(model === "" ? {} : { model }),
+    ...(thinking === "" ? {} : { thinking }),
+    ...(seconds(timeout) === 0 ? {} : { timeoutSeconds: seconds(timeout) }),
+  };
+}
+
+type Patch = ParamsOf<"cron.update">["patch"];
+
+/** What `cron.update` gets: the fields in which the form differs from what it began with. */
+export function patchOf(before: Draft, draft: Draft, schedule: Asked): Patch {
+  const differs = (...fields: (keyof Draft)[]): boolean => fields.some((one) => before[one] !== draft[one]);
+  const textOrNull = (text: string): string | null => (text.trim() === "" ? null : text.trim());
+  const { deliverTo } = draft;
+  return {
+    ...(differs("kind", "expr", "tz", "every", "unit", "at") ? { schedule } : {}),
+    ...(differs("name") ? { name: textOrNull(draft.name) } : {}),
+    ...(differs("message") ? { message: draft.message } : {}),
+    ...(differs("deliverTo") ? { deliver: deliverTo.trim() === "" ? null : { to: deliverTo.trim() } } : {}),
+    ...(differs("missed") ? { missed: draft.missed } : {}),
+    ...(differs("model") ? { model: textOrNull(draft.model) } : {}),
+    ...(differs("thinking") ? { thinking: textOrNull(draft.thinking) } : {}),
+    ...(differs("timeout") ? { timeoutSeconds: seconds(draft.timeout) } : {}),
+  };
+}

@@ -1,0 +1,192 @@
+// Owns one job in the list: what it is, when it is due next, how its last turn ended, and what can be done
+// with it.
+
+import { useState } from "preact/hooks";
+import { safeLine } from "../../../../src/core/safe-text.ts";
+import { now, tick } from "../../clock.ts";
+import { ask, may } from "../../gateway.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { age } from "../../parts/format.ts";
+import { Name, SessionLink } from "../../parts/name.tsx";
+import { complain, say } from "../../parts/notices.tsx";
+import { go } from "../../route.ts";
+import { aheadWords, dateWords, elsewhere } from "./dates.ts";
+import type { Job } from "./draft.ts";
+import { History, TurnState } from "./history.tsx";
+
+const MESSAGE_SHOWN_MAX = 200;
+
+/** A name that no job of somebody else can disturb, for buttons. */
+const called = (job: Job): string => safeLine(job.name ?? job.message).slice(0, 60);
+
+async function attempt(work: Promise<unknown>, done: string): Promise<void> {
+  try {
+    await work;
+    say(done);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function Switch({ job }: { job: Job }) {
+  const { id, enabled } = job;
+  if (!may("operator.admin")) return <span class="chip">{enabled ? "on" : "off"}</span>;
+  const flip = (): Promise<void> =>
+    attempt(
+      ask("cron.update", { id, patch: { enabled: !enabled } }),
+      enabled ? "The job is paused." : "The job goes on.",
+    );
+  return (
+    <button
+      type="button"
+      role="switch"
+      class="switch"
+      aria-checked={enabled}
+      aria-label={`On: ${called(job)}`}
+      onClick={flip}
+    >
+      <span class="knob" aria-hidden="true" />
+    </button>
+  );
+}
+
+function Next({ job }: { job: Job }) {
+  const atMs = job.state.nextRunAtMs;
+  const zone = job.schedule.kind === "cron" ? job.schedule.tz : undefined;
+  if (atMs === undefined) {
+    const over = job.schedule.kind === "at" && job.state.last !== undefined;
+    return <span class="soft">{over ? "it is over" : "paused"}</span>;
+  }
+  const there = elsewhere(atMs, now(), zone);
+  return (
+    <>
+      <div>
+        {dateWords(atMs, now())} <span class="soft">{aheadWords(atMs, tick.value)}</span>
+      </div>
+      {there !== undefined && <div class="soft small">{there}</div>}
+    </>
+  );
+}
+
+function Last({ job }: { job: Job }) {
+  const { last } = job.state;
+  if (last === undefined) return <span class="soft">no turn yet</span>;
+  const ago = age(last.firedAtMs, tick.value);
+  return (
+    <>
+      <TurnState turn={last} /> <span class="soft">{ago === "now" ? "just now" : `${ago} ago`}</span>
+      {last.runId !== undefined && (
+        <>
+          {" "}
+          <SessionLink sessionKey={job.key} name="conversation" />
+        </>
+      )}
+    </>
+  );
+}
+
+function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
+  const { job, open, onEdit } = props;
+  const [asking, setAsking] = useState(false);
+  const { id } = job;
+  const show = (): void => go({ view: "operations", tab: "schedules", ...(open ? {} : { about: id }) }, true);
+  const busy = job.state.last?.status === "running" || job.state.last?.status === "queued";
+  const remove = (): void => void attempt(ask("cron.remove", { id }), "The job is removed.");
+  return (
+    <div class="job-actions bar">
+      <button
+        type="button"
+        class="quiet"
+        aria-expanded={open}
+        aria-label={`History: ${called(job)}`}
+        onClick={show}
+      >
+        History
+      </button>
+      {may("operator.admin") && (
+        <>
+          <button
+            type="button"
+            class="quiet"
+            disabled={busy}
+            aria-label={`Run now: ${called(job)}`}
+            onClick={() => attempt(ask("cron.run", { id }), "It runs now.")}
+          >
+            Run now
+          </button>
+          <button type="button" class="quiet" aria-label={`Edit: ${called(job)}`} onClick={onEdit}>
+            Edit
+          </button>
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`Remove: ${called(job)}`}
+            onClick={() => setAsking(true)}
+          >
+            Remove
+          </button>
+        </>
+      )}
+      {asking && (
+        <Confirm title="Remove this job?" action="Remove" onConfirm={remove} onClose={() => setAsking(false)}>
+          <p>
+            <b>
+              <Name text={called(job)} />
+            </b>{" "}
+            has no further turns, and its history goes. A run that is under way goes on; its conversation
+            stays.
+          </p>
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+/** Where replies go: the way there, unless the reader may not see it. */
+function Told({ to }: { to: string }) {
+  return to.startsWith("(") ? <Name text={to} /> : <SessionLink sessionKey={to} />;
+}
+
+export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
+  const { job, open } = props;
+  const { name, message, schedule, words, agentId, deliver, enabled } = job;
+  return (
+    <li class={`card job${enabled ? "" : " off"}`}>
+      <Switch job={job} />
+      <div class="job-what">
+        <h3>
+          <Name text={name ?? message.slice(0, MESSAGE_SHOWN_MAX)} />
+        </h3>
+        {name !== undefined && (
+          <p class="soft one-line">
+            <Name text={message.slice(0, MESSAGE_SHOWN_MAX)} />
+          </p>
+        )}
+        <p class="job-when">
+          <span>
+            {words}
+            {schedule.kind === "cron" && <span class="soft"> {schedule.tz}</span>}
+          </span>{" "}
+          <span class="chip">{agentId}</span>
+          {deliver !== undefined && (
+            <span class="soft">
+              tells <Told to={deliver.to} />
+            </span>
+          )}
+        </p>
+      </div>
+      <dl class="job-dates">
+        <dt>Next</dt>
+        <dd>
+          <Next job={job} />
+        </dd>
+        <dt>Last</dt>
+        <dd>
+          <Last job={job} />
+        </dd>
+      </dl>
+      <Actions {...props} />
+      {open && <History job={job} />}
+    </li>
+  );
+}

@@ -1,0 +1,84 @@
+// Owns the tab of scheduled jobs: those that there are, soonest first, and the way to a new one.
+
+import { useEffect, useState } from "preact/hooks";
+import { batched } from "../../clock.ts";
+import { ask, may, on } from "../../gateway.ts";
+import { Failed } from "../../parts/failure.tsx";
+import { useReading } from "../../parts/reading.ts";
+import type { Job } from "./draft.ts";
+import { JobForm } from "./form.tsx";
+import { JobCard } from "./job.tsx";
+import "./schedules.css";
+
+const PAGE = 100;
+const NEWS_MS = 150;
+
+/** So many pages of jobs, as one. */
+async function readJobs(pages: number) {
+  let page = await ask("cron.list", { limit: PAGE });
+  const jobs = [...page.jobs];
+  for (let read = 1; read < pages && page.nextCursor !== undefined; read += 1) {
+    page = await ask("cron.list", { limit: PAGE, cursor: page.nextCursor });
+    jobs.push(...page.jobs);
+  }
+  return { ...page, jobs };
+}
+
+/** Soonest first; what has no date stands below. */
+function bySoonest(one: Job, other: Job): number {
+  const at = (job: Job): number => job.state.nextRunAtMs ?? Number.MAX_SAFE_INTEGER;
+  return at(one) - at(other) || one.createdAtMs - other.createdAtMs;
+}
+
+function Empty() {
+  return (
+    <div class="empty">
+      <p>Nothing is scheduled.</p>
+      <p>
+        A job is a message that an agent is told at set times: a report every morning, a check every hour.
+      </p>
+    </div>
+  );
+}
+
+export function SchedulesTab({ about }: { about: string | undefined }) {
+  const [pages, setPages] = useState(1);
+  const [editing, setEditing] = useState<{ job: Job | undefined } | undefined>();
+  const { value, problem, again } = useReading("cron.list", () => readJobs(pages));
+  useEffect(() => on("cron", batched(NEWS_MS, again)), [again]);
+  useEffect(() => {
+    if (pages > 1) again();
+  }, [pages, again]);
+  const close = (): void => setEditing(undefined);
+  return (
+    <div class="schedules">
+      <div class="bar head-bar">
+        <h2>Schedules</h2>
+        {may("operator.admin") && (
+          <button type="button" class="primary" onClick={() => setEditing({ job: undefined })}>
+            New job
+          </button>
+        )}
+      </div>
+      {value?.note !== undefined && (
+        <p class="card note tone-warn" role="note">
+          {value.note}
+        </p>
+      )}
+      {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
+      {value === undefined && problem !== undefined && <Failed problem={problem} onRetry={again} />}
+      {value?.jobs.length === 0 && <Empty />}
+      <ul class="jobs">
+        {value?.jobs.toSorted(bySoonest).map((job) => (
+          <JobCard key={job.id} job={job} open={about === job.id} onEdit={() => setEditing({ job })} />
+        ))}
+      </ul>
+      {value?.nextCursor !== undefined && (
+        <button type="button" onClick={() => setPages(pages + 1)}>
+          Show more
+        </button>
+      )}
+      {editing !== undefined && <JobForm job={editing.job} onClose={close} />}
+    </div>
+  );
+}

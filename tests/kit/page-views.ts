@@ -81,9 +81,7 @@ export async function showView(page: Page, http: string, view: PageView, facts?:
   const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
   // Until then it is the view from before.
-  await page.evaluate(
-    () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
-  );
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await page
     .locator(view.shows ?? "#view > *")
     .first()

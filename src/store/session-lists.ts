@@ -131,15 +131,13 @@ function searchCondition(db: Db, search: string): Condition {
 /** Each field of the filter as a condition of its own, so that the one an index answers can be left out. */
 function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter, Condition> {
   const conditions = new Map<keyof SessionFilter, Condition>();
-  const { label, spawnedBy, agentId, kinds, search, keys, excludeKeys } = filter;
+  const { label, spawnedBy, agentId, kinds, search, excludeKeys } = filter;
   if (label !== undefined) conditions.set("label", sql`s.label = ${label}`);
   if (spawnedBy !== undefined) conditions.set("spawnedBy", sql`s.spawned_by = ${spawnedBy}`);
   if (filter.roots === true) conditions.set("roots", rootCondition(db, filter.scope));
   if (agentId !== undefined) conditions.set("agentId", sql`s.agent_id = ${agentId}`);
   if (kinds !== undefined && kinds.length > 0) conditions.set("kinds", sql`s.kind in (${sql.join(kinds)})`);
   if (search !== undefined && search !== "") conditions.set("search", searchCondition(db, search));
-  if (keys !== undefined)
-    conditions.set("keys", keys.length === 0 ? sql`1 = 0` : sql`s.key in (${sql.join(keys)})`);
   if (excludeKeys !== undefined && excludeKeys.length > 0) {
     conditions.set("excludeKeys", sql`s.key not in (${sql.join(excludeKeys)})`);
   }
@@ -160,36 +158,38 @@ async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
 }
 
-/** Looks rows up by id, filters and sorts them. */
+/** Looks rows up, at most `count` of them, filters and sorts them. */
 async function sorted(
   db: Db,
-  ids: readonly number[],
+  named: RawBuilder<unknown>,
+  count: number,
   conditions: readonly Condition[],
   filter: SessionFilter,
 ): Promise<Portion> {
-  if (ids.length === 0) return { rows: [] };
+  if (count === 0) return { rows: [] };
   const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
-  const among =
-    kindOf(db) === "sqlite"
-      ? sql`in (select value from json_each(${JSON.stringify(ids)}))`
-      : sql`= any(${ids}::bigint[])`;
-  // The inner limit keeps the two steps apart: by id first, then the filter.
+  // The inner limit keeps the two steps apart: by name first, then the filter and the order.
   const { rows } = await sql<Row>`
     select * from (
-      select * from sessions where row_id ${among}
-      limit ${ids.length}
+      select * from sessions where ${named}
+      limit ${count}
     ) as s
     where ${all([...archived, ...conditions])}
     order by s.updated_at desc, s.key desc limit ${filter.limit + 1}`.execute(db);
   return { rows };
 }
 
-/** The rows of some keys, filtered and sorted. */
-async function keyed(db: Db, conditions: readonly Condition[], filter: SessionFilter): Promise<Portion> {
-  const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
-  const { rows } = await sql<Row>`select s.* from sessions s where ${all([...conditions, ...archived])}
-    order by s.updated_at desc, s.key desc limit ${filter.limit + 1}`.execute(db);
-  return { rows };
+function sortedById(
+  db: Db,
+  ids: readonly number[],
+  conditions: readonly Condition[],
+  filter: SessionFilter,
+): Promise<Portion> {
+  const among =
+    kindOf(db) === "sqlite"
+      ? sql`row_id in (select value from json_each(${JSON.stringify(ids)}))`
+      : sql`row_id = any(${ids}::bigint[])`;
+  return sorted(db, among, ids.length, conditions, filter);
 }
 
 /** Reads one index range in its order and keeps what fits. */
@@ -275,8 +275,10 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   if (filter.cursor !== undefined && after === undefined) return { rows: [] };
   const bounded = bounds(filter, after);
   if (filter.keys !== undefined) {
+    const keys = [...new Set(filter.keys)];
     const fits = [...fieldConditions(db, filter).values(), ...scopeConditions(db, filter.scope), ...bounded];
-    return pageOf([await keyed(db, fits, filter)], filter.limit);
+    const found = await sorted(db, sql`key in (${sql.join(keys)})`, keys.length, fits, filter);
+    return pageOf([found], filter.limit);
   }
   const named = filter.search === undefined ? undefined : await fewNamed(db, filter.search);
   const few = named ?? (await fewInScope(db, filter.scope, FEW_MAX));
@@ -284,10 +286,10 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
     const fields = fieldConditions(db, filter);
     if (few === named) fields.delete("search");
     const fits = [...fields.values(), ...scopeConditions(db, filter.scope), ...bounded];
-    return pageOf([await sorted(db, few, fits, filter)], filter.limit);
+    return pageOf([await sortedById(db, few, fits, filter)], filter.limit);
   }
   const { axis, fits, besides } = await rangesOf(db, filter);
-  const portions: Portion[] = [await sorted(db, besides, [...fits, ...bounded], filter)];
+  const portions: Portion[] = [await sortedById(db, besides, [...fits, ...bounded], filter)];
   for (const condition of axis) {
     for (const archived of filter.includeArchived === true ? [0, 1] : [0]) {
       const range = [condition, sql<boolean>`s.archived = ${archived}`, ...bounded];

@@ -251,6 +251,16 @@ test("unfinished runs of a lane are found by their state, past any number of end
   );
 });
 
+test("sessions of some keys are looked up by their keys, whatever else is asked of them", async () => {
+  await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, keys: [KEY, "child"], kinds: ["main"] }));
+  const steps = queries.flatMap((query) =>
+    raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[])),
+  );
+  expect(steps.map((step) => String(step.detail)).join()).toContain(
+    "USING INDEX sqlite_autoindex_sessions_1 (key=?)",
+  );
+});
+
 test("roots are read in the order of their own index, past any number of sub-agents", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
   const plans = queries.map((query) =>

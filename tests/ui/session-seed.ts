@@ -1,5 +1,7 @@
-// Sessions for the page's tests, put into the store at once.
+// Sessions for the page's tests, put into the store at once, and the list in which the page shows them.
 
+import type { Locator, Page } from "playwright-core";
+import { expect } from "vitest";
 import type { Session } from "../../src/core/session.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -44,3 +46,42 @@ export function manySessions(count: number, newestAt: number): Seed[] {
     return [{ key, ...label }, ...below];
   }).flat();
 }
+
+export const MAINS = ["writer", "research", "main"];
+/** The time of the newest of many sessions. */
+export const NEWEST = Date.UTC(2020, 0, 1);
+
+/** A small family: two conversations, sub-agents below the first, one more below one of those. */
+export const FAMILY: readonly Seed[] = [
+  { key: "agent:main:chat:plan", label: "plan", updatedAt: 900, totalTokens: 12_345, cost: 0.5 },
+  {
+    key: "agent:main:telegram:group:7",
+    label: "the group",
+    kind: "group",
+    groupChannel: "telegram",
+    updatedAt: 800,
+  },
+  {
+    key: "agent:research:subagent:one",
+    label: "look it up",
+    spawnedBy: "agent:main:chat:plan",
+    updatedAt: 700,
+  },
+  { key: "agent:main:subagent:two", label: "write it", spawnedBy: "agent:main:chat:plan", updatedAt: 600 },
+  {
+    key: "agent:main:subagent:deep",
+    label: "check it",
+    spawnedBy: "agent:main:subagent:two",
+    updatedAt: 500,
+  },
+  { key: "agent:main:chat:past", label: "long past", archivedAt: 400, updatedAt: 400 },
+];
+
+/** The names in the list, from the top down, as far as they are drawn. */
+export const names = (page: Page): Promise<string[]> => page.locator(".session-name").allInnerTexts();
+export const row = (page: Page, name: string | RegExp): Locator =>
+  page.getByRole("treeitem", { name }).first();
+export const tree = (page: Page): Locator => page.getByRole("tree");
+
+/** What becomes true once events and answers are there. */
+export const soon = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 10_000 });

@@ -2,6 +2,7 @@
 // HI1: a page is of bounded bytes, and nothing between two pages is lost: what did not fit begins the next.
 // HI2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
 
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import type { Message, Provenance } from "../../core/message.ts";
@@ -26,8 +27,6 @@ const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_CHARS = 1024 * 1024;
 /** Of a message that waits in the lane. */
 const WAITING_TEXT_MAX_CHARS = 4_000;
-/** In place of the key of a session that the reader may not see. */
-const NOT_VISIBLE = "(not visible)";
 
 type Params = ParamsOf<"chat.history">;
 

@@ -177,7 +177,6 @@ export class MessageList extends Component<ListProps> {
     this.#drawnFor = drawnFor;
     return (
       // biome-ignore lint/a11y/useKeyWithClickEvents: the click is a button's inside
-      // biome-ignore lint/a11y/noStaticElementInteractions: as above
       <section
         ref={this.#box}
         class="scroller"

@@ -45,7 +45,7 @@ function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonl
 /** A box that scrolls sideways, which the keyboard reaches. */
 function scrolling(element: HTMLElement, name: string): HTMLElement {
   element.tabIndex = 0;
-  element.setAttribute("role", "region");
+  element.setAttribute("role", "group");
   element.setAttribute("aria-label", name);
   return element;
 }

@@ -54,9 +54,10 @@ export function Code({ text, name }: { text: string; name: string }) {
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard */}
-      <section class="code-text" tabIndex={0} aria-label={name}>
+      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
+      <div class="code-text" tabIndex={0} role="group" aria-label={name}>
         <pre>{safeText(text.slice(0, shown))}</pre>
-      </section>
+      </div>
       {left > 0 && <More left={left} onMore={() => setShown(shown + CODE_STEP_CHARS)} />}
     </>
   );

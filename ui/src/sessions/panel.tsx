@@ -61,7 +61,7 @@ function News() {
   if (count === 0) return null;
   return (
     <button type="button" class="session-news" onClick={showNews}>
-      {count === 1 ? "1 row" : `${count} rows`} to move, show now
+      {count === 1 ? "Show 1 change" : `Show ${count} changes`}
     </button>
   );
 }

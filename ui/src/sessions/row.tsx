@@ -94,9 +94,16 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
   );
 }
 
+/** What a session hangs below, where that is not seen. */
+function below({ spawnedBy }: ListedRow): string {
+  if (spawnedBy === undefined) return "";
+  return ` of ${sessionName(knownRow(spawnedBy) ?? { key: spawnedBy })}`;
+}
+
 /** What stands in the middle of the second line. */
-function facts(row: ListedRow): string {
-  return [row.agentId, kindWord(row), ...(row.channel === "unknown" ? [] : [row.channel])].join(" · ");
+function facts(row: ListedRow, tree: boolean): string {
+  const kind = `${kindWord(row)}${tree ? "" : below(row)}`;
+  return [row.agentId, kind, ...(row.channel === "unknown" ? [] : [row.channel])].join(" · ");
 }
 
 /** The element by which the list names its active row. */
@@ -151,7 +158,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
         <div class="session-line session-about">
           <Doing row={row} />
           <span class="session-facts">
-            <Name text={facts(row)} />
+            <Name text={facts(row, tree)} />
           </span>
           <Used row={row} />
         </div>

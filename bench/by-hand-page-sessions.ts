@@ -1,0 +1,129 @@
+// By hand: how quickly the page shows its tree of sessions, and whether it stays smooth with many of them, in
+// a real Chromium against a real gateway on the embedded store.
+//
+//   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15]
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium, type Page } from "playwright-core";
+import { connect } from "../src/gateway/client.ts";
+import { insertSession } from "../src/store/sessions.ts";
+import { openSqlite } from "../src/store/sqlite.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { buildPage } from "../ui/build.js";
+import { chatKey, sessionRow } from "./instant.ts";
+
+const [sessions = 1_000, loads = 15] = process.argv.slice(2).map(Number);
+/** Of each so many sessions one is a root; the others are what it spawned. */
+const FAMILY = sessions > 10_000 ? 20 : 4;
+const ROWS_OF_A_TRANSACTION = 5_000;
+const SCROLLS = 300;
+
+const home = mkdtempSync(join(tmpdir(), "parley-page-"));
+
+async function fill(): Promise<void> {
+  const dir = join(home, ".parley", "state");
+  const store = await openSqlite({
+    dir,
+    durability: "normal",
+    log: { info() {}, warn() {}, error() {} } as never,
+  });
+  for (let from = 0; from < sessions; from += ROWS_OF_A_TRANSACTION) {
+    await store.transaction(async (tx) => {
+      for (let at = from; at < Math.min(sessions, from + ROWS_OF_A_TRANSACTION); at++) {
+        const spawnedBy = at % FAMILY === 0 ? {} : { spawnedBy: chatKey(at - (at % FAMILY)), spawnDepth: 1 };
+        const used = { totalTokens: at * 37, cost: at / 1_000 };
+        await insertSession(tx, { ...sessionRow(chatKey(at), at), ...used, ...spawnedBy });
+      }
+    });
+  }
+  await store.close();
+}
+
+function percentiles(values: readonly number[]): string {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (part: number): string =>
+    `${(sorted[Math.floor((sorted.length - 1) * part)] ?? 0).toFixed(0)} ms`;
+  return `n ${sorted.length}  p50 ${at(0.5)}  p95 ${at(0.95)}  max ${at(1)}`;
+}
+
+// What runs in the page is text here: this file is of Node, and knows no document.
+const MARK_ROWS = `window.rowsShown = new Promise((resolve) => {
+  new MutationObserver((_, observer) => {
+    if (document.querySelector(".session-row") === null) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
+  }).observe(document, { childList: true, subtree: true });
+})`;
+const SCROLL = `(async () => {
+  const list = document.querySelector(".session-list");
+  const gaps = [];
+  let last = performance.now();
+  for (let at = 0; at < ${SCROLLS}; at++) {
+    list.scrollTop += 240;
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    const now = performance.now();
+    gaps.push(now - last);
+    last = now;
+  }
+  return gaps;
+})()`;
+const COUNT = `[".session-row", "*"].map((one) => document.querySelectorAll(one).length).join(" of ")`;
+
+/** From the start of the navigation, nothing cached, until the first rows are on the screen. */
+async function firstRows(page: Page): Promise<number> {
+  await page.addInitScript(MARK_ROWS);
+  await page.goto(`${http}/#token=${TOKEN}`);
+  return page.evaluate<number>("window.rowsShown");
+}
+
+/** Times between frames while the list is scrolled down. */
+const scrolled = (page: Page): Promise<number[]> => page.evaluate<number[]>(SCROLL);
+
+await buildPage({ ifStale: true });
+writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } } });
+await fill();
+const gateway = launch(home, ["gateway"]);
+const http = await addressOf(gateway);
+const browser = await chromium.launch({
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu"],
+});
+try {
+  const times: number[] = [];
+  for (let load = 0; load < loads; load++) {
+    const context = await browser.newContext();
+    times.push(await firstRows(await context.newPage()));
+    await context.close();
+  }
+  console.log(`first rows of the tree, ${sessions} sessions: ${percentiles(times)} (aim: 1000 ms)`);
+
+  const page = await (await browser.newContext()).newPage();
+  await firstRows(page);
+  const client = await connect({ url: http, token: TOKEN });
+  let stop = false;
+  const busy = (async () => {
+    for (let n = 0; !stop; n++) {
+      const sessionKey = chatKey((n * FAMILY * 7) % sessions);
+      await client.agent({ message: "say hello", sessionKey, idempotencyKey: `busy ${n}` }).done;
+    }
+  })();
+  console.log(`frames of the tree scrolled down, runs going on: ${percentiles(await scrolled(page))}`);
+  await page.getByRole("button", { name: "List" }).click();
+  await page.locator(".session-row").first().waitFor();
+  console.log(`frames of the list scrolled down, runs going on: ${percentiles(await scrolled(page))}`);
+  console.log(`rows in the document, of its elements: ${await page.evaluate(COUNT)}`);
+  const begin = performance.now();
+  const rare = `conversation ${sessions - 3}`;
+  await page.getByLabel("Search sessions").fill(rare);
+  await page.locator(".session-name", { hasText: rare }).waitFor();
+  console.log(`a search, from the last letter to its rows: ${(performance.now() - begin).toFixed(0)} ms`);
+  stop = true;
+  await busy;
+  client.close();
+} finally {
+  await browser.close();
+  gateway.kill("SIGTERM");
+  rmSync(home, { recursive: true, force: true });
+}

@@ -32,6 +32,7 @@ import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
+import { listenFailure } from "./gateway/listen-failure.ts";
 import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
@@ -345,19 +346,9 @@ async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void
 
 function describe(error: unknown, settings: Settings): Result<App> {
   if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
-  const code = (error as NodeJS.ErrnoException).code;
-  const { host, port } = settings.gateway;
-  if (code === "EADDRINUSE") {
-    return fail("store_unavailable", `port ${port} on ${host} is taken by another program`, {
-      hint: "Stop it, or choose another port with --port or gateway.port.",
-    });
-  }
-  if (code === "EACCES" || code === "EADDRNOTAVAIL") {
-    return fail("store_unavailable", `this program may not listen on ${host}:${port} (${code})`, {
-      hint: "Choose another host or port with --host and --port.",
-    });
-  }
-  throw error;
+  const unheard = listenFailure(error, settings.gateway);
+  if (unheard === undefined) throw error;
+  return unheard;
 }
 
 /** Opens a whole gateway. What a person has to put right is a failure; only bugs throw. */

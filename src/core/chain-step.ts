@@ -44,9 +44,11 @@ export interface ChainStep {
   readonly state: StepState;
   readonly code?: string;
   readonly error?: string;
+  /** Of a refused step: the tool that was called. */
+  readonly tool?: string;
   /** Of a refused wait: the circle that it would have closed. */
   readonly cycle?: readonly string[];
-  /** Its run, in the session `to` (of an announcement: `from`); of a wait or a refusal: the run that calls. */
+  /** Its run, in the session `to` (an announcement's: `from`); of a wait or refusal: the run that calls. */
   readonly runId?: string;
   readonly flowId?: string;
   /** 1 for what was sent first; each reply turn adds one. */
@@ -96,6 +98,8 @@ export interface ChainRow {
   readonly chainId: string;
   /** Where it began. */
   readonly rootSessionKey?: string;
+  /** What was said first, cut. */
+  readonly opening?: string;
   readonly startedAt: number;
   readonly lastAt: number;
   /** A run of it is queued, running or waiting. */

@@ -16,6 +16,7 @@ import type { Refusal } from "../store/refusals.ts";
 import type { Wait } from "../store/waits.ts";
 
 const TEXT_CHARS_MAX = 400;
+const OPENING_CHARS_MAX = 160;
 /** What of a text is looked at for credentials: more than any of them is long. */
 const READ_CHARS_MAX = 24_000;
 
@@ -33,11 +34,14 @@ type Draft = Omit<ChainStep, "id" | "from" | "to" | "text"> & {
 };
 
 /** The beginning of a text as anybody may see it. */
-function excerpt(text: string): string {
+function excerpt(text: string, charsMax = TEXT_CHARS_MAX): string {
   const masked = redactSecrets(text.slice(0, READ_CHARS_MAX)).trim();
-  return masked.length > TEXT_CHARS_MAX
-    ? `${masked.slice(0, TEXT_CHARS_MAX).toWellFormed()} …`
-    : masked.toWellFormed();
+  return masked.length > charsMax ? `${masked.slice(0, charsMax).toWellFormed()} …` : masked.toWellFormed();
+}
+
+/** What a chain began with, as a list shows it; what a session is called. */
+export function shortExcerpt(text: string): string {
+  return excerpt(text, OPENING_CHARS_MAX);
 }
 
 function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
@@ -225,6 +229,7 @@ class Steps {
       at,
       state: "refused",
       code,
+      tool,
       runId,
       hop,
       // Such words may name sessions that are in no chain of the reader's.
@@ -265,7 +270,7 @@ export function partiesOf(chain: WholeChain, steps: readonly ChainStep[]): Chain
   return [...keys].map((key) => {
     const session = chain.sessions.get(key);
     if (session !== undefined) {
-      const label = session.label === undefined ? {} : { label: excerpt(session.label) };
+      const label = session.label === undefined ? {} : { label: shortExcerpt(session.label) };
       return { key, ...label };
     }
     return key === NOT_VISIBLE ? { key } : { key, gone: true };

@@ -14,8 +14,8 @@ import { failureFrame, thrown } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import { verifyDevice } from "./device.ts";
 import { readFrame } from "./frame.ts";
+import { idempotencyOf } from "./idempotency.ts";
 import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
-import { isMethod, METHODS } from "./params.ts";
 import {
   CLOSE,
   CONNECT_TIMEOUT_MS,
@@ -70,8 +70,9 @@ type Line = "read" | "write";
 
 /** In which line a request waits for its turn. What may take long by itself waits in none. */
 function lineOf(method: string): Line | undefined {
-  if (!isMethod(method) || method === "agent.wait" || method === "tools.invoke") return undefined;
-  return METHODS[method].idempotency === "none" ? "read" : "write";
+  const idempotency = idempotencyOf(method);
+  if (idempotency === undefined || method === "agent.wait" || method === "tools.invoke") return undefined;
+  return idempotency === "none" ? "read" : "write";
 }
 
 /** A close frame holds 123 bytes of reason; the answer before it said everything. */

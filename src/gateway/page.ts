@@ -56,7 +56,7 @@ function policyFor(host: string): string {
     "form-action 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types dompurify parley",
+    "trusted-types 'none'",
   ].join("; ");
 }
 

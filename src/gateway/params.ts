@@ -155,20 +155,18 @@ export const CONNECT = open(
 );
 
 export const METHODS = {
-  health: { scope: READ, idempotency: "none", params: NOTHING, ignored: ["probe"] },
-  status: { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
-  "agents.list": { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
-  "models.list": { scope: READ, idempotency: "none", params: NOTHING, ignored: ["view"] },
-  "sessions.list": { scope: READ, idempotency: "none", params: LIST, ignored: [] },
+  health: { scope: READ, params: NOTHING, ignored: ["probe"] },
+  status: { scope: READ, params: NOTHING, ignored: [] },
+  "agents.list": { scope: READ, params: NOTHING, ignored: [] },
+  "models.list": { scope: READ, params: NOTHING, ignored: ["view"] },
+  "sessions.list": { scope: READ, params: LIST, ignored: [] },
   "sessions.resolve": {
     scope: READ,
-    idempotency: "none",
     params: object({ key: name, sessionId: name, label: name, agentId: name, spawnedBy: name }, []),
     ignored: ["includeGlobal", "includeUnknown"],
   },
   "sessions.create": {
     scope: WRITE,
-    idempotency: "required",
     params: object({ agentId: name, label: name, client: { enum: ["acp"] }, idempotencyKey }, [
       "idempotencyKey",
     ]),
@@ -176,7 +174,6 @@ export const METHODS = {
   },
   "sessions.preview": {
     scope: READ,
-    idempotency: "none",
     params: object(
       {
         keys: { type: "array", items: name, minItems: 1, maxItems: PREVIEW_KEYS_MAX },
@@ -189,7 +186,6 @@ export const METHODS = {
   },
   "sessions.patch": {
     scope: WRITE,
-    idempotency: "optional",
     params: PATCH,
     ignored: [
       ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
@@ -199,19 +195,16 @@ export const METHODS = {
   },
   "sessions.reset": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object({ key: name, idempotencyKey }, ["key"]),
     ignored: ["reason"],
   },
   "sessions.delete": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object({ key: name, deleteTranscript: flag, idempotencyKey }, ["key"]),
     ignored: ["emitLifecycleHooks"],
   },
   "chat.history": {
     scope: READ,
-    idempotency: "none",
     params: object(
       {
         sessionKey: name,
@@ -227,7 +220,6 @@ export const METHODS = {
   },
   "chat.send": {
     scope: WRITE,
-    idempotency: "run",
     params: CHAT_SEND,
     ignored: [
       ...["sessionId", "fastMode", "originatingChannel", "originatingTo", "originatingAccountId"],
@@ -236,19 +228,16 @@ export const METHODS = {
   },
   "chat.abort": {
     scope: WRITE,
-    idempotency: "optional",
     params: object({ sessionKey: name, runId: name, idempotencyKey }, ["sessionKey"]),
     ignored: [],
   },
   "chat.inject": {
     scope: WRITE,
-    idempotency: "optional",
     params: object({ sessionKey: name, message, label: name, idempotencyKey }, ["sessionKey", "message"]),
     ignored: ["command", "interactive", "channelData"],
   },
   agent: {
     scope: WRITE,
-    idempotency: "run",
     params: AGENT,
     ignored: [
       ...["replyTo", "replyChannel", "replyAccountId", "groupId", "groupChannel", "groupSpace"],
@@ -257,25 +246,21 @@ export const METHODS = {
   },
   "agent.wait": {
     scope: READ,
-    idempotency: "none",
     params: object({ runId: name, timeoutMs: count(0) }, ["runId"]),
     ignored: [],
   },
   send: {
     scope: WRITE,
-    idempotency: "required",
     params: SEND,
     ignored: ["mediaUrl", "mediaUrls", "gifPlayback", "agentId"],
   },
   "tools.catalog": {
     scope: READ,
-    idempotency: "none",
     params: object({ sessionKey: name }, []),
     ignored: ["agentId", "includePlugins"],
   },
   "tools.invoke": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object({ name, arguments: anyObject, args: anyObject, sessionKey: name, idempotencyKey }, [
       "name",
     ]),
@@ -283,7 +268,6 @@ export const METHODS = {
   },
   "deliveries.list": {
     scope: ADMIN,
-    idempotency: "none",
     params: object(
       {
         state: { enum: ["pending", "sent", "failed", "skipped"] },
@@ -297,12 +281,11 @@ export const METHODS = {
     ),
     ignored: [],
   },
-  "deliveries.retry": { scope: ADMIN, idempotency: "optional", params: ONE_DELIVERY, ignored: [] },
-  "deliveries.dismiss": { scope: ADMIN, idempotency: "optional", params: ONE_DELIVERY, ignored: [] },
-  "permissions.list": { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
+  "deliveries.retry": { scope: ADMIN, params: ONE_DELIVERY, ignored: [] },
+  "deliveries.dismiss": { scope: ADMIN, params: ONE_DELIVERY, ignored: [] },
+  "permissions.list": { scope: READ, params: NOTHING, ignored: [] },
   "permissions.answer": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object({ id: name, decision: { enum: ["allow", "deny"] }, idempotencyKey }, ["id", "decision"]),
     ignored: [],
   },

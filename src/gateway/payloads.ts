@@ -337,6 +337,8 @@ interface Payloads extends CronPayloads {
     readonly count: number;
     /** Newest activity first; behind the last page those that are at long, silent work. */
     readonly chains: readonly ChainRow[];
+    /** What their sessions are called, by key; those that have a name. */
+    readonly names: Readonly<Record<string, string>>;
     readonly nextCursor?: string;
   };
   "chains.get": {

@@ -3,6 +3,7 @@
 
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
+import type { RunInput } from "../core/run.ts";
 import { ACTIVE } from "./runs.ts";
 import type { Db } from "./sql.ts";
 import type { Tables } from "./tables.ts";
@@ -89,17 +90,29 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
 }
 
 /** Chains with unfinished runs in which nothing moved since `until`: long work that says nothing. */
-export async function chainsAtWork(db: Db, of: { until: number; limit: number }): Promise<ChainHead[]> {
+export async function chainsAtWork(
+  db: Db,
+  of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
+): Promise<ChainHead[]> {
+  // By their ids, which are few: the planner would rather go through all that did not move.
+  const busy = await db
+    .selectFrom("runs")
+    .select("chain_id")
+    .distinct()
+    .where("state", "in", ACTIVE)
+    .limit(of.limit)
+    .execute();
+  const ids = busy.map((row) => row.chain_id);
+  if (ids.length === 0) return [];
   const rows = await db
     .selectFrom("chains")
-    .select(CHAIN_HEAD)
-    .where("chain_id", "in", (eb) =>
-      eb.selectFrom("runs").select("chain_id").where("state", "in", ACTIVE).limit(of.limit),
-    )
-    .where("last_at", "<", of.until)
-    .where("crossed", "=", 1)
+    .select([...CHAIN_HEAD, "crossed"])
+    .where("chain_id", "in", ids)
     .execute();
-  return rows.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
+  const silent = rows.filter(
+    (row) => row.last_at < of.until && of.kinds.some((kind) => kind === row.crossed),
+  );
+  return silent.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
 }
 
 /** What one session did in one chain. */
@@ -203,6 +216,58 @@ async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<Chai
     open: 0,
     steps: Number(row.n),
   }));
+}
+
+/** What was said first in a chain, and in which session's transcript it stands. */
+export interface ChainOpening {
+  readonly chainId: string;
+  readonly sessionKey: string;
+  /** The session that said it, if it was one. */
+  readonly from?: string;
+  readonly text: string;
+}
+
+/** Bytes of a first input that is read: one that is longer is not shown in a list. */
+const OPENING_BYTES_MAX = 32_000;
+
+/** How these chains began, as far as the session is there in whose transcript it stands. */
+export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<ChainOpening[]> {
+  if (chainIds.length === 0) return [];
+  const place = sql<number>`row_number() over (partition by chain_id order by accepted_at, lane_seq)`;
+  const inOrder = db
+    .selectFrom("runs")
+    .select(["run_id", place.as("place")])
+    .where("chain_id", "in", chainIds)
+    .as("o");
+  const rows = await db
+    .selectFrom(inOrder)
+    .innerJoin("runs as r", "r.run_id", "o.run_id")
+    .innerJoin("sessions as s", "s.key", "r.session_key")
+    .select(["r.chain_id as chainId", "r.session_key as sessionKey", "r.input_json as input"])
+    .where("o.place", "=", 1)
+    .where(sql<number>`octet_length(r.input_json)`, "<", OPENING_BYTES_MAX)
+    .execute();
+  return rows.map(({ chainId, sessionKey, input }) => {
+    const { text, provenance } = JSON.parse(input) as RunInput;
+    const from = provenance?.kind === "inter_session" ? { from: provenance.sourceSessionKey } : {};
+    return { chainId, sessionKey, text, ...from };
+  });
+}
+
+/** What these sessions are called, those that have a name. */
+export async function labelsOf(db: Db, keys: readonly string[]): Promise<Map<string, string>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("sessions")
+    .select(["key", "label", "display_name"])
+    .where("key", "in", keys)
+    .execute();
+  return new Map(
+    rows.flatMap((row) => {
+      const name = row.label ?? row.display_name;
+      return name === null ? [] : [[row.key, name]];
+    }),
+  );
 }
 
 /** Who took part in these chains, and who spoke to whom. */

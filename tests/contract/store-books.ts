@@ -10,7 +10,7 @@ import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idem
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import { beat } from "../../src/store/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { getWait, giveUpCallerWaits, insertWait } from "../../src/store/waits.ts";
+import { countOpenWaits, getWait, giveUpCallerWaits, insertWait } from "../../src/store/waits.ts";
 
 export function outboxContract(store: () => Store): void {
   const route: Route = { channel: "webchat", to: "a" };
@@ -157,7 +157,9 @@ export function outboxContract(store: () => Store): void {
       await insertWait(tx, { callId: "old", ...wait, state: "open", deadlineAt: Date.now() + 60_000 });
     });
     expect(await hasOrphans(store().db, Date.now())).toBe(true);
+    expect(await countOpenWaits(store().db)).toBe(1);
     await store().transaction((tx) => giveUpCallerWaits(tx, Date.now()));
+    expect(await countOpenWaits(store().db)).toBe(0);
     expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
   });
 

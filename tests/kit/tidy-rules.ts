@@ -47,7 +47,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   preact: ["ui"],
   "@preact/signals": ["ui"],
   marked: ["ui"],
-  dompurify: ["ui"],
 };
 
 /** The composition root: it may import everything, and nobody else may import it. */
@@ -170,7 +169,7 @@ const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
   path === "ui/vite.config.ts" ||
-  path === "ui/build.js" ||
+  /^ui\/build\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||

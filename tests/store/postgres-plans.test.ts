@@ -215,6 +215,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),
   holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
   openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
+  countDeliveries: (tx) => deliveries.countDeliveries(tx),
+  countOpenWaits: (tx) => waits.countOpenWaits(tx),
   answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, 5),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),

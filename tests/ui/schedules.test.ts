@@ -25,6 +25,7 @@ async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): P
 
 const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
 
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("schedules", () => {
   test("a job is made with a preview of its next dates, and stands in the list with its next one", async () => {
     const house = await openHouse();

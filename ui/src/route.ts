@@ -24,7 +24,7 @@ function given<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], und
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [view, first, second] = hash.replace(/^#?\/?/, "").split("/");
   if (view === "flow") return { view, ...given({ chainId: part(first) }) } as Route;
   if (view === "operations") {

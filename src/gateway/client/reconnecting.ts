@@ -7,7 +7,8 @@
 // CL4: what waits for an answer or a reader is bounded.
 
 import type { Timer, World } from "../../world.ts";
-import { isMethod, METHODS, type MethodName } from "../params.ts";
+import { idempotencyOf } from "../idempotency.ts";
+import type { MethodName } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import {
   type EventFrame,
@@ -48,7 +49,7 @@ interface Pending {
 /** Whether asking again does no harm: it reads, or its key makes the gateway give the same answer. */
 function mayRepeat({ method, params }: Pending): boolean {
   if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
-  return isMethod(method) && METHODS[method].idempotency === "none";
+  return idempotencyOf(method) === "none";
 }
 
 function closedError(): GatewayError {
@@ -196,7 +197,7 @@ export class ReconnectingClient implements GatewayClient {
 
   /** Where a method must not be done twice, with a key that sees to it. */
   #keyed(method: MethodName, params: object = {}): object {
-    const { idempotency } = METHODS[method];
+    const idempotency = idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
     if (!needed || Reflect.get(params, "idempotencyKey") !== undefined) return params;
     return { ...params, idempotencyKey: this.#world.ids.uuid() };

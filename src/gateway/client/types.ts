@@ -1,7 +1,8 @@
 // Owns what a program sees of the client: options, requests, events. The README of it is docs/CLIENT.md.
 
 import type { World } from "../../world.ts";
-import type { METHODS, MethodName, ParamsOf } from "../params.ts";
+import type { IDEMPOTENCY } from "../idempotency.ts";
+import type { MethodName, ParamsOf } from "../params.ts";
 import type { EventPayloads, PayloadOf } from "../payloads.ts";
 import type { ClientInfo, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
@@ -53,7 +54,7 @@ export interface RequestOptions {
 
 /** Methods that must not be done twice: without an `idempotencyKey` the client makes one up. */
 type KeyedMethod = {
-  [M in MethodName]: (typeof METHODS)[M]["idempotency"] extends "run" | "required" ? M : never;
+  [M in MethodName]: (typeof IDEMPOTENCY)[M] extends "run" | "required" ? M : never;
 }[MethodName];
 
 export type RequestParams<M extends MethodName> = M extends KeyedMethod

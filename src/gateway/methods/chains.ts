@@ -6,14 +6,17 @@ import { type ChainRow, type ChainStep, type ChainTalk, NOT_VISIBLE } from "../.
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { canonicalKey } from "../../core/session-key.ts";
 import { keyRulesOf } from "../../flows/access.ts";
-import { partiesOf, stepsOf } from "../../flows/chain-steps.ts";
+import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
 import {
   type ChainFacts,
   type ChainHead,
+  type ChainOpening,
   type ChainPlace,
   chainsAtWork,
   factsOfChains,
+  labelsOf,
   listChains,
+  openingsOf,
   usageOfChains,
 } from "../../store/chain-pictures.ts";
 import { readChain } from "../../store/chain-whole.ts";
@@ -94,13 +97,17 @@ async function seenUsage(
   return used;
 }
 
+/** Who reads, and what else was read for it. */
+interface Reader {
+  readonly sees: Sees;
+  readonly used: Used | undefined;
+  readonly opening: ChainOpening | undefined;
+  readonly limits: ChainRow["limits"];
+}
+
 /** One chain for the reader; undefined: it sees none of its sessions. */
-function rowOf(
-  head: ChainHead,
-  facts: ChainFacts,
-  reader: { sees: Sees; used: Used | undefined; limits: ChainRow["limits"] },
-): ChainRow | undefined {
-  const { sees, used, limits } = reader;
+function rowOf(head: ChainHead, facts: ChainFacts, reader: Reader): ChainRow | undefined {
+  const { sees, used, limits, opening } = reader;
   const { chainId, rootSessionKey } = head;
   const all = facts.shares.filter((share) => share.chainId === chainId).sort((a, b) => a.firstAt - b.firstAt);
   const links = facts.links.filter((link) => link.chainId === chainId);
@@ -129,6 +136,9 @@ function rowOf(
     ...(rootSessionKey === undefined
       ? {}
       : { rootSessionKey: sees(rootSessionKey) ? rootSessionKey : NOT_VISIBLE }),
+    ...(opening === undefined || ![opening.sessionKey, opening.from ?? opening.sessionKey].every(sees)
+      ? {}
+      : { opening: shortExcerpt(opening.text) }),
     startedAt: Math.min(lastAt, ...shares.map((share) => share.firstAt)),
     lastAt,
     active: shares.some((share) => share.active > 0),
@@ -151,11 +161,15 @@ function seesOf(ctx: CallContext): Sees {
 
 async function rowsOf(ctx: CallContext, heads: readonly ChainHead[], sees: Sees): Promise<ChainRow[]> {
   const chainIds = heads.map((head) => head.chainId);
-  const facts = await factsOfChains(ctx.access.db, chainIds);
+  const { db } = ctx.access;
+  const [facts, openings] = await Promise.all([factsOfChains(db, chainIds), openingsOf(db, chainIds)]);
   const isScoped = ctx.caller.patterns !== undefined;
   const used = isScoped ? await seenUsage(ctx, chainIds, sees) : new Map<string, Used>();
   const limits = limitsOf(ctx);
-  return heads.flatMap((head) => rowOf(head, facts, { sees, limits, used: used.get(head.chainId) }) ?? []);
+  return heads.flatMap((head) => {
+    const opening = openings.find(({ chainId }) => chainId === head.chainId);
+    return rowOf(head, facts, { sees, limits, opening, used: used.get(head.chainId) }) ?? [];
+  });
 }
 
 interface Wanted {
@@ -178,6 +192,13 @@ async function pageOf(
   return inOrder.slice(0, limit);
 }
 
+/** What the sessions of these rows are called; a row names none that the reader may not see. */
+async function namesOf(ctx: CallContext, chains: readonly ChainRow[]): Promise<Record<string, string>> {
+  const keys = new Set(chains.flatMap(({ sessions, talks }) => [sessions, talks.map(({ to }) => to)].flat()));
+  const labels = await labelsOf(ctx.access.db, [...keys]);
+  return Object.fromEntries([...labels].map(([key, name]) => [key, shortExcerpt(name)]));
+}
+
 async function list(
   ctx: CallContext,
   params: ParamsOf<"chains.list">,
@@ -190,7 +211,7 @@ async function list(
   if (key?.ok === false) return key;
   const sees = seesOf(ctx);
   const ts = ctx.deps.world.clock.now();
-  if (key !== undefined && !sees(key.value)) return ok({ ts, count: 0, chains: [] });
+  if (key !== undefined && !sees(key.value)) return ok({ ts, count: 0, chains: [], names: {} });
   const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
   const since = Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
   const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
@@ -206,12 +227,13 @@ async function list(
     more = heads.length === size;
   }
   if (!more) {
-    const quiet = await chainsAtWork(ctx.access.db, { until: since, limit: AT_WORK_MAX });
+    const quiet = await chainsAtWork(ctx.access.db, { until: since, kinds, limit: AT_WORK_MAX });
     const rows = await rowsOf(ctx, quiet, sees);
     chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));
   }
   const nextCursor = more && before !== undefined ? { nextCursor: cursorOf(before) } : {};
-  return ok({ ts, count: chains.length, chains, ...nextCursor });
+  const names = await namesOf(ctx, chains);
+  return ok({ ts, count: chains.length, chains, names, ...nextCursor });
 }
 
 async function get(

@@ -1,6 +1,7 @@
 // Owns the methods about scheduled jobs as protocol clients see them.
 // CR1: a job whose session the token does not cover is not listed, counted or found (I9).
 
+import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { type Route, WEBCHAT } from "../../core/route.ts";
@@ -18,8 +19,6 @@ import { checkChannel } from "./agent.ts";
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
-/** In place of the key of a session that the reader may not see. */
-const NOT_VISIBLE = "(not visible)";
 const CURSOR = /^(\d{1,15}):(.{1,64})$/;
 
 type States = Awaited<ReturnType<typeof deliveryStates>>;

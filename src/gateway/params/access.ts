@@ -6,9 +6,8 @@ import { ADMIN, type MethodSpec, NOTHING, name, object, READ } from "./shapes.ts
 export const accessParams = {
   "access.explain": {
     scope: ADMIN,
-    idempotency: "none",
     params: object({ viewer: name, target: name, access: { enum: EXPLAINED } }, ["viewer", "target"]),
     ignored: [],
   },
-  "channels.status": { scope: READ, idempotency: "none", params: NOTHING, ignored: [] },
+  "channels.status": { scope: READ, params: NOTHING, ignored: [] },
 } as const satisfies Record<string, MethodSpec>;

@@ -5,7 +5,6 @@ import { count, flag, name, object, READ } from "./shapes.ts";
 export const CHAIN_PARAMS = {
   "chains.list": {
     scope: READ,
-    idempotency: "none",
     params: object(
       { activeMinutes: count(1), sessionKey: name, includeSingle: flag, limit: count(1), cursor: name },
       [],
@@ -14,7 +13,6 @@ export const CHAIN_PARAMS = {
   },
   "chains.get": {
     scope: READ,
-    idempotency: "none",
     params: object({ chainId: name }, ["chainId"]),
     ignored: [],
   },

@@ -57,25 +57,21 @@ const ONE_JOB = object({ id: name, idempotencyKey }, ["id"]);
 export const CRON_METHODS = {
   "cron.list": {
     scope: READ,
-    idempotency: "none",
     params: object({ limit: count(1), cursor: name, agentId: name }, []),
     ignored: ["includeDisabled"],
   },
   "cron.runs": {
     scope: READ,
-    idempotency: "none",
     params: object({ id: name, limit: count(1) }, ["id"]),
     ignored: [],
   },
   "cron.preview": {
     scope: READ,
-    idempotency: "none",
     params: object({ schedule }, ["schedule"]),
     ignored: [],
   },
   "cron.add": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object(
       {
         name,
@@ -94,10 +90,9 @@ export const CRON_METHODS = {
   },
   "cron.update": {
     scope: ADMIN,
-    idempotency: "optional",
     params: object({ id: name, patch, idempotencyKey }, ["id", "patch"]),
     ignored: [],
   },
-  "cron.remove": { scope: ADMIN, idempotency: "optional", params: ONE_JOB, ignored: [] },
-  "cron.run": { scope: ADMIN, idempotency: "optional", params: ONE_JOB, ignored: ["mode"] },
+  "cron.remove": { scope: ADMIN, params: ONE_JOB, ignored: [] },
+  "cron.run": { scope: ADMIN, params: ONE_JOB, ignored: ["mode"] },
 } as const satisfies Record<string, MethodSpec>;

@@ -3,6 +3,6 @@
 import { ADMIN, type MethodSpec, NOTHING } from "./shapes.ts";
 
 export const DEMO_METHODS = {
-  "demo.start": { scope: ADMIN, idempotency: "none", params: NOTHING, ignored: [] },
-  "demo.stop": { scope: ADMIN, idempotency: "none", params: NOTHING, ignored: [] },
+  "demo.start": { scope: ADMIN, params: NOTHING, ignored: [] },
+  "demo.stop": { scope: ADMIN, params: NOTHING, ignored: [] },
 } as const satisfies Record<string, MethodSpec>;

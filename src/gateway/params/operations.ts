@@ -6,13 +6,11 @@ import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, object, R
 export const OPERATIONS = {
   "metrics.history": {
     scope: READ,
-    idempotency: "none",
     params: object({ since: count(0) }, []),
     ignored: [],
   },
   "logs.tail": {
     scope: ADMIN,
-    idempotency: "none",
     params: object(
       {
         cursor: name,
@@ -24,5 +22,5 @@ export const OPERATIONS = {
     ),
     ignored: [],
   },
-  "config.check": { scope: ADMIN, idempotency: "none", params: NOTHING, ignored: [] },
+  "config.check": { scope: ADMIN, params: NOTHING, ignored: [] },
 } as const satisfies Record<string, MethodSpec>;

@@ -41,12 +41,8 @@ export function object<const P extends object, const R extends readonly (keyof P
 
 export const NOTHING = object({}, []);
 
-/** How a method treats `idempotencyKey`. `run`: required, and it is the run id too. */
-type Idempotency = "none" | "optional" | "required" | "run";
-
 export interface MethodSpec {
   readonly scope: TokenScope;
-  readonly idempotency: Idempotency;
   readonly params: Readonly<Record<string, unknown>>;
   readonly ignored: readonly string[];
 }

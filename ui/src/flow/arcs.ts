@@ -5,10 +5,13 @@
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 
 const NODES_MAX = 40;
-const NODE_MIN = 92;
+const NODE_MIN = 38;
 const NODE_MAX = 200;
 const ARC_MAX = 84;
 const PAD = 12;
+/** In less room than this a name is written aslant. */
+const UPRIGHT_MIN = 84;
+const ASLANT_PAD = 64;
 
 export interface Arc {
   readonly id: string;
@@ -37,6 +40,8 @@ export interface Overview {
   /** Where the nodes stand. */
   readonly baseline: number;
   readonly nodeWidth: number;
+  /** The names are written aslant. */
+  readonly aslant: boolean;
   /** Sessions for which there was no room. */
   readonly left: number;
 }
@@ -73,9 +78,9 @@ function fromTheMiddle(keys: readonly string[]): string[] {
 
 function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: number): Arc {
   const middle = (from + to) / 2;
-  const top = baseline - 8 - Math.max(20, (Math.abs(to - from) / reach) * ARC_MAX) * 1.25;
+  const top = baseline - 8 - Math.max(24, Math.sqrt(Math.abs(to - from) / reach) * ARC_MAX) * 1.3;
   // Two that answer each other have arcs beside each other, and each kind has its own height.
-  const shift = (from < to ? 3 : -3) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
+  const shift = (from < to ? 6 : -6) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
   const [x1, x2] = [from + shift, to + shift];
   const y = baseline - 7;
   const slope = Math.atan2(y - (top + shift), x2 - middle);
@@ -104,8 +109,10 @@ export function overviewOf(chains: readonly ChainRow[], room: number): Overview 
   const row = fromTheMiddle(ranked.slice(0, NODES_MAX));
   const count = Math.max(1, row.length);
   const nodeWidth = Math.max(NODE_MIN, Math.min(NODE_MAX, (room - 2 * PAD) / count));
-  const width = Math.max(room, count * nodeWidth + 2 * PAD);
-  const left = (width - count * nodeWidth) / 2;
+  const aslant = nodeWidth < UPRIGHT_MIN;
+  const pad = aslant ? ASLANT_PAD : PAD;
+  const width = Math.max(room, count * nodeWidth + pad + PAD);
+  const left = Math.max(pad, (width - count * nodeWidth) / 2);
   const xOf = new Map(row.map((key, at) => [key, left + (at + 0.5) * nodeWidth]));
   const busy = new Set(talks.filter(({ open }) => open > 0).flatMap(({ from, to }) => [from, to]));
   const baseline = ARC_MAX + 24;
@@ -124,6 +131,7 @@ export function overviewOf(chains: readonly ChainRow[], room: number): Overview 
     width,
     baseline,
     nodeWidth,
+    aslant,
     left: ranked.length - row.length,
   };
 }

@@ -19,11 +19,15 @@ function Meter(props: { name: string; used: number; max: number; text: string })
         aria-valuenow={Math.min(used, max)}
         aria-valuetext={text}
       >
-        <span class="meter-part" style={{ width: `${Math.max(2, part * 100)}%` }} />
+        <span class="meter-part" style={{ width: `${used > 0 ? Math.max(2, part * 100) : 0}%` }} />
       </span>
       <span class="meter-text">{text}</span>
     </span>
   );
+}
+
+function usedUp(used: number, max: number): string {
+  return used >= max ? ", used up" : "";
 }
 
 /** Tokens and cost: against the budget where there is one and the figures are whole. */
@@ -38,7 +42,7 @@ export function Budget({ chain }: { chain: ChainRow }) {
           name="Tokens of the chain"
           used={chain.tokens}
           max={tokensMax}
-          text={`${tokens(chain.tokens)} of ${tokens(tokensMax)} tokens${chain.tokens >= tokensMax ? ", used up" : ""}`}
+          text={`${tokens(chain.tokens)} of ${tokens(tokensMax)} tokens${usedUp(chain.tokens, tokensMax)}`}
         />
       ) : (
         <span class="meter-text">{`${tokens(chain.tokens)} tokens`}</span>
@@ -48,7 +52,7 @@ export function Budget({ chain }: { chain: ChainRow }) {
           name="Cost of the chain"
           used={chain.cost}
           max={costMax}
-          text={`${money(chain.cost)} of ${money(costMax)}${chain.cost >= costMax ? ", used up" : ""}`}
+          text={`${money(chain.cost)} of ${money(costMax)}${usedUp(chain.cost, costMax)}`}
         />
       ) : (
         chain.cost > 0 && <span class="meter-text">{money(chain.cost)}</span>

@@ -22,6 +22,11 @@ function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readon
   return { limits: chain.limits, waits: new Map(waits), name: (key) => labels.get(key) || shortKey(key) };
 }
 
+function endedWords(at: number): string {
+  const ago = age(at, tick.value);
+  return ago === "now" ? "just ended" : `ended ${ago} ago`;
+}
+
 function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
   const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
   return (
@@ -33,10 +38,7 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
         {"From "}
         <Name text={around.name(rootSessionKey ?? chain.sessions[0] ?? "")} />
       </h2>
-      <State
-        state={active ? "running" : "ended"}
-        text={active ? "active" : `over, ${age(lastAt, tick.value)}`}
-      />
+      <State state={active ? "running" : "ended"} text={active ? "active" : endedWords(lastAt)} />
       <span class="chain-facts soft">
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>

@@ -4,10 +4,14 @@ import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { safeLine } from "../../../src/core/safe-text.ts";
 
-/** About the width of a character of the pictures' text, CSS pixels; those of some scripts are twice as wide. */
+/** About the width of a character of the pictures' text, CSS pixels. */
 const CHAR_WIDTH = 6.3;
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}/u;
+/** Those of these scripts are about twice as wide. */
+const WIDE = new RegExp(
+  "[\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe4f\\uff00-\\uff60]" +
+    "|\\p{Extended_Pictographic}",
+  "u",
+);
 
 /** As much of a text, made safe, as about fits in `width`. */
 export function fitted(text: string, width: number): string {

@@ -13,7 +13,9 @@ const TOP = 18;
 const BOTTOM = 40;
 /** Height of a step's row, and of a run's end that needs no words. */
 const ROW = 36;
-const END = 10;
+const END = 16;
+/** Below a row whose outcome is written under it. */
+const NOTE = 12;
 /** A pause of this length or more is cut. */
 const PAUSE_MS = 15_000;
 const PAUSE_HEIGHT = 34;
@@ -73,12 +75,17 @@ interface Moment {
   readonly phase: Phase;
   readonly id: string;
   readonly height: number;
+  /** Left free below it. */
+  readonly below?: number;
 }
 
 const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 const hasRun = (step: ChainStep): boolean => !["wait", "refused", "delivery"].includes(step.kind);
+
+const isFailed = (step: ChainStep): boolean =>
+  hasRun(step) && ["error", "timeout", "aborted"].includes(step.state);
 
 /** The session in which a step's run is. */
 function homeOf(step: ChainStep): string | undefined {
@@ -95,7 +102,7 @@ function momentsOf(steps: readonly ChainStep[]): Moment[] {
       moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
       continue;
     }
-    moments.push({ at, phase: "row", id, height: ROW });
+    moments.push({ at, phase: "row", id, height: ROW, below: isFailed(step) ? NOTE : 0 });
     if (!hasRun(step) || step.appended === true) continue;
     if (startedAt !== undefined)
       moments.push({ at: startedAt, phase: "run", id, height: startedAt > at + 250 ? END : 0 });
@@ -140,7 +147,7 @@ function inTime(steps: readonly ChainStep[]): Times {
   const pauses: { y: number; ms: number }[] = [];
   let y = TOP;
   let before: number | undefined;
-  for (const { at, phase, id, height } of momentsOf(steps)) {
+  for (const { at, phase, id, height, below = 0 } of momentsOf(steps)) {
     const pause = before === undefined || at === Number.MAX_SAFE_INTEGER ? 0 : at - before;
     if (pause >= PAUSE_MS) {
       pauses.push({ y: y + PAUSE_HEIGHT / 2 + 4, ms: pause });
@@ -148,6 +155,7 @@ function inTime(steps: readonly ChainStep[]): Times {
     } else y += roomFor(pause);
     y += height;
     places.set(`${phase} ${id}`, y);
+    y += below;
     if (at !== Number.MAX_SAFE_INTEGER) before = at;
   }
   return {
@@ -168,10 +176,10 @@ function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainSt
     x,
     top,
     ...(run === undefined ? {} : { run }),
-    end: step.appended === true ? top + 6 : (end ?? bottom),
+    end: step.appended === true ? top : (end ?? bottom),
     open: end === undefined && step.appended !== true,
-    failed: ["error", "timeout", "aborted"].includes(step.state),
-    silent: step.silent === true,
+    failed: isFailed(step),
+    silent: step.silent === true && step.kind !== "announce",
     waits: mine.map((wait) => ({
       top: times.sent(wait) ?? top,
       end: wait.endAt === undefined ? bottom : (times.y(wait.id, "end") ?? bottom),

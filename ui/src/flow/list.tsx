@@ -3,10 +3,11 @@
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { tick } from "../clock.ts";
 import { age, counted } from "../parts/format.ts";
-import { Name, shortKey } from "../parts/name.tsx";
+import { Name } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { Budget } from "./budget.tsx";
+import { nameOf } from "./state.ts";
 
 const PARTIES_SHOWN = 4;
 
@@ -18,7 +19,7 @@ function Parties({ chain }: { chain: ChainRow }) {
     <span class="chain-parties">
       {others.slice(0, PARTIES_SHOWN).map((key) => (
         <span key={key} class="chip">
-          <Name text={shortKey(key)} />
+          <Name text={nameOf(key)} />
         </span>
       ))}
       {more > 0 && <span class="chip">{`+${more}`}</span>}
@@ -39,11 +40,16 @@ export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; cho
           >
             <span class="chain-head">
               <strong>
-                <Name text={shortKey(chain.rootSessionKey ?? chain.sessions[0] ?? "")} />
+                <Name text={nameOf(chain.rootSessionKey ?? chain.sessions[0] ?? "")} />
               </strong>
               {chain.active && <State state="running" text="active" />}
               <span class="chain-age soft">{age(chain.lastAt, nowMs)}</span>
             </span>
+            {chain.opening !== undefined && chain.opening !== "" && (
+              <span class="chain-opening">
+                <Name text={chain.opening} />
+              </span>
+            )}
             <Parties chain={chain} />
             <span class="chain-figures soft">
               <span>{counted(chain.runs, "run")}</span>

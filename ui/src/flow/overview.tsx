@@ -1,13 +1,13 @@
 // Owns the overview: who talks to whom in the window, as sessions in a row with arcs between them.
 
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { counted } from "../parts/format.ts";
-import { shortKey } from "../parts/name.tsx";
-import { type Arc, type Node, overviewOf } from "./arcs.ts";
+import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";
 import { fitted, useWidth } from "./drawing.ts";
-import { type Filter, filter } from "./state.ts";
+import { type Filter, filter, nameOf } from "./state.ts";
 
+const ASLANT_WIDTH = 96;
 const WORDS = { send: "talks to", spawn: "gives jobs to", refused: "was refused" } as const;
 
 function isChosen(wanted: Filter | undefined, one: Filter): boolean {
@@ -29,13 +29,14 @@ function ArcOf({ arc }: { arc: Arc }) {
   const { kind, from, to, steps, open } = arc;
   const pair = { from, to };
   const chosen = isChosen(filter.value, pair);
-  const words = `${shortKey(from)} ${WORDS[kind]} ${shortKey(to)}: ${counted(steps, "step")}${open > 0 ? ", now" : ""}`;
+  const said = `${counted(steps, "step")}${open > 0 ? ", now" : ""}`;
+  const words = `${nameOf(from)} ${WORDS[kind]} ${nameOf(to)}: ${said}`;
   return (
     // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
     <g
       class={`arc kind-${kind}${open > 0 ? " open" : ""}${chosen ? " chosen" : ""}`}
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-pressed={chosen}
       aria-label={fitted(words, 2_000)}
       onClick={() => choose(pair)}
@@ -49,36 +50,57 @@ function ArcOf({ arc }: { arc: Arc }) {
   );
 }
 
-function NodeOf({ node, baseline, width }: { node: Node; baseline: number; width: number }) {
+function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
+  const { baseline, nodeWidth: width, aslant } = picture;
   const { key, x, steps, active } = node;
   const one = { from: key };
   const chosen = isChosen(filter.value, one);
-  const name = shortKey(key);
+  const name = nameOf(key);
   return (
     // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
     <g
       class={`node${active ? " active" : ""}${chosen ? " chosen" : ""}`}
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-pressed={chosen}
       aria-label={fitted(`${name}: ${counted(steps, "step")}${active ? ", at work" : ""}`, 2_000)}
       onClick={() => choose(one)}
       onKeyDown={pressing(() => choose(one))}
     >
       <title>{fitted(key, 2_000)}</title>
-      <rect class="node-hit" x={x - width / 2} y={baseline - 12} width={width} height={42} />
+      <rect class="node-hit" x={x - width / 2} y={baseline - 12} width={width} height={aslant ? 24 : 42} />
       <circle cx={x} cy={baseline} r={Math.min(9, 5 + Math.log2(1 + steps) * 0.6)} />
-      <text x={x} y={baseline + 24} text-anchor="middle">
-        {fitted(name, width - 8)}
-      </text>
     </g>
+  );
+}
+
+/** The names are drawn apart from what can be pressed, which has a name of its own. */
+function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }) {
+  const { baseline, nodeWidth, aslant } = picture;
+  const name = nameOf(key);
+  if (!aslant) {
+    return (
+      <text x={x} y={baseline + 24} text-anchor="middle">
+        {fitted(name, nodeWidth - 8)}
+      </text>
+    );
+  }
+  return (
+    <text text-anchor="end" transform={`translate(${x + 5} ${baseline + 20}) rotate(-36)`}>
+      {fitted(name, ASLANT_WIDTH)}
+    </text>
   );
 }
 
 export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   const box = useRef<HTMLDivElement>(null);
   const room = useWidth(box, 800);
-  const { nodes, arcs, width, baseline, nodeWidth, left } = overviewOf(chains, room);
+  const picture = overviewOf(chains, room);
+  const { nodes, arcs, width, baseline, aslant, left } = picture;
+  // The busiest stand in the middle.
+  useLayoutEffect(() => {
+    box.current?.scrollTo({ left: (width - room) / 2 });
+  }, [width > room, room]);
   return (
     <section class="flow-overview" aria-labelledby="overview-title">
       <h2 id="overview-title" class="visually-hidden">
@@ -86,13 +108,24 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
       </h2>
       <div class="scroll-x" ref={box}>
         {/* biome-ignore lint/a11y/useSemanticElements: there are no field sets in SVG */}
-        <svg width={width} height={baseline + 36} role="group" aria-labelledby="overview-title">
+        <svg
+          width={width}
+          height={baseline + (aslant ? 82 : 36)}
+          role="group"
+          aria-labelledby="overview-title"
+        >
           {arcs.map((arc) => (
             <ArcOf key={arc.id} arc={arc} />
           ))}
           {nodes.map((node) => (
-            <NodeOf key={node.key} node={node} baseline={baseline} width={nodeWidth} />
+            <NodeOf key={node.key} node={node} picture={picture} />
           ))}
+          {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
+          <g class="node-names" aria-hidden="true">
+            {nodes.map((node) => (
+              <NameOf key={node.key} node={node} picture={picture} />
+            ))}
+          </g>
         </svg>
       </div>
       <p class="flow-legend soft" aria-hidden="true">

@@ -1,4 +1,4 @@
-// Owns what the flow view has chosen and how it stays up to date: the window of time, the filter, the readings.
+// Owns what the flow view has chosen and how it stays up to date: window of time, filter, readings.
 // FL1: what moves is read again, a few times a second at most, and only what it concerns.
 
 import { signal } from "@preact/signals";
@@ -7,6 +7,7 @@ import type { ChainRow } from "../../../src/core/chain-step.ts";
 import type { AgentEvent } from "../../../src/gateway/protocol.ts";
 import { batched } from "../clock.ts";
 import { ask, on } from "../gateway.ts";
+import { shortKey } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 
 /** How long after news it is read; more of it in between costs nothing. */
@@ -27,6 +28,14 @@ export interface Filter {
 
 export const minutes = signal<number>(60);
 export const filter = signal<Filter | undefined>(undefined);
+
+/** What sessions are called, as far as the list of chains says. */
+const names = signal<Readonly<Record<string, string>>>({});
+
+/** A session's name in the list and the overview. */
+export function nameOf(sessionKey: string): string {
+  return names.value[sessionKey] ?? shortKey(sessionKey);
+}
 
 /** Whether a chain has what the reader looks for. */
 export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
@@ -61,6 +70,10 @@ export function useChains() {
     ask("chains.list", { activeMinutes: minutes.value, limit: CHAINS_MAX }),
   );
   useNews(() => true, reading.again);
+  const told = reading.value?.names;
+  useEffect(() => {
+    if (told !== undefined) names.value = told;
+  }, [told]);
   return reading;
 }
 

@@ -3,12 +3,12 @@
 import "./flow.css";
 import { Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
-import { Name, shortKey } from "../parts/name.tsx";
+import { Name } from "../parts/name.tsx";
 import { route } from "../route.ts";
 import { Chain } from "./chain.tsx";
 import { ChainList } from "./list.tsx";
 import { OverviewPicture } from "./overview.tsx";
-import { filter, fits, minutes, useChains, WINDOWS } from "./state.ts";
+import { filter, fits, minutes, nameOf, useChains, WINDOWS } from "./state.ts";
 
 function WindowChoice() {
   return (
@@ -42,11 +42,11 @@ function FilterWords() {
         filter.value = undefined;
       }}
     >
-      <Name text={shortKey(wanted.from)} />
+      <Name text={nameOf(wanted.from)} />
       {wanted.to !== undefined && (
         <>
           {" → "}
-          <Name text={shortKey(wanted.to)} />
+          <Name text={nameOf(wanted.to)} />
         </>
       )}
       {" ×"}
@@ -60,7 +60,8 @@ function Nothing() {
       <h2>Nobody talked to anybody yet</h2>
       <p>As soon as one session sends to another, or hands out a job, the picture of it grows here.</p>
       <p>
-        Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q> or{" "}
+        Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q>
+        {" or "}
         <q>spawn 3 jobs: say part {"{n}"} is done</q>.
       </p>
     </div>

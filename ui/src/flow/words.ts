@@ -1,4 +1,4 @@
-// Owns the words of the flow view: how a step, a refusal and a wait are said, for eyes and for screen readers.
+// Owns the words of the flow view: how a step, a refusal and a wait are said, to eyes and screen readers.
 // Pure. Names and texts come from anybody: whoever draws them makes them safe.
 
 import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
@@ -101,9 +101,9 @@ function actWords(step: ChainStep, { name, waits }: Around): string {
     case "wait":
       return `${from} waits for ${to}: ${waitWords(step)}`;
     case "refused":
-      return step.to === undefined && step.toName !== undefined && step.code !== undefined
-        ? `${from} was refused "${to}"`
-        : `${from} was refused ${to}`;
+      return step.tool === "sessions_spawn"
+        ? `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`
+        : `${from} was refused a message to ${to}`;
     case "delivery":
       return `${from}'s words to ${routeWords(step)}`;
   }
@@ -130,6 +130,12 @@ export function title(step: ChainStep, around: Around): string {
   return actWords(step, around);
 }
 
+/** What a job came to, out of the form in which the gateway tells it. */
+function resultWords(said: string): string {
+  const [, status, result] = /^Status: (\w+) Result: (.*?)(?: Notes: .*)?$/.exec(said) ?? [];
+  return status === undefined ? said : `${status}: ${result}`;
+}
+
 /** What stands at a step in the picture. */
 export function label(step: ChainStep, around: Around): string {
   const said = step.text.replaceAll(/\s+/g, " ");
@@ -145,7 +151,7 @@ export function label(step: ChainStep, around: Around): string {
     case "delivery":
       return `to ${routeWords(step)} · ${step.state}`;
     case "result":
-      return step.source === "notice" ? `notice: ${said}` : said;
+      return step.source === "notice" ? `notice: ${said}` : resultWords(said);
     default:
       return said === "" ? step.kind : said;
   }

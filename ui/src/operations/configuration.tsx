@@ -2,13 +2,15 @@
 
 import "./configuration.css";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
-import type { ConfigCheck } from "../../../src/gateway/payloads/operations.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { ask } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+
+type ConfigCheck = PayloadOf<"config.check">;
 
 /** Objects are shown open down to this depth. */
 const OPEN_DEPTH = 1;
@@ -17,7 +19,7 @@ export function ConfigurationTab(_: { about: string | undefined }) {
   const check = useReading("config.check", () => ask("config.check"));
   const { value, problem, busy, again } = check;
   return (
-    <>
+    <div class="config">
       <div class="bar">
         <h2>Configuration</h2>
         <button type="button" onClick={again} disabled={busy}>
@@ -27,7 +29,7 @@ export function ConfigurationTab(_: { about: string | undefined }) {
       {problem !== undefined && value === undefined && <Failed problem={problem} onRetry={again} />}
       {value === undefined && problem === undefined && <p class="loading">Checking…</p>}
       {value !== undefined && <Result check={value} />}
-    </>
+    </div>
   );
 }
 
@@ -55,7 +57,8 @@ function Result({ check }: { check: ConfigCheck }) {
           <Name text={path} />
         </p>
         {changed.length > 0 && (
-          <ul class="config-changed" aria-label="What a restart would change">
+          <ul class="config-changed">
+            <li class="soft">A restart would change:</li>
             {changed.map((part) => (
               <li key={part} class="chip tone-warn mono">
                 <Name text={part} />

@@ -1,11 +1,12 @@
 // Owns the figures of the last hour as the page holds them: read once, then added to; which belong together.
 // FG1: never more points than the gateway keeps.
 
-import type { MetricsHistory } from "../../../src/gateway/payloads/operations.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { duration, money, size, tokens } from "../parts/format.ts";
 import type { Span, Values } from "./plot-shape.ts";
 
-export type Unit = MetricsHistory["series"][number]["unit"];
+export type History = PayloadOf<"metrics.history">;
+export type Unit = History["series"][number]["unit"];
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -13,7 +14,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const SHORT_MS = 10 * MINUTE_MS;
 
 /** What is there, and what was told since; a gateway that began anew has other times. */
-export function joined(before: MetricsHistory | undefined, news: MetricsHistory): MetricsHistory {
+export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);
   const join = <T>(old: readonly T[], more: readonly T[]): T[] => [...old, ...more].slice(drop);
@@ -61,7 +62,7 @@ const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<st
 ];
 
 /** The plots, in order; a figure that this page does not know has one of its own. */
-export function plotsOf({ series }: MetricsHistory): Plotted[] {
+export function plotsOf({ series }: History): Plotted[] {
   const known = new Set(GROUPS.flatMap(({ of }) => Object.keys(of)));
   const groups = GROUPS.flatMap(({ title, of }) => {
     const found = Object.entries(of).flatMap(([name, short]) => {
@@ -89,6 +90,7 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
   if (value === null || value === undefined) return "—";
   switch (unit) {
     case "ms":
+      if (value === 0) return "0 ms";
       return value < 10 ? `${value < 0.1 ? value.toFixed(2) : value.toFixed(1)} ms` : duration(value);
     case "bytes":
       return size(value);

@@ -1,7 +1,9 @@
 // Owns the lines of the log as the page holds them, and what of a line is shown where.
 // LL1: bounded: the oldest go first. A line is shown once, whatever was asked twice.
 
-import type { LogLine } from "../../../src/gateway/payloads/operations.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+
+export type LogLine = PayloadOf<"logs.tail">["lines"][number];
 
 const LINES_MAX = 1_000;
 

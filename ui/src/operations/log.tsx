@@ -4,7 +4,6 @@
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
-import { LOG_LEVELS, type LogLine } from "../../../src/gateway/payloads/operations.ts";
 import { settled } from "../clock.ts";
 import { ask, whenConnected } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
@@ -12,7 +11,7 @@ import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import type { Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
-import { added, detailsOf, type Kept, NOTHING } from "./log-lines.ts";
+import { added, detailsOf, type Kept, type LogLine, NOTHING } from "./log-lines.ts";
 import { usePolling } from "./polling.ts";
 
 const EVERY_MS = 2_000;
@@ -21,6 +20,7 @@ const PAGE_LINES = 500;
 const TYPING_MS = 300;
 
 type Level = LogLine["level"];
+const LEVELS: readonly Level[] = ["debug", "info", "warn", "error"];
 const TONES: Readonly<Record<Level, Tone>> = { debug: "quiet", info: "quiet", warn: "warn", error: "bad" };
 
 interface Wanted {
@@ -67,14 +67,14 @@ export function LogTab(_: { about: string | undefined }) {
   const { kept, problem, again } = useLog(wanted, following);
   return (
     <div class="log">
-      <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
+      <search class="bar">
         <label class="log-field">
           <span>Level</span>
           <select
             value={wanted.level}
             onChange={({ currentTarget }) => setWanted({ ...wanted, level: currentTarget.value as Level })}
           >
-            {LOG_LEVELS.map((level) => (
+            {LEVELS.map((level) => (
               <option key={level} value={level}>
                 {level === "debug" ? "all" : level === "error" ? "error" : `${level} and above`}
               </option>
@@ -97,7 +97,7 @@ export function LogTab(_: { about: string | undefined }) {
           {kept !== undefined && kept.dropped > 0 && `, ${counted(kept.dropped, "line")} missed`}
           {following ? "" : ", paused"}
         </span>
-      </form>
+      </search>
       {problem !== undefined && <Failed problem={problem} onRetry={again} />}
       {kept === undefined ? (
         problem === undefined && <p class="loading">Loading…</p>
@@ -138,6 +138,10 @@ const text = (value: unknown): string | undefined =>
 
 function Line({ line }: { line: LogLine }) {
   const [open, setOpen] = useState(false);
+  const opened = useRef<HTMLPreElement>(null);
+  useLayoutEffect(() => {
+    if (open) opened.current?.scrollIntoView({ block: "nearest" });
+  }, [open]);
   const details = detailsOf(line);
   const sessionKey = text(line.sessionKey);
   const chainId = text(line.chainId);
@@ -167,7 +171,7 @@ function Line({ line }: { line: LogLine }) {
         {chainId && <a href={hrefOf({ view: "flow", chainId })}>chain</a>}
       </span>
       {open && (
-        <pre class="log-details">
+        <pre class="log-details" ref={opened}>
           <bdi>
             {line.cut === true && `${safeText(line.msg)}\n(the rest of this line is on standard error only)`}
             {details !== undefined && safeText(details)}

@@ -1,4 +1,4 @@
-// Owns one small plot: its lines over the last hour, the values now, and those at a moment that is pointed at.
+// Owns one small plot: its lines over the last hour, the values now, and those at a moment pointed at.
 // PL1: what the plot shows is also said: in a sentence, and value by value with the arrow keys.
 
 import type { TargetedPointerEvent } from "preact";
@@ -26,6 +26,57 @@ const KEYS: Readonly<Record<string, number>> = {
   End: Number.POSITIVE_INFINITY,
 };
 
+function Values({ plotted: { lines, unit }, at }: { plotted: Plotted; at: number }) {
+  return (
+    <ul class="plot-values">
+      {lines.map(({ title, help, values }, index) => (
+        <li key={title} class={`line-${index}`} title={help}>
+          <span class="plot-mark" aria-hidden="true" />
+          <b>{inUnit(values[at], unit)}</b> <span class="soft">{title}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface DrawingProps extends Pick<PlotProps, "times" | "stepMs" | "span"> {
+  readonly lines: Plotted["lines"];
+  readonly top: number;
+  /** The time that is pointed at. */
+  readonly cursor: number | undefined;
+  readonly onPoint: (time: number | undefined) => void;
+}
+
+function Drawing({ lines, times, stepMs, span, top, cursor, onPoint }: DrawingProps) {
+  const point = (event: TargetedPointerEvent<SVGSVGElement>): void => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const share = (event.clientX - box.left) / Math.max(1, box.width);
+    onPoint(span.from + share * (span.to - span.from));
+  };
+  return (
+    <svg
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+      onPointerMove={point}
+      onPointerDown={point}
+      onPointerLeave={() => onPoint(undefined)}
+    >
+      <path class="plot-grid" d={`M0 ${HEIGHT / 2}H${WIDTH}M0 0H${WIDTH}`} />
+      {lines.map(({ title, values }, index) => {
+        const { line, area } = lineShape(times, values, { span, top, gapMs: stepMs * 3 });
+        return (
+          <g key={title} class={`line-${index}`}>
+            {index === 0 && <path class="plot-fill" d={area} />}
+            <path class="plot-line" d={line} />
+          </g>
+        );
+      })}
+      {cursor !== undefined && <path class="plot-cursor" d={`M${xOf(cursor, span)} 0V${HEIGHT}`} />}
+    </svg>
+  );
+}
+
 export function Plot({ plotted, times, stepMs, span }: PlotProps) {
   const { title, unit, lines } = plotted;
   // A point is held by its time: the places move as new ones come.
@@ -36,11 +87,6 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
   const found = extremes(lines.map(({ values }) => values));
   const top = niceTop(found?.most ?? 0);
   const time = times[at];
-  const point = (event: TargetedPointerEvent<SVGSVGElement>): void => {
-    const box = event.currentTarget.getBoundingClientRect();
-    const share = (event.clientX - box.left) / Math.max(1, box.width);
-    setPointed(span.from + share * (span.to - span.from));
-  };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === "Escape") setPointed(undefined);
     const step = KEYS[event.key];
@@ -55,16 +101,8 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
         <h3 id={titleId}>{title}</h3>
         <span class="soft plot-when">{pointed === undefined ? "now" : time && clockTime(time)}</span>
       </header>
-      <ul class="plot-values">
-        {lines.map(({ title: name, help, values }, index) => (
-          <li key={name} class={`line-${index}`} title={help}>
-            <span class="plot-mark" aria-hidden="true" />
-            <b>{inUnit(values[at], unit)}</b> <span class="soft">{name}</span>
-          </li>
-        ))}
-      </ul>
+      <Values plotted={plotted} at={at} />
       <p class="visually-hidden">{inWords(plotted)}</p>
-      {/* biome-ignore lint/a11y/useSemanticElements: a range input can't hold a drawing */}
       <div
         class="plot-area"
         role="slider"
@@ -78,30 +116,13 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
         onBlur={() => setPointed(undefined)}
       >
         <span class="plot-top soft" aria-hidden="true">
-          {found === undefined ? "" : inUnit(top, unit)}
+          {found === undefined || found.most === 0 ? "" : inUnit(top, unit)}
         </span>
-        <svg
-          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-          preserveAspectRatio="none"
-          aria-hidden="true"
-          onPointerMove={point}
-          onPointerDown={point}
-          onPointerLeave={() => setPointed(undefined)}
-        >
-          <path class="plot-grid" d={`M0 ${HEIGHT / 2}H${WIDTH}M0 0H${WIDTH}`} />
-          {lines.map(({ title: name, values }, index) => {
-            const { line, area } = lineShape(times, values, { span, top, gapMs: stepMs * 3 });
-            return (
-              <g key={name} class={`line-${index}`}>
-                {index === 0 && <path class="plot-fill" d={area} />}
-                <path class="plot-line" d={line} />
-              </g>
-            );
-          })}
-          {pointed !== undefined && time !== undefined && (
-            <path class="plot-cursor" d={`M${xOf(time, span)} 0V${HEIGHT}`} />
-          )}
-        </svg>
+        <Drawing
+          {...{ lines, times, span, top, stepMs }}
+          cursor={pointed === undefined ? undefined : time}
+          onPoint={setPointed}
+        />
         <span class="plot-axis soft" aria-hidden="true">
           <span>−{Math.round((span.to - span.from) / 60_000)} min</span>
           <span>

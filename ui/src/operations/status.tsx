@@ -2,16 +2,15 @@
 
 import "./status.css";
 import { useEffect, useState } from "preact/hooks";
-import type { MetricsHistory } from "../../../src/gateway/payloads/operations.ts";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { tick } from "../clock.ts";
 import { ask, coversAll, has, on, whenConnected } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
-import { age, clockTime, duration } from "../parts/format.ts";
+import { age, clockTime, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
-import { inUnit, joined, plotsOf, spanOf } from "./figures.ts";
+import { type History, inUnit, joined, plotsOf, spanOf } from "./figures.ts";
 import { Plot } from "./plot.tsx";
 import { extremes } from "./plot-shape.ts";
 import { usePolling } from "./polling.ts";
@@ -31,12 +30,12 @@ export function StatusTab(_: { about: string | undefined }) {
       <Failed problem={status.problem} onRetry={status.again} />
     );
   return (
-    <>
+    <div class="status">
       <h2>Gateway</h2>
       <Facts status={status.value} />
       <Processes status={status.value} />
       {coversAll() && has("metrics.history") && <Figures />}
-    </>
+    </div>
   );
 }
 
@@ -49,16 +48,15 @@ function Facts({ status }: { status: Status }) {
         <State state={ok ? "ok" : "error"} text={word} />
       </Tile>
       <Tile title="Version">
-        <Name text={version} />
+        <Name text={version} />, up {duration(uptimeMs)}
       </Tile>
-      <Tile title="Up for">{duration(uptimeMs)}</Tile>
       <Tile title="Store">
         <State state={store.ok ? "ok" : "error"} text={store.kind} />
       </Tile>
-      <Tile title="Agents, models">
-        {agents}, {models}
+      <Tile title="Configured">
+        {counted(agents, "agent")}, {counted(models, "model")}
       </Tile>
-      {connections !== undefined && <Tile title="Connections">{connections}</Tile>}
+      {connections !== undefined && <Tile title="Connections">{counted(connections, "client")}</Tile>}
       {lanes !== undefined && (
         <>
           <Tile title="Slots taken">
@@ -134,7 +132,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
 
 /** The last hour: read whole when the connection stands anew, then added to. */
 function useHistory() {
-  const [history, setHistory] = useState<MetricsHistory>();
+  const [history, setHistory] = useState<History>();
   const [problem, setProblem] = useState<unknown>();
   const read = async (since: number): Promise<void> => {
     try {
@@ -184,7 +182,7 @@ function Figures() {
   );
 }
 
-function FiguresTable({ history }: { history: MetricsHistory }) {
+function FiguresTable({ history }: { history: History }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     <section class="scroll-x card" aria-label="Figures" tabIndex={0}>

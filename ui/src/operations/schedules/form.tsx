@@ -1,20 +1,25 @@
 // Owns the form in which a job is made or changed.
 
-import { useMemo, useState } from "preact/hooks";
-import { safeText } from "../../../../src/core/safe-text.ts";
+import { useId, useMemo, useState } from "preact/hooks";
+import { safeLine, safeText } from "../../../../src/core/safe-text.ts";
 import { now } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { Dialog } from "../../parts/dialog.tsx";
+import { sessionName } from "../../parts/name.tsx";
 import { say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
 import { When, type WhenProps } from "./when.tsx";
 
+/** Sessions that are offered; any other may be typed. */
+const SESSIONS_MAX = 50;
 const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** Which agent, and what its answer is for. */
 function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   const agents = useReading("agents", () => ask("agents.list"));
+  const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
+  const known = useId();
   const defaultId = agents.value?.defaultId ?? "";
   return (
     <div class="pair">
@@ -40,11 +45,19 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
         </span>
         <input
           value={draft.deliverTo}
-          placeholder="main"
+          placeholder="nobody"
+          list={known}
           spellcheck={false}
           autocomplete="off"
           onInput={(event) => change({ deliverTo: event.currentTarget.value })}
         />
+        <datalist id={known}>
+          {sessions.value?.sessions.map((row) => (
+            <option key={row.key} value={row.key}>
+              {safeLine(sessionName(row))}
+            </option>
+          ))}
+        </datalist>
       </label>
     </div>
   );

@@ -2,6 +2,7 @@
 // with it.
 
 import { useState } from "preact/hooks";
+import { NOT_VISIBLE } from "../../../../src/core/chain-step.ts";
 import { safeLine } from "../../../../src/core/safe-text.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
@@ -144,7 +145,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
 
 /** Where replies go: the way there, unless the reader may not see it. */
 function Told({ to }: { to: string }) {
-  return to.startsWith("(") ? <Name text={to} /> : <SessionLink sessionKey={to} />;
+  return to === NOT_VISIBLE ? <Name text={to} /> : <SessionLink sessionKey={to} />;
 }
 
 export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {

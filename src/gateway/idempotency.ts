@@ -1,0 +1,59 @@
+// Owns what each method does with an idempotency key, and so what a client may ask twice. Apart from the params:
+// clients carry this list with them, and none of the schemas.
+
+import type { MethodName } from "./params.ts";
+
+/**
+ * `none`: it only reads, or doing it twice is doing it once. `required`: not without a key. `run`: so, and the
+ * key is the id of the run too.
+ */
+type Idempotency = "none" | "optional" | "required" | "run";
+
+export const IDEMPOTENCY = {
+  health: "none",
+  status: "none",
+  "agents.list": "none",
+  "models.list": "none",
+  "sessions.list": "none",
+  "sessions.resolve": "none",
+  "sessions.create": "required",
+  "sessions.preview": "none",
+  "sessions.patch": "optional",
+  "sessions.reset": "optional",
+  "sessions.delete": "optional",
+  "chat.history": "none",
+  "chat.send": "run",
+  "chat.abort": "optional",
+  "chat.inject": "optional",
+  agent: "run",
+  "agent.wait": "none",
+  send: "required",
+  "tools.catalog": "none",
+  "tools.invoke": "optional",
+  "deliveries.list": "none",
+  "deliveries.retry": "optional",
+  "deliveries.dismiss": "optional",
+  "permissions.list": "none",
+  "permissions.answer": "optional",
+  "chains.list": "none",
+  "chains.get": "none",
+  "access.explain": "none",
+  "channels.status": "none",
+  "demo.start": "none",
+  "demo.stop": "none",
+  "metrics.history": "none",
+  "logs.tail": "none",
+  "config.check": "none",
+  "cron.list": "none",
+  "cron.runs": "none",
+  "cron.preview": "none",
+  "cron.add": "optional",
+  "cron.update": "optional",
+  "cron.remove": "optional",
+  "cron.run": "optional",
+} as const satisfies Record<MethodName, Idempotency>;
+
+/** Undefined: there is no such method. */
+export function idempotencyOf(method: string): Idempotency | undefined {
+  return Object.hasOwn(IDEMPOTENCY, method) ? IDEMPOTENCY[method as MethodName] : undefined;
+}

@@ -1,0 +1,20 @@
+// Owns the words for a gateway that can't listen where it should.
+
+import { type Failure, fail } from "../core/errors.ts";
+
+/** What the failure to listen means; undefined: it was something else. */
+export function listenFailure(error: unknown, at: { host: string; port: number }): Failure | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  const { host, port } = at;
+  if (code === "EADDRINUSE") {
+    return fail("store_unavailable", `port ${port} on ${host} is taken by another program`, {
+      hint: "Stop it, or choose another port with --port or gateway.port.",
+    });
+  }
+  if (code === "EACCES" || code === "EADDRNOTAVAIL") {
+    return fail("store_unavailable", `this program may not listen on ${host}:${port} (${code})`, {
+      hint: "Choose another host or port with --host and --port.",
+    });
+  }
+  return undefined;
+}

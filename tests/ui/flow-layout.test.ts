@@ -1,0 +1,225 @@
+// Where everything of the flow view's pictures stands, and how steps are said.
+
+import { expect, test } from "vitest";
+import type { ChainRow, ChainStep } from "../../src/core/chain-step.ts";
+import { overviewOf } from "../../ui/src/flow/arcs.ts";
+import { layOut } from "../../ui/src/flow/layout.ts";
+import { label, refusalWords, sentence } from "../../ui/src/flow/words.ts";
+import { dice as diceOf } from "../kit/dice.ts";
+
+const A = "agent:a:main";
+const B = "agent:b:main";
+const LIMITS = { runsMax: 200, hopsMax: 16 };
+const parties = [{ key: A }, { key: B }];
+const name = (key: string): string => key.split(":")[1] ?? key;
+const around = { name, limits: LIMITS, waits: new Map<string, ChainStep>() };
+
+function step(more: Partial<ChainStep>): ChainStep {
+  return { id: "s", kind: "message", at: 1_000, state: "ok", text: "", ...more };
+}
+
+const TALK: readonly ChainStep[] = [
+  step({ id: "m", to: A, runId: "r0", startedAt: 1_000, endAt: 5_000 }),
+  step({
+    id: "q",
+    kind: "send",
+    from: A,
+    to: B,
+    runId: "r1",
+    flowId: "f",
+    at: 1_100,
+    startedAt: 1_900,
+    endAt: 3_000,
+  }),
+  step({
+    id: "w",
+    kind: "wait",
+    from: A,
+    to: B,
+    runId: "r0",
+    flowId: "f",
+    at: 1_100,
+    endAt: 3_000,
+    state: "answered",
+  }),
+  step({ id: "x", kind: "refused", from: B, to: A, at: 2_000, state: "refused", code: "open_flow" }),
+];
+
+test("LY1: time goes downwards, and no two rows of steps come nearer than a line of text", () => {
+  const { steps, bars, height } = layOut(TALK, parties, 900);
+  const rows = steps.map(({ step: { id }, y }) => ({ id, y })).sort((a, b) => a.y - b.y);
+  expect(rows.map(({ id }) => id)).toEqual(["m", "q", "x", "w"]);
+  for (const [at, { y }] of rows.slice(1).entries())
+    expect(y - (rows[at]?.y ?? 0)).toBeGreaterThanOrEqual(30);
+  expect(Math.max(...bars.map(({ end }) => end))).toBeLessThan(height);
+  const asked = bars.find(({ id }) => id === "q");
+  expect(asked?.run).toBeGreaterThan(asked?.top ?? 0);
+});
+
+test("a wait stands on the bar of the run that waits, from the question to the answer", () => {
+  const { steps, bars } = layOut(TALK, parties, 900);
+  const wait = steps.find(({ step: { id } }) => id === "w");
+  const sent = steps.find(({ step: { id } }) => id === "q");
+  expect(bars.find(({ id }) => id === "m")?.waits).toEqual([{ top: sent?.y, end: wait?.y }]);
+  expect(wait?.top).toBe(sent?.y);
+});
+
+test("LY2: a long pause is cut and marked; LY3: what has not ended goes on to the lower end", () => {
+  const later = [
+    ...TALK,
+    step({
+      id: "z",
+      kind: "send",
+      from: A,
+      to: B,
+      at: 3_700_000,
+      runId: "r9",
+      state: "running",
+      startedAt: 3_700_000,
+    }),
+  ];
+  const { pauses, height, bars } = layOut(later, parties, 900);
+  expect(pauses).toEqual([{ y: expect.any(Number), ms: 3_695_000 }]);
+  expect(height).toBeLessThan(500);
+  expect(bars.find(({ id }) => id === "z")).toMatchObject({ open: true, end: height - 12 });
+});
+
+test("columns share the room there is, and never less than they need", () => {
+  expect(layOut(TALK, parties, 700).width).toBeLessThanOrEqual(700);
+  const many = Array.from({ length: 30 }, (_, at) => ({ key: `k${at}` }));
+  const { lanes, laneWidth, width } = layOut([], many, 700);
+  expect(lanes).toHaveLength(30);
+  expect(width).toBeGreaterThan(30 * laneWidth);
+});
+
+test("whatever steps there are, all of them are laid out, in finite places, in the order of time", () => {
+  const dice = diceOf("4711");
+  const kinds = [
+    "message",
+    "send",
+    "reply",
+    "announce",
+    "spawn",
+    "result",
+    "wait",
+    "refused",
+    "delivery",
+  ] as const;
+  for (let round = 0; round < 50; round++) {
+    const keys = [undefined, A, B, "gone"];
+    const some = Array.from({ length: dice.below(40) }, (_, at) => {
+      const from = keys[dice.below(keys.length)];
+      const to = keys[dice.below(keys.length)];
+      return step({
+        id: `s${at}`,
+        kind: kinds[dice.below(kinds.length)] ?? "send",
+        at: dice.below(100_000),
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to }),
+        ...(dice.below(2) === 0 ? {} : { endAt: 100_000 + dice.below(100_000), startedAt: 100_000 }),
+      });
+    });
+    const { steps, bars, width, height } = layOut(some, parties, 800);
+    expect(steps).toHaveLength(some.length);
+    for (const { y, textX, textWidth } of steps) {
+      expect(y).toBeLessThanOrEqual(height);
+      expect([y, textX, textWidth, width].every(Number.isFinite)).toBe(true);
+    }
+    for (const { top, end } of bars) expect(end).toBeGreaterThanOrEqual(top);
+    const rows = steps.filter(({ step: { kind } }) => kind !== "wait").toSorted((a, b) => a.y - b.y);
+    for (const [
+      place,
+      {
+        step: { at },
+      },
+    ] of rows.slice(1).entries())
+      expect(at).toBeGreaterThanOrEqual(rows[place]?.step.at ?? 0);
+  }
+});
+
+test("a thousand steps are laid out in the order of n log n: no row looks for another one", () => {
+  const many = Array.from({ length: 1_000 }, (_, at) =>
+    step({
+      id: `s${at}`,
+      kind: "send",
+      from: at % 2 === 0 ? A : B,
+      to: at % 2 === 0 ? B : A,
+      at,
+      runId: `r${at}`,
+      startedAt: at,
+      endAt: at + 1,
+    }),
+  );
+  const { steps } = layOut(many, parties, 800);
+  expect(new Set(steps.map(({ y }) => y)).size).toBe(1_000);
+});
+
+function chain(talks: ChainRow["talks"]): ChainRow {
+  return {
+    ...{ chainId: "c", startedAt: 0, lastAt: 0, active: false, runs: 1, hopMax: 1, tokens: 0, cost: 0 },
+    ...{ limits: LIMITS, sessions: [A, B], sessionCount: 2, flows: 1, refused: 0, talks },
+  };
+}
+
+test("AR1: in the overview each two have one arc for each kind, the thicker the more was said", () => {
+  const talk = { kind: "send" as const, from: A, to: B, steps: 2, open: 0 };
+  const { arcs, nodes } = overviewOf(
+    [chain([talk, { ...talk, kind: "refused" }]), chain([{ ...talk, steps: 9, open: 1 }])],
+    800,
+  );
+  expect(arcs.map(({ kind, steps, open }) => [kind, steps, open])).toEqual([
+    ["send", 11, 1],
+    ["refused", 2, 0],
+  ]);
+  expect(arcs[0]?.width).toBeGreaterThan(arcs[1]?.width ?? 0);
+  expect(nodes.map(({ key, active }) => [key, active]).sort()).toEqual([
+    [A, true],
+    [B, true],
+  ]);
+});
+
+test("AR2: who talks to many stands in the middle; of too many sessions the busiest are shown, and the rest counted", () => {
+  const talks = Array.from({ length: 60 }, (_, at) => ({
+    kind: "send" as const,
+    from: A,
+    to: `k${at}`,
+    steps: 60 - at,
+    open: 0,
+  }));
+  const { nodes, left, aslant } = overviewOf([chain(talks)], 800);
+  expect(nodes).toHaveLength(40);
+  expect(left).toBe(21);
+  expect(aslant).toBe(true);
+  const middle = nodes.findIndex(({ key }) => key === A);
+  expect(Math.abs(middle - 20)).toBeLessThanOrEqual(1);
+});
+
+test("a step is said as a sentence, with its outcome", () => {
+  const waits = new Map([["f", TALK[2] as ChainStep]]);
+  const said = sentence({ ...(TALK[1] as ChainStep), text: "what is new?" }, { ...around, waits });
+  expect(said).toBe("a asked b, answered after 1.9 s: what is new?");
+  expect(sentence(step({ kind: "reply", from: B, to: A, turn: 3, turnsMax: 5, silent: true }), around)).toBe(
+    "b replied to a, turn 2 of 5; silent",
+  );
+  expect(
+    label(
+      step({ kind: "result", from: B, to: A, text: "Status: ok Result: all fine Notes: (none)" }),
+      around,
+    ),
+  ).toBe("ok: all fine");
+});
+
+test.each([
+  [{ code: "wait_cycle", cycle: [A, B, A] }, "would close a circle a → b → a"],
+  [{ code: "wait_cycle" }, "would close a circle"],
+  [{ code: "chain_limit", error: "… (session.agentToAgent.maxHops)" }, "hop limit 16"],
+  [
+    { code: "chain_limit", error: "… (session.agentToAgent.maxChainTokens is 5)" },
+    "the token budget is used up",
+  ],
+  [{ code: "chain_limit" }, "a limit of the chain"],
+  [{ code: "not_visible" }, "no such session is visible to it"],
+  [{ code: "something_new" }, "something new"],
+])("a refusal is told in words: %j", (facts, words) => {
+  expect(refusalWords(step({ kind: "refused", state: "refused", ...facts }), around)).toBe(words);
+});

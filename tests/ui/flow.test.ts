@@ -1,0 +1,301 @@
+// The flow view in a real browser against a real gateway: each story as it is drawn, and what can be done with it.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import { insertRun } from "../../src/store/runs.ts";
+import { updateSession } from "../../src/store/sessions.ts";
+import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
+import {
+  accessibilityProblems,
+  browserPath,
+  closeBrowser,
+  PHONE,
+  type VisitOptions,
+  visit,
+} from "../kit/browser.ts";
+import { endOf } from "../kit/engine.ts";
+import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
+import { sampleRun } from "../store/samples.ts";
+
+afterAll(closeBrowser);
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const WRITER = "agent:writer:main";
+const EVIL = `<img src=x onerror="document.title='evil'">\u202egnp.exe`;
+
+const rules = (more: Record<string, unknown> = {}) => ({
+  session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 16, maxChainRuns: 200, ...more } },
+});
+
+function house(options: HouseOptions = {}): Promise<House> {
+  return openHouse({ model: talkingModel(), choices: rules(), ...options });
+}
+
+async function quiet({ store, engine }: House): Promise<void> {
+  for (;;) {
+    const open = await store.db
+      .selectFrom("runs")
+      .select("run_id")
+      .where("state", "in", ["queued", "running", "waiting"])
+      .executeTakeFirst();
+    if (open === undefined) return;
+    await endOf(engine, open.run_id);
+  }
+}
+
+/** Says something to main, and waits until nothing is left to do; its chain. */
+async function tell(here: House, text: string): Promise<string> {
+  const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  await quiet(here);
+  return accepted.value.run.chainId;
+}
+
+async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<Page> {
+  const { page } = await visit(here.http, { token: TOKEN, at, ...more });
+  return page;
+}
+
+const stepNamed = (page: Page, name: RegExp) => page.locator(".step").and(page.getByRole("button", { name }));
+
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
+describe.skipIf(browserPath === undefined)("the flow view", () => {
+  test("a conversation is drawn with its turns and its announcement, and every step opens its message", async () => {
+    const here = await house({ choices: rules({ maxPingPongTurns: 5 }) });
+    const lastRoute = { channel: "webchat", to: "people" };
+    await here.store.transaction((tx) => updateSession(tx, RESEARCH, { lastRoute }));
+    await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here);
+    await stepNamed(page, /^main asked research, answered after .*: what is new\?$/).waitFor();
+    for (const name of [
+      /^a person wrote to main/,
+      /^main waits for research: answered after/,
+      /^research replied to main, turn 1 of 5/,
+      /^main replied to research, turn 2 of 5/,
+      /^research replied to main, turn 5 of 5/,
+      /^research announces how it ended: The people/,
+      /^research's words to webchat people/,
+    ])
+      expect(await stepNamed(page, name).count()).toBe(1);
+    const rows = await here.store.db.selectFrom("messages").select(["id", "session_key"]).execute();
+    const known = rows.map((row) => `#/sessions/${encodeURIComponent(row.session_key)}/${row.id}`);
+    const steps = page.locator(".step");
+    for (let at = 0; at < (await steps.count()); at++) {
+      await steps.nth(at).click();
+      expect(known).toContain(
+        await page.getByRole("link", { name: "Open its message" }).getAttribute("href"),
+      );
+    }
+    await stepNamed(page, /^research announces/).click();
+    const details = page.getByRole("complementary", { name: "The chosen step" });
+    expect(await details.innerText()).toMatch(/Went to\s+webchat people \((sent|pending)\)/);
+    await page.getByRole("link", { name: "Open its message" }).click();
+    expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
+  });
+
+  test("jobs side by side have a column each, and bring their results", async () => {
+    const here = await house();
+    await tell(here, doing(...["one", "two", "three"].map((label) => spawning(`job ${label}`, { label }))));
+    const page = await open(here);
+    await stepNamed(page, /^main gave one a job: job one$/).waitFor();
+    for (const label of ["main", "one", "two", "three"])
+      expect(await page.locator(".flow-head").getByRole("link", { name: label, exact: true }).count()).toBe(
+        1,
+      );
+    expect(await stepNamed(page, /brought main its result/).count()).toBe(3);
+  });
+
+  test("a refused circle and a refused hop are said in words, and are arrows that do not arrive", async () => {
+    const here = await house({ choices: rules({ maxHops: 2 }) });
+    const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
+    await tell(here, round);
+    const page = await open(here);
+    const refused = stepNamed(page, /^writer was refused a message to main; refused: hop limit 2$/);
+    await refused.waitFor();
+    expect(await refused.locator(".step-cross").count()).toBe(1);
+    expect(await refused.locator(".step-head").count()).toBe(0);
+    expect(await page.locator(".chain-row").first().innerText()).toContain("1 refused");
+    const wide = await house();
+    await tell(wide, round);
+    const second = await open(wide);
+    await stepNamed(second, /refused: would close a circle writer → main → research → writer$/).waitFor();
+    expect(await second.locator(".flow-picture").textContent()).toContain("refused: would close a circle");
+  });
+
+  test("what a chain has used stands against its budget, and says when that is used up", async () => {
+    const here = await house({ choices: rules({ maxChainTokens: 60, maxChainCost: 2 }) });
+    await tell(here, doing(sending(RESEARCH, "one"), sending(RESEARCH, "two")));
+    const page = await open(here);
+    const head = page.locator(".chain-title");
+    await head.getByText(/of 60 tokens, used up/).waitFor();
+    expect(await head.getByRole("meter", { name: "Cost of the chain" }).getAttribute("aria-valuetext")).toBe(
+      "$0 of $2.00",
+    );
+  });
+
+  test("DG3: it grows while it is looked at; the chosen step stays chosen, and the reader stays where they are", async () => {
+    const hold = Promise.withResolvers<void>();
+    const model = talkingModel((input) => (input === "wait for it" ? hold.promise : undefined));
+    const here = await house({ model });
+    const page = await open(here);
+    await page.getByText("Nobody talked to anybody yet").waitFor();
+    const accepted = await here.engine.accept({
+      sessionKey: MAIN,
+      input: { text: doing(sending(RESEARCH, "wait for it")) },
+    });
+    if (!accepted.ok) throw new Error(accepted.error);
+    const sent = stepNamed(page, /^main asked research, waits; running: wait for it$/);
+    await sent.click();
+    await page.locator(".chain-title").getByText("active").waitFor();
+    hold.resolve();
+    await stepNamed(page, /^main asked research, answered after .*: wait for it$/).waitFor();
+    expect(await page.locator(".step.chosen").getAttribute("aria-label")).toMatch(
+      /^main asked research, answered/,
+    );
+    await page.locator(".chain-title").getByText(/ended/).waitFor();
+    await page.goto(`${here.http}/#/flow/${accepted.value.run.chainId}`);
+    await tell(here, doing(sending(WRITER, "another one")));
+    await page.locator(".chain-row").nth(1).waitFor();
+    await page.locator(".flow-head").getByText("research").waitFor();
+  });
+
+  test("hostile names and texts are text, on one line, and leave the picture as it is", async () => {
+    const here = await house();
+    await here.store.transaction((tx) => updateSession(tx, RESEARCH, { label: EVIL }));
+    const chainId = await tell(here, doing(sending(RESEARCH, EVIL)));
+    const page = await open(here, `flow/${chainId}`);
+    await stepNamed(page, /asked .*onerror/).click();
+    expect(await page.title()).not.toContain("evil");
+    expect(
+      await page.locator("img[src=x], .flow-picture img, foreignObject, script:not([src])").count(),
+    ).toBe(0);
+    for (const text of [
+      await page.locator(".flow-picture").innerHTML(),
+      await page.locator(".flow").innerText(),
+    ]) {
+      expect(text).not.toContain("\u202e");
+      expect(text).toContain("x{202e}".replace("x", "\\u"));
+    }
+  });
+
+  test("I9: whoever may see one session sees that there is another one, and nothing of it", async () => {
+    const tokens = [
+      {
+        token: "main-only",
+        role: "operator" as const,
+        scopes: ["operator.read" as const],
+        sessions: ["agent:main:*"],
+      },
+    ];
+    const here = await house({ gateway: { tokens } });
+    const chainId = await tell(here, `ask ${doing(sending(RESEARCH, "the secret plan"))}`);
+    const page = await open(here, `flow/${chainId}`, { token: "main-only" });
+    const sent = stepNamed(page, /^main asked \(not visible\)|^main told \(not visible\)/);
+    await sent.click();
+    const head = page.locator(".flow-head", { hasText: "(not visible)" });
+    expect(await head.getByRole("link").count()).toBe(0);
+    await page.getByText("only what you may see").waitFor();
+    await page.getByText("Its message is not to be seen").waitFor();
+    expect(await page.locator(".flow-heads").innerText()).not.toContain("research");
+  });
+
+  test("DG2: one step is in the order of Tab, the arrows go on from there, and Enter opens it", async () => {
+    const here = await house({ choices: rules({ maxPingPongTurns: 3 }) });
+    await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here);
+    const first = page.locator(".step[tabindex='0']");
+    await first.waitFor();
+    expect(await first.count()).toBe(1);
+    await first.focus();
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? "");
+    expect(await focused()).toMatch(/^a person wrote to main/);
+    await page.keyboard.press("ArrowDown");
+    expect(await focused()).toMatch(/^main asked research/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("complementary", { name: "The chosen step" }).waitFor();
+    await page.keyboard.press("End");
+    expect(await focused()).toMatch(/replied to/);
+    await page.keyboard.press("Home");
+    expect(await focused()).toMatch(/^a person wrote/);
+    expect(await page.locator(".step[tabindex='0']").count()).toBe(1);
+  });
+
+  test("the overview shows who talks to whom; a session or an arc of it chooses among the chains", async () => {
+    const here = await house();
+    await tell(here, doing(sending(RESEARCH, "a")));
+    await tell(here, doing(sending(WRITER, "b")));
+    const page = await open(here);
+    await page.locator(".chain-row").nth(1).waitFor();
+    const overview = page.getByRole("region", { name: "Who talks to whom" });
+    await overview.getByRole("button", { name: /^main talks to research: 1 step$/ }).focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
+    expect(await page.locator(".chain-row").innerText()).toContain("research");
+    await page.getByRole("button", { name: "Show all chains again" }).click();
+    await expect.poll(() => page.locator(".chain-row").count()).toBe(2);
+    await overview.getByRole("button", { name: /^writer: 1 step$/ }).click();
+    await expect.poll(() => page.locator(".chain-row").innerText()).toContain("writer");
+    await page.getByRole("button", { name: "15 min" }).click();
+    await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
+  });
+
+  test("DG1: of a chain with hundreds of steps those in sight are in the document, and all can be reached", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
+    const at = here.engine.now();
+    await here.store.transaction(async (tx) => {
+      for (let n = 0; n < 400; n++) {
+        const facts = {
+          runId: `r-${n}`,
+          laneSeq: 1_000 + n,
+          chainId,
+          acceptedAt: at + n * 10,
+          state: "ok" as const,
+        };
+        const provenance = {
+          kind: "inter_session",
+          sourceSessionKey: MAIN,
+          sourceTool: "sessions_send",
+          chainId,
+          hop: 1,
+        } as const;
+        const input = { text: `message ${n}`, provenance };
+        await insertRun(tx, sampleRun({ ...facts, sessionKey: RESEARCH, agentId: "research", input }));
+      }
+    });
+    const page = await open(here, `flow/${chainId}`);
+    await page.locator(".step[tabindex='0']").focus();
+    expect(await page.locator(".step").count()).toBeLessThan(80);
+    await page.keyboard.press("End");
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label")))
+      .toMatch(/message 399$/);
+    expect(await page.locator(".step").count()).toBeLessThan(80);
+    expect(await page.locator(".flow-heads").isVisible()).toBe(true);
+  });
+
+  test("axe-core finds nothing, on desktop and phone, light and dark; a phone never scrolls sideways as a whole", async () => {
+    const here = await house({ choices: rules({ maxChainTokens: 20 }) });
+    const empty = await open(here);
+    await empty.getByText("Nobody talked").waitFor();
+    expect(await accessibilityProblems(empty)).toEqual([]);
+    const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
+    const chainId = await tell(here, round);
+    for (const dark of [false, true]) {
+      const desktop = await open(here, "flow", { dark });
+      await desktop.locator(".step.kind-refused").click();
+      expect(await accessibilityProblems(desktop)).toEqual([]);
+      const phone = await open(here, `flow/${chainId}`, { dark, viewport: PHONE });
+      await phone.locator(".step").first().click();
+      expect(await accessibilityProblems(phone)).toEqual([]);
+      const wide = await phone.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect(wide).toBe(0);
+      await phone.getByRole("link", { name: "All chains" }).click();
+      await phone.locator(".chain-row").first().waitFor();
+      expect(await accessibilityProblems(phone)).toEqual([]);
+    }
+  });
+});

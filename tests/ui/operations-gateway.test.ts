@@ -1,0 +1,226 @@
+// How the gateway stands, its log and its configuration, in a real browser against a real gateway.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import type { TokenSettings } from "../../src/core/settings.ts";
+import { LogTail } from "../../src/world/log-tail.ts";
+import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+afterAll(closeBrowser);
+
+const TOKENS: TokenSettings[] = [
+  { token: "reader-token", role: "operator", scopes: ["operator.read"] },
+  { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
+];
+
+/** A gateway whose clock and log are in the test's hands. */
+async function held(options: HouseOptions = {}) {
+  const logTail = new LogTail();
+  const world = { ...fakeWorld(), logTail };
+  const house = await openHouse({ world, ...options });
+  let said = 0;
+  const say = (level: number, msg: string, more: object = {}): void => {
+    said += 1;
+    logTail.write(JSON.stringify({ level, time: 1_767_225_600_000 + said * 1_000, ...more, msg }));
+  };
+  return { house, world, say };
+}
+
+/** The machine may be busy with other tests. */
+const until = <T>(read: () => Promise<T>) => expect.poll(read, { timeout: 15_000 });
+
+const tabs = (page: Page) => page.getByRole("navigation", { name: "Operations" });
+const messages = (page: Page) => page.locator(".log-msg").allInnerTexts();
+const paths = (page: Page) =>
+  page.locator(".plot-line").evaluateAll((found) => found.map((one) => one.getAttribute("d")).join(" "));
+
+// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
+describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
+  test("PL1: figures are plots, each with its values now, at any moment by mouse and keys, and as a table", async () => {
+    const { house, world } = await held();
+    const client = await house.client();
+    for (let at = 0; at < 12; at += 1) {
+      await client.agent({ message: "x", idempotencyKey: `run-${at}` }).done;
+      await world.advance(10_000);
+    }
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/status" });
+    const runs = page.getByRole("region", { name: "Runs" });
+    await until(() => runs.locator(".plot-values li").first().innerText()).toMatch(/^6\/min\s+ended$/);
+    expect(await page.locator(".plot").count()).toBe(12);
+    expect(await runs.locator(".visually-hidden").innerText()).toMatch(/^Runs\. ended: now 6\/min, lowest/);
+    const moment = runs.getByRole("slider");
+    await moment.focus();
+    for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
+    expect(await moment.getAttribute("aria-valuetext")).toBe("00:00:20: ended 1/min, failed 0/min");
+    expect(await runs.locator(".plot-when").innerText()).toBe("00:00:20");
+    expect(await runs.locator(".plot-cursor").count()).toBe(1);
+    await page.keyboard.press("Escape");
+    expect(await runs.locator(".plot-when").innerText()).toBe("now");
+    const box = await runs.locator("svg").boundingBox();
+    await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 1, (box?.y ?? 0) + 20);
+    expect(await runs.locator(".plot-when").innerText()).toBe("00:02:00");
+    await page.getByText("The same as a table").click();
+    const row = page.getByRole("row", { name: /^Runs ended/ });
+    expect(await row.getByRole("cell").allInnerTexts()).toContain("6/min");
+  });
+
+  test("the figures move while they are shown", async () => {
+    const { house, world } = await held();
+    await world.advance(10_000);
+    const { page } = await visit(house.http, { token: TOKEN });
+    await page.clock.install();
+    await page.goto(`${house.http}/#/operations/status`);
+    await page.locator(".plot").first().waitFor();
+    const before = await paths(page);
+    await world.advance(20_000);
+    await page.clock.fastForward(11_000);
+    await until(() => paths(page)).not.toBe(before);
+  });
+
+  test("the log is followed, paused, filtered by level and searched; lines open and lead to their session", async () => {
+    const { house, say } = await held();
+    say(30, "one", { sessionKey: "agent:research:main", runId: "run-1" });
+    say(50, "two", { err: { type: "Error", message: "no", stack: "Error: no\n    at deep (file.ts:1)" } });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
+    await until(() => messages(page)).toEqual(["one", "two"]);
+    expect(await page.getByRole("link", { name: "research" }).getAttribute("href")).toBe(
+      "#/sessions/agent%3Aresearch%3Amain",
+    );
+    await page.getByRole("button", { name: /two/ }).press("Enter");
+    expect(await page.locator(".log-details").innerText()).toContain("at deep (file.ts:1)");
+    say(40, "three");
+    await until(() => messages(page)).toEqual(["one", "two", "three"]);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("3 lines, paused").waitFor();
+    say(30, "four");
+    await page.getByLabel("Level").selectOption("warn");
+    await until(() => messages(page)).toEqual(["two", "three"]);
+    await page.getByLabel("Level").selectOption("debug");
+    await page.getByLabel("Search in the log").fill("FOUR");
+    await until(() => messages(page)).toEqual(["four"]);
+    await page.getByLabel("Search in the log").fill("nothing like it");
+    await page.getByText("No line of the log fits.").waitFor();
+  });
+
+  test("after a restart of the gateway the log and the figures are those of the new process", async () => {
+    const first = await held();
+    first.say(30, "the old one");
+    await first.world.advance(10_000);
+    const allow = /WebSocket|ERR_CONNECTION/;
+    const { page } = await visit(first.house.http, { token: TOKEN, at: "operations/log", allow });
+    await until(() => messages(page)).toEqual(["the old one"]);
+    const { dir, port } = first.house;
+    await first.house.stop();
+    const second = await held({ dir, gateway: { port } });
+    second.say(30, "the new one");
+    await until(() => messages(page)).toEqual(["the new one"]);
+    await page.goto(`${first.house.http}/#/operations/status`);
+    await page.getByText("The first values come in a few seconds.").waitFor();
+  });
+
+  test("LG1: lines at the end stay in sight as they come; a reader who scrolled up is not moved", async () => {
+    const { house, say } = await held();
+    for (let at = 0; at < 200; at += 1) say(30, `line ${at}`);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
+    const box = page.locator(".log-lines");
+    const fromEnd = () => box.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+    await page.locator(".log-line").first().waitFor();
+    await until(fromEnd).toBeLessThan(5);
+    say(30, "a new one");
+    await until(async () => (await messages(page)).at(-1)).toBe("a new one");
+    expect(await fromEnd()).toBeLessThan(5);
+    await box.evaluate((one) => one.scrollTo(0, 100));
+    say(30, "another one");
+    await until(async () => (await messages(page)).at(-1)).toBe("another one");
+    expect(await box.evaluate((one) => one.scrollTop)).toBe(100);
+  });
+
+  test("NM1: hostile lines are text: no markup, nothing reordered or hidden, and long ones don't stretch the page", async () => {
+    const { house, say } = await held();
+    const hostile =
+      '<img src=x onerror="document.title=1">\u202Egpj.exe\u200b\u0007 [x](javascript:alert(1))';
+    say(30, hostile, { sessionKey: `agent:main:chat:${hostile}`, part: hostile, [hostile]: hostile });
+    say(30, "x".repeat(20_000));
+    say(30, "", { sessionKey: 7, chainId: { deep: [] }, err: { stack: 5 } });
+    for (const viewport of [undefined, PHONE]) {
+      const shape = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, at: "operations/log", ...shape });
+      await until(async () => (await messages(page)).length).toBe(3);
+      for (const one of await page.locator("button.log-what").all()) await one.click();
+      expect(await page.locator(".log img, .log script").count()).toBe(0);
+      const text = await page.locator(".log-lines").innerText();
+      expect(text).toContain("<img src=x onerror=");
+      for (const hidden of ["\u202E", "\u200B", "\u0007"]) expect(text).not.toContain(hidden);
+      expect(await page.title()).toBe("Operations · Parley");
+      expect(
+        await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
+      ).toBeLessThan(1);
+      expect(await accessibilityProblems(page)).toEqual([]);
+    }
+  });
+
+  test("the configuration is checked: what is wrong, and what a restart would change", async () => {
+    let turn = 0;
+    const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
+    const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };
+    const answers = [
+      { ...base, differs: false, changed: [], settings },
+      { ...base, differs: true, changed: ["session", "tools"], warnings: ["mode 644"], settings },
+      { ...base, ok: false, errors: ["gatevay: unknown <i>key"], differs: false, changed: [], settings },
+    ];
+    const { house } = await held({
+      checkConfig: () => answers[turn++] ?? (answers[2] as (typeof answers)[number]),
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/configuration" });
+    await page.getByText("No problem found. The file is what runs.").waitFor();
+    await page.getByText("agents", { exact: true }).click();
+    await page.locator("summary").getByText("main", { exact: true }).waitFor();
+    const again = page.getByRole("button", { name: "Check again" });
+    await again.click();
+    await page.getByText(/^Restart needed/).waitFor();
+    expect(await page.locator(".config-changed .chip").allInnerTexts()).toEqual(["session", "tools"]);
+    expect(await page.locator(".config-said").innerText()).toContain("mode 644");
+    await again.click();
+    await page.getByText("The file has 1 problem: a start would be refused.").waitFor();
+    await page.getByText("gatevay: unknown <i>key").waitFor();
+    expect(await page.locator(".config b, .config i").count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test("OP1: what a token may not see is not offered: no log, no configuration, no figures of every session", async () => {
+    const { house } = await held({ gateway: { tokens: TOKENS } });
+    const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;
+    await reader.locator(".plot").first().waitFor();
+    expect(await tabs(reader).innerText()).not.toMatch(/Log|Configuration/);
+    const partial = (await visit(house.http, { token: "partial-token", at: "operations/status" })).page;
+    await partial.getByText("ready").waitFor();
+    expect(await tabs(partial).innerText()).not.toMatch(/Log|Configuration/);
+    expect(await partial.locator(".plot").count()).toBe(0);
+    expect(await partial.locator(".tiles").innerText()).not.toMatch(/Slots|Runs|Connections/);
+  });
+
+  test("axe-core finds nothing on the three tabs, on desktop and phone, light and dark", async () => {
+    const { house, world, say } = await held();
+    for (let at = 0; at < 3; at += 1) await world.advance(10_000);
+    for (const level of [20, 30, 40, 50]) say(level, `level ${level}`, { chainId: "c", part: "x" });
+    for (const dark of [false, true]) {
+      for (const viewport of [undefined, PHONE]) {
+        const shape = viewport === undefined ? {} : { viewport };
+        const { page } = await visit(house.http, { token: TOKEN, dark, ...shape });
+        for (const [tab, shows] of [
+          ["status", ".plot-line"],
+          ["log", ".log-line"],
+          ["configuration", ".config .failed"],
+        ] as const) {
+          await page.goto(`${house.http}/#/operations/${tab}`);
+          await page.locator(shows).first().waitFor({ state: "attached" });
+          expect(await accessibilityProblems(page)).toEqual([]);
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+          expect({ tab, wide: wide > 0 }).toEqual({ tab, wide: false });
+        }
+      }
+    }
+  }, 120_000);
+});

@@ -1,0 +1,128 @@
+// Owns the marks of a chain's picture: runs as bars, steps as arrows, waits as brackets. No words.
+
+import type { ChainStep } from "../../../src/core/chain-step.ts";
+import { type Bar, GUTTER, type Placed } from "./layout.ts";
+
+/** Half of a bar's width. */
+const BAR = 5;
+
+/** A run on its session's line: queued, at work, waiting, and how it ended. */
+export function BarOf({ bar }: { bar: Bar }) {
+  const { x, top, run, end, open, failed, silent, waits } = bar;
+  const from = run ?? end;
+  const height = (a: number, b: number): number => Math.max(2, b - a);
+  return (
+    <g class={`run${open ? " open" : ""}${failed ? " failed" : ""}`}>
+      {from > top + 2 && <line class="run-queued" x1={x + 9} x2={x + 9} y1={top} y2={from} />}
+      {run !== undefined && (
+        <rect class="run-bar" x={x - BAR} y={run} width={2 * BAR} height={height(run, end)} rx="3" />
+      )}
+      {run === undefined && !open && (
+        <rect class="run-note" x={x - 4} y={top - 4} width="8" height="8" rx="2" />
+      )}
+      {waits.map((wait) => (
+        <rect
+          key={wait.top}
+          class="run-waits"
+          x={x - BAR}
+          y={wait.top}
+          width={2 * BAR}
+          height={height(wait.top, wait.end)}
+        />
+      ))}
+      {failed && <path class="run-cross" d={`M ${x - 5} ${end - 5} l 10 10 m 0 -10 l -10 10`} />}
+      {silent && (
+        <>
+          <circle class="run-silent" cx={x} cy={end} r="4.5" />
+          <text class="step-note" x={x + 14} y={end + 4}>
+            silent
+          </text>
+        </>
+      )}
+    </g>
+  );
+}
+
+/** The lines of an arrow's head at its end. */
+function headAt(x: number, y: number, way: number): string {
+  return `M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`;
+}
+
+/** The arrow of a step. */
+export function ArrowOf({ placed }: { placed: Placed }) {
+  const { step, y, from, to, top } = placed;
+  if (step.kind === "wait") return <WaitOf y={y} from={from} to={to} top={top} step={step} />;
+  if (step.kind === "message" && to !== undefined) {
+    return (
+      <>
+        <circle class="person" cx={to - 46} cy={y} r="4" />
+        <path class="step-line" d={`M ${to - 42} ${y} H ${to - BAR - 2}`} />
+        <path class="step-head" d={headAt(to - BAR - 2, y, 1)} />
+      </>
+    );
+  }
+  if (step.kind === "refused" && from !== undefined) {
+    const way = to === undefined || to >= from ? 1 : -1;
+    const stop = to === undefined || to === from ? from + 46 : from + (to - from) * 0.6;
+    return (
+      <>
+        <path class="step-line" d={`M ${from + way * BAR} ${y} H ${stop}`} />
+        <path class="step-cross" d={`M ${stop - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`} />
+      </>
+    );
+  }
+  if (step.kind === "announce" && from !== undefined)
+    return <path class="step-mark" d={`M ${from} ${y - 7} l 7 7 l -7 7 l -7 -7 z`} />;
+  if (step.kind === "delivery" && from !== undefined) {
+    return (
+      <>
+        <path class="step-line" d={`M ${from + BAR} ${y + 3} h 26`} />
+        <path class="step-head" d={headAt(from + BAR + 26, y + 3, 1)} />
+      </>
+    );
+  }
+  if (to === undefined || from === undefined || from === to) {
+    const at = to ?? from ?? GUTTER;
+    return (
+      <>
+        <path class="step-line" d={`M ${at + BAR} ${y - 10} h 20 v 10 h -18`} />
+        <path class="step-head" d={headAt(at + BAR + 2, y, -1)} />
+      </>
+    );
+  }
+  const way = to > from ? 1 : -1;
+  return (
+    <>
+      <path class="step-line" d={`M ${from + way * BAR} ${y} H ${to - way * (BAR + 2)}`} />
+      <path class="step-head" d={headAt(to - way * (BAR + 2), y, way)} />
+    </>
+  );
+}
+
+/** Beside the line of who waits, from the question to its answer. */
+function WaitOf(props: {
+  y: number;
+  from: number | undefined;
+  to: number | undefined;
+  top: number | undefined;
+  step: ChainStep;
+}) {
+  const { y, from, to, top, step } = props;
+  if (from === undefined) return null;
+  const x = from - 12;
+  const way = to !== undefined && to < from ? 1 : -1;
+  const answered = step.state === "answered" && to !== undefined && to !== from;
+  return (
+    <>
+      {top !== undefined && (
+        <path class="wait-line" d={`M ${from - BAR} ${top} H ${x} V ${y} H ${from - BAR}`} />
+      )}
+      {answered && (
+        <>
+          <path class="step-line" d={`M ${to - way * -BAR} ${y} H ${from - way * (BAR + 2)}`} />
+          <path class="step-head" d={headAt(from - way * (BAR + 2), y, way)} />
+        </>
+      )}
+    </>
+  );
+}

@@ -3,8 +3,14 @@
 
 import type { ComponentType } from "preact";
 import { coversAll, has, may } from "../gateway.ts";
-import { lazy } from "../parts/lazy.tsx";
 import { hrefOf, route } from "../route.ts";
+import { ChannelsTab } from "./channels.tsx";
+import { ConfigurationTab } from "./configuration.tsx";
+import { DeliveriesTab } from "./deliveries.tsx";
+import { LogTab } from "./log.tsx";
+import { PermissionsTab } from "./permissions.tsx";
+import { RightsTab } from "./rights.tsx";
+import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
 
 interface Tab {
@@ -24,32 +30,32 @@ const TABS: readonly Tab[] = [
   { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
   {
     ...{ name: "schedules", title: "Schedules", scope: "operator.read", method: "cron.list" },
-    component: lazy(async () => (await import("./schedules/tab.tsx")).SchedulesTab),
+    component: SchedulesTab,
   },
   {
     ...{ name: "deliveries", title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
-    component: lazy(async () => (await import("./deliveries.tsx")).DeliveriesTab),
+    component: DeliveriesTab,
   },
   {
     ...{ name: "channels", title: "Channels", scope: "operator.read", method: "channels.status" },
-    component: lazy(async () => (await import("./channels.tsx")).ChannelsTab),
+    component: ChannelsTab,
   },
   {
     ...{ name: "rights", title: "Rights", scope: "operator.read", method: "tools.catalog" },
-    component: lazy(async () => (await import("./rights.tsx")).RightsTab),
+    component: RightsTab,
   },
   {
     ...{ name: "permissions", title: "Permissions", scope: "operator.read", method: "permissions.list" },
-    component: lazy(async () => (await import("./permissions.tsx")).PermissionsTab),
+    component: PermissionsTab,
   },
   {
     ...{ name: "log", title: "Log", scope: "operator.admin", method: "logs.tail", whole: true },
-    component: lazy(async () => (await import("./log.tsx")).LogTab),
+    component: LogTab,
   },
   {
     ...{ name: "configuration", title: "Configuration", scope: "operator.admin", method: "config.check" },
     whole: true,
-    component: lazy(async () => (await import("./configuration.tsx")).ConfigurationTab),
+    component: ConfigurationTab,
   },
 ];
 

@@ -156,10 +156,13 @@ test("GD3: a demo at which nobody looks for some minutes ends by itself; one tha
   // Its end is seen on the far side of two sockets: the timer tells when.
   await world.timerWithin(5 * 60_000);
   await expect
-    .poll(async () => {
-      await world.advance(60_000);
-      return count.closed;
-    })
+    .poll(
+      async () => {
+        await world.advance(60_000);
+        return count.closed;
+      },
+      { timeout: 20_000 },
+    )
     .toBe(1);
 });
 

@@ -22,8 +22,8 @@ export function SignIn() {
           <img src="/icon.svg" alt="" width="28" height="28" /> Parley
         </h1>
         <p>
-          Open the link that the gateway prints when it starts in a terminal (<code>npx parley link</code>{" "}
-          prints it again), or paste it or its token here. It is kept in this tab only.
+          Open the link that the gateway prints when it starts in a terminal, or paste it or its token here;
+          the token is kept in this tab only. <code>npx parley link</code> prints the link again.
         </p>
         <label>
           Token or link

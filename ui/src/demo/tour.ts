@@ -47,7 +47,7 @@ export const ACTS: readonly Act[] = [
     lines: [{ agent: "main", text: "ask research: ask ops: ask main: may we ship?" }],
     caption:
       "main asks research, research asks ops, and ops would ask main, which is waiting: everybody " +
-      "would wait for everybody. That send is refused at once, naming the circle; the others get their answers.",
+      "would wait for everybody. That send is refused at once, naming the circle; the others get answers.",
   },
 ];
 

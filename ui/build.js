@@ -26,7 +26,15 @@ export async function buildPage({ ifStale = false } = {}) {
     if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
   });
   if (vite === undefined) return false;
-  await vite.build({ configFile: at("vite.config.ts") });
+  // Vite goes by this: a test runner's own value would make a page that nobody is served.
+  const before = process.env.NODE_ENV;
+  process.env.NODE_ENV = "production";
+  try {
+    await vite.build({ configFile: at("vite.config.ts") });
+  } finally {
+    if (before === undefined) delete process.env.NODE_ENV;
+    else process.env.NODE_ENV = before;
+  }
   return true;
 }
 

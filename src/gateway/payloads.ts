@@ -62,8 +62,6 @@ export interface QueuedRun {
 /** The session beside the newest page of its transcript. */
 export interface HistoryNow {
   readonly session: ListedRow;
-  /** USD, of all its transcripts. */
-  readonly cost: number;
   /** The first runs that have not begun, in their order; `session.queuedRuns` says how many there are. */
   readonly queue: readonly QueuedRun[];
 }

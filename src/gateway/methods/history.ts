@@ -11,7 +11,6 @@ import type { RunFacts } from "../../core/run.ts";
 import type { Session } from "../../core/session.ts";
 import { thinkingOf } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
-import { usageOf } from "../../store/ledger.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
 import { activityOf } from "../../store/sessions.ts";
 import { compactionsOf, type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
@@ -120,10 +119,8 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
   const sees = createGate(settings, ctx.caller, "list");
   const activity = (await activityOf(db, [session.key])).get(session.key);
   const row = { session, ...(activity ?? { state: "idle" as const, queuedRuns: 0 }) };
-  const { cost } = await usageOf(db, { sessionKey: session.key });
   return {
     session: listedRow(settings, row, sees),
-    cost,
     queue: lane.filter(({ state }) => state === "queued").map((run) => queuedRun(run, sees)),
   };
 }

@@ -23,7 +23,7 @@ async function copyKey(key: string): Promise<void> {
 function Figures({ thread }: { thread: Thread }) {
   const { now } = thread;
   if (now === undefined) return null;
-  const { totalTokens, contextTokens } = now.session;
+  const { totalTokens, contextTokens, cost } = now.session;
   return (
     <>
       {totalTokens > 0 && (
@@ -32,7 +32,7 @@ function Figures({ thread }: { thread: Thread }) {
           {`${tokens(totalTokens)} tokens`}
         </span>
       )}
-      {now.cost > 0 && <span title="Cost of this session">{money(now.cost)}</span>}
+      {cost > 0 && <span title="Cost of this session, since its last reset">{money(cost)}</span>}
     </>
   );
 }

@@ -10,6 +10,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
+import { incomingHooksOf } from "./config/incoming-hooks.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
 import { notUsedWarnings } from "./config/not-yet.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
@@ -234,6 +235,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   );
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
+  const tokens = tokensOf(file, token, problems);
   const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
   const searchPath = around.env.PATH;
   return {
@@ -241,7 +243,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       host,
       port,
       ...(token === undefined ? {} : { token }),
-      tokens: tokensOf(file, token, problems),
+      tokens,
       allowedOrigins,
       allowedHosts,
       maxBufferedBytes,
@@ -283,6 +285,11 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     },
     owners: file.commands.owners,
     cron: file.cron,
+    hooks: incomingHooksOf(
+      file.hooks,
+      { agents, tokens: [...(token === undefined ? [] : [token]), ...tokens.map((one) => one.token)] },
+      problems,
+    ),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }

@@ -2,6 +2,7 @@
 // G5: a secret is never shown.
 
 import type { Settings } from "../core/settings.ts";
+import { describeHooks } from "./incoming-hooks.ts";
 import { describeMcp } from "./mcp.ts";
 
 /** A program that is an agent gets keys in its variables, and may get them in its arguments. */
@@ -24,6 +25,7 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
       tokens: tokens.map((one) => ({ ...one, token: SET })),
     },
     store: { ...settings.store, ...(settings.store.postgresUrl === undefined ? {} : { postgresUrl: SET }) },
+    hooks: describeHooks(settings.hooks),
     outgoingHooks: settings.outgoingHooks.map(({ url, ...hook }) => ({
       ...hook,
       // The rest of an address may be a secret.

@@ -1,8 +1,9 @@
-// Owns the keys of the configuration file about programs that are told of events.
+// Owns the keys of the configuration file about programs that are told of events, and about those that tell
+// of theirs.
 
 import { z } from "zod";
-import { HOOK_EVENTS } from "../core/settings.ts";
-import { texts } from "./fields.ts";
+import { HOOK_EVENTS, THINKING_LEVELS } from "../core/settings.ts";
+import { DAY_SECONDS, limit, modelName, text, texts } from "./fields.ts";
 
 /** Hooks of one gateway. */
 const HOOKS_MAX = 32;
@@ -33,3 +34,60 @@ export const outgoingHooks = z
   .describe("Programs that are told of events.");
 
 export type OutgoingInFile = z.output<typeof outgoing>;
+
+/** Mappings of one gateway. */
+const MAPPINGS_MAX = 64;
+const TEMPLATE_MAX_CHARS = 16_000;
+const HEADER = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
+const NAME = /^(?!agent$|wake$)[a-z0-9][a-z0-9_-]{0,63}$/;
+const nameWords = "must be 1 to 64 of a-z, 0-9, _ and -, and not agent or wake";
+
+const header = z.string().regex(HEADER, "must be the name of a header");
+
+const mapping = z.strictObject({
+  id: z.string().regex(NAME, nameWords).describe("What it is called, also to the agent."),
+  match: z
+    .strictObject({
+      path: z.string().regex(NAME, nameWords).optional().describe("POST /hooks/<path>. Default: the id."),
+      events: texts
+        .default([])
+        .describe("With preset github: events that start a run, like push or issues.opened. Empty: all."),
+    })
+    .prefault({}),
+  preset: z
+    .enum(["token", "github", "hmac"])
+    .default("token")
+    .describe("How a request proves whose it is: hooks.token, GitHub's signature, an HMAC in a header."),
+  secret: z
+    .string()
+    .min(16, "must have at least 16 characters")
+    .optional()
+    .describe("Of github and hmac: the key of the signature."),
+  signatureHeader: header
+    .optional()
+    .describe("Of hmac: holds the HMAC-SHA256 of the body in hex or base64. Default x-signature-256."),
+  deliveryHeader: header.optional().describe("Of hmac: holds the id of a delivery. Default x-delivery-id."),
+  message: text
+    .max(TEMPLATE_MAX_CHARS)
+    .optional()
+    .describe("What the agent is told; {{body.a.b}} is a field of the body. Preset github has a default."),
+  name: text.max(200).optional().describe("What people see. Default: the id."),
+  agentId: text.optional().describe("Default: the default agent."),
+  sessionKey: text.optional().describe("One session for all of them. Default: a new one each, hook:<uuid>."),
+  deliver: z.boolean().default(false).describe("Whether replies go to a place besides the session."),
+  channel: text.optional().describe("Where to deliver. Default webchat."),
+  to: text.optional().describe("Where to deliver: on webchat a session. Default: the main session."),
+  model: modelName.optional().describe("Default: the agent's."),
+  thinking: z.enum(THINKING_LEVELS).optional().describe("Default: the agent's."),
+  timeoutSeconds: limit(0, 7 * DAY_SECONDS)
+    .optional()
+    .describe("Of a run; 0: no limit. Default 0."),
+});
+
+export const hookMappings = z
+  .array(mapping)
+  .max(MAPPINGS_MAX)
+  .default([])
+  .describe("Senders with a path of their own.");
+
+export type MappingInFile = z.output<typeof mapping>;

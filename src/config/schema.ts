@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
-import { outgoingHooks } from "./hooks-schema.ts";
+import { hookMappings, outgoingHooks } from "./hooks-schema.ts";
 import { mcp } from "./mcp.ts";
 import { runtime } from "./runtime-schema.ts";
 import {
@@ -246,9 +246,14 @@ const channels = z
   .prefault({});
 
 const hooks = z.strictObject({
-  enabled: z.boolean().default(false),
-  token: optionalText,
-  allowedSessionKeys: texts.default(["hook:*"]),
+  enabled: z.boolean().default(false).describe("Whether web hooks that come in are answered."),
+  token: optionalText.describe(
+    "Opens /hooks/agent and /hooks/wake, and nothing else; at least 16 characters.",
+  ),
+  allowedSessionKeys: texts
+    .default(["hook:*"])
+    .describe("Keys that a caller of /hooks/agent may name, `*` as a wildcard."),
+  mappings: hookMappings,
   outgoing: outgoingHooks,
 });
 
@@ -302,7 +307,6 @@ export type AgentInFile = ConfigFile["agents"]["list"][number];
 export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
   "session.threadBindings": threadBindings,
   "channels.*": openChannel,
-  hooks: z.object(hooks.shape).omit({ outgoing: true }),
 };
 
 /** The published JSON Schema of the configuration file. */

@@ -1,6 +1,7 @@
 // Owns the shape of the settings as every part sees them: complete, checked and frozen.
 // `config.ts` makes one from file and environment; nothing here has a default of its own.
 
+import type { IncomingHooks } from "./incoming-hook.ts";
 import type { SendOverride, Session } from "./session.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
@@ -314,6 +315,8 @@ export interface Settings {
     /** Whether jobs are fired when they fall due. */
     readonly enabled: boolean;
   };
+  /** Web hooks that come in. */
+  readonly hooks: IncomingHooks;
   /** Those that are enabled. */
   readonly outgoingHooks: readonly OutgoingHook[];
 }

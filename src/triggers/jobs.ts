@@ -7,38 +7,27 @@ import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Route } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import { type CronJob, cronKey, JOBS_MAX, type MissedPolicy, type Schedule } from "../core/schedule.ts";
-import { isAgentId } from "../core/session-key.ts";
-import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
 import { decideAccess, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { accessRulesOf } from "../flows/access.ts";
-import { checkLabel } from "../flows/lifecycle.ts";
 import { countJobs, deleteJob, getJob, holdJob, putJob, unfinishedRunOf } from "../store/cron-jobs.ts";
 import { dropDeadline } from "../store/deadlines.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
+import { type ChoiceRules, checkChoices, chosenAgent, type RunChoices } from "./choices.ts";
 import { type AskedSchedule, nextDate, nextDates, readSchedule } from "./dates.ts";
 import { CRON_DEADLINE, fire } from "./turns.ts";
 
-export interface JobContext {
+export interface JobContext extends ChoiceRules {
   readonly engine: Engine;
-  readonly settings: Settings;
   /** Zone of an expression that names none. */
   readonly timeZone: string;
-  /** Whether a model of this name could run; a failure lists valid ones. */
-  checkModel(name: string): Result<unknown>;
 }
 
 /** What may be set and taken away again. */
-interface Choices {
-  readonly name?: string | null | undefined;
-  readonly model?: string | null | undefined;
-  readonly thinking?: string | null | undefined;
+interface Choices extends RunChoices {
   /** A place that the caller may send to. */
   readonly deliver?: Route | null | undefined;
-  readonly message?: string | undefined;
-  /** 0: no limit. */
-  readonly timeoutSeconds?: number | undefined;
   readonly missed?: MissedPolicy | undefined;
   readonly enabled?: boolean | undefined;
 }
@@ -60,7 +49,6 @@ export interface JobPatch extends Choices {
 }
 
 const DATES_SHOWN = 5;
-const TIMEOUT_MAX_SECONDS = 7 * 86_400;
 
 function mayTouch(ctx: Pick<JobContext, "settings">, viewer: Viewer, id: string): boolean {
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
@@ -71,36 +59,6 @@ function notThere(id: string): Failure {
   return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
     hint: "cron.list shows what there is.",
   });
-}
-
-function agentOf(settings: Settings, wanted: string | undefined): Result<string> {
-  const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
-  if (isAgentId(id) && findAgent(settings, id) !== undefined) return ok(id);
-  const ids = settings.agents.map((agent) => agent.id).join(", ");
-  return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
-}
-
-function checkChoices(ctx: JobContext, agentId: string, choices: Choices): Result<unknown> {
-  const { name, model, thinking, message, timeoutSeconds = 0 } = choices;
-  if (name != null) {
-    const line = checkLabel(name, "name");
-    if (!line.ok) return line;
-  }
-  if (message !== undefined && message.trim() === "") {
-    return fail("invalid_argument", "message must not be empty: it is what the agent is told");
-  }
-  if (timeoutSeconds > TIMEOUT_MAX_SECONDS) {
-    return fail("invalid_argument", `timeoutSeconds must be at most ${TIMEOUT_MAX_SECONDS} (7 days)`);
-  }
-  if (thinking != null && !THINKING_LEVELS.some((level) => level === thinking)) {
-    const shown = JSON.stringify(thinking.slice(0, 40));
-    return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
-  }
-  if (model == null) return ok(undefined);
-  if (findAgent(ctx.settings, agentId)?.runtime !== undefined) {
-    return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`);
-  }
-  return ctx.checkModel(model);
 }
 
 /** A value that was given, one that stays, or nothing where it was taken away. */
@@ -149,7 +107,7 @@ function calendarOf(ctx: JobContext) {
 
 /** A new job. The viewer has the right to make one; it must cover the session as well. */
 export async function addJob(ctx: JobContext, viewer: Viewer, wanted: NewJob): Promise<Result<CronJob>> {
-  const agentId = agentOf(ctx.settings, wanted.agentId);
+  const agentId = chosenAgent(ctx.settings, wanted.agentId);
   if (!agentId.ok) return agentId;
   const choices = checkChoices(ctx, agentId.value, wanted);
   if (!choices.ok) return choices;

@@ -1,6 +1,7 @@
-// Owns what follows from the end of a job's run: its reply goes where the job says (SPEC 5: cron delivery).
-// RP1: the outbox row is written by the transaction that ends the run (I4, I5), where the job says so at that
-//      moment; silence stays silent, and a run that did not end well delivers nothing.
+// Owns what follows from the end of a run that a job or a web hook set off: its reply goes where that says
+// (SPEC 5: cron and hook delivery).
+// RP1: the outbox row is written by the transaction that ends the run (I4, I5), to where the job says at that
+//      moment, or the hook said; silence stays silent, and a run that did not end well delivers nothing.
 // RP2: text leaves only if the send policy lets it leave this session and reach that place.
 
 import { redactSecrets } from "../core/redact.ts";
@@ -73,21 +74,29 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, reply: Re
   await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
 }
 
-async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
-  const { provenance } = run.input;
-  if (provenance?.kind !== "cron" || provenance.source === undefined) return;
-  const job = await getJob(unit.tx, provenance.source);
-  if (job === undefined || run.sessionKey !== cronKey(job.id)) return;
+/** Where the reply of a job's run goes, as the job is now. */
+async function placeOfJob(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
+  const job = await getJob(unit.tx, jobId);
+  if (job === undefined || run.sessionKey !== cronKey(job.id)) return undefined;
   unit.publish({ kind: "cron", jobId: job.id, sessionKey: run.sessionKey, change: "ended" });
-  const words = run.reply ?? "";
-  if (job.deliver === undefined || run.state !== "ok" || isSilent(words)) return;
-  const session = await getSession(unit.tx, run.sessionKey);
-  if (session === undefined) return;
-  const { runId } = run;
-  await send(parts, acceptor, unit, { session, route: job.deliver, text: redactSecrets(words), runId });
+  return job.deliver;
 }
 
-/** What follows from the end of a run, with what follows for jobs. */
+async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
+  const { provenance } = run.input;
+  let route: Route | undefined;
+  if (provenance?.kind === "hook") route = run.route;
+  if (provenance?.kind === "cron" && provenance.source !== undefined) {
+    route = await placeOfJob(unit, run, provenance.source);
+  }
+  const words = run.reply ?? "";
+  if (route === undefined || run.state !== "ok" || isSilent(words)) return;
+  const session = await getSession(unit.tx, run.sessionKey);
+  if (session === undefined) return;
+  await send(parts, acceptor, unit, { session, route, text: redactSecrets(words), runId: run.runId });
+}
+
+/** What follows from the end of a run, with what follows for jobs and web hooks. */
 export function withReplies(successors: Successors, parts: ReplyParts): Successors {
   return {
     ...successors,

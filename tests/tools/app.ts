@@ -60,6 +60,7 @@ export interface Choices {
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly outgoingHooks?: Settings["outgoingHooks"];
   readonly cron?: Settings["cron"];
+  readonly hooks?: Settings["hooks"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -117,6 +118,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     },
     owners: [],
     cron: choices.cron ?? { enabled: true },
+    hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
   };
 }

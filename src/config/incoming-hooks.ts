@@ -1,0 +1,144 @@
+// Owns what the web hooks of a configuration that come in are, complete, and how they are shown.
+// G3: every problem is reported with its path. G5: a secret is never shown.
+
+import {
+  type HookMapping,
+  type HookProof,
+  type IncomingHooks,
+  templateProblem,
+} from "../core/incoming-hook.ts";
+import { WEBCHAT } from "../core/route.ts";
+import { parseKey } from "../core/session-key.ts";
+import type { AgentSettings } from "../core/settings.ts";
+import type { MappingInFile } from "./hooks-schema.ts";
+import type { ConfigFile } from "./schema.ts";
+import type { Path, Problem } from "./source.ts";
+
+/** A shorter token could be guessed by who may try for years. */
+const TOKEN_CHARS_MIN = 16;
+const SIGNATURE_HEADER = "x-signature-256";
+const DELIVERY_HEADER = "x-delivery-id";
+const GITHUB_MESSAGE = [
+  "GitHub tells of {{event}} {{body.action}} in {{body.repository.full_name}}, by {{body.sender.login}}.",
+  "{{body.issue.title}}{{body.pull_request.title}}{{body.head_commit.message}}{{body.release.name}}",
+  "{{body.issue.html_url}}{{body.pull_request.html_url}}{{body.comment.html_url}}{{body.compare}}",
+  "{{body.comment.body}}",
+].join("\n");
+
+/** What stands elsewhere in the configuration, and matters here. */
+interface Around {
+  readonly agents: readonly AgentSettings[];
+  /** Of the gateway. */
+  readonly tokens: readonly string[];
+}
+
+type Tell = (name: string, text: string) => void;
+
+function proofOf(one: MappingInFile, tell: Tell): HookProof {
+  const { preset, secret } = one;
+  if (preset !== "token" && secret === undefined) tell("secret", `is missing; preset ${preset} needs it`);
+  if (preset === "token" && secret !== undefined) {
+    tell("secret", 'goes with preset "github" or "hmac"; preset "token" takes hooks.token');
+  }
+  for (const name of ["signatureHeader", "deliveryHeader"] as const) {
+    if (preset !== "hmac" && one[name] !== undefined) tell(name, 'goes with preset "hmac" only');
+  }
+  if (preset === "token") return { kind: preset };
+  if (preset === "github") return { kind: preset, secret: secret ?? "" };
+  const { signatureHeader = SIGNATURE_HEADER, deliveryHeader = DELIVERY_HEADER } = one;
+  return { kind: preset, secret: secret ?? "", signatureHeader, deliveryHeader };
+}
+
+function messageOf({ message, preset }: MappingInFile, tell: Tell): string {
+  const template = message ?? (preset === "github" ? GITHUB_MESSAGE : "");
+  if (template.trim() === "") tell("message", "is missing: what is the agent told?");
+  const problem = templateProblem(template);
+  if (problem !== undefined) tell("message", problem);
+  return template;
+}
+
+function checkMapping(one: MappingInFile, agents: readonly AgentSettings[], tell: Tell): void {
+  const { agentId, sessionKey, deliver, channel, to, match, preset } = one;
+  if (agentId !== undefined && !agents.some(({ id }) => id === agentId.toLowerCase())) {
+    const ids = agents.map(({ id }) => id).join(", ");
+    tell("agentId", `there is no agent ${JSON.stringify(agentId)}; configured: ${ids}`);
+  }
+  if (sessionKey !== undefined && sessionKey !== "main" && !parseKey(sessionKey).ok) {
+    tell("sessionKey", "is not a session key; like hook:ci, main or agent:<agentId>:main");
+  }
+  if (!deliver && (channel !== undefined || to !== undefined))
+    tell("deliver", "must be true with channel or to");
+  if (channel !== undefined && channel !== WEBCHAT) {
+    tell("channel", `there is no channel ${JSON.stringify(channel)} yet; there is: ${WEBCHAT}`);
+  }
+  if (preset !== "github" && match.events.length > 0) tell("match", 'events go with preset "github" only');
+}
+
+function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
+  const { id, match, name, agentId, sessionKey, deliver, to, model, thinking, timeoutSeconds } = one;
+  return {
+    id,
+    path: match.path ?? id,
+    proof: proofOf(one, tell),
+    events: match.events,
+    message: messageOf(one, tell),
+    ...(name === undefined ? {} : { name }),
+    ...(agentId === undefined ? {} : { agentId: agentId.toLowerCase() }),
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...(deliver ? { deliver: { channel: WEBCHAT, to: to ?? "main" } } : {}),
+    ...(model === undefined ? {} : { model }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
+  };
+}
+
+function checkToken(
+  hooks: NonNullable<ConfigFile["hooks"]>,
+  tokens: readonly string[],
+  problems: Problem[],
+): void {
+  const { enabled, token } = hooks;
+  if (!enabled || !token) return;
+  const path: Path = ["hooks", "token"];
+  if (tokens.includes(token)) {
+    const text = "is the same as a token of the gateway: whoever may send a hook could do everything";
+    problems.push({ path, text });
+  }
+  if (token.length < TOKEN_CHARS_MIN) {
+    problems.push({ path, text: `must have at least ${TOKEN_CHARS_MIN} characters` });
+  }
+}
+
+export function incomingHooksOf(
+  hooks: ConfigFile["hooks"],
+  around: Around,
+  problems: Problem[],
+): IncomingHooks {
+  if (hooks === undefined) return { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] };
+  checkToken(hooks, around.tokens, problems);
+  const mappings = hooks.mappings.map((one, index) => {
+    const tell: Tell = (name, text) => problems.push({ path: ["hooks", "mappings", index, name], text });
+    checkMapping(one, around.agents, tell);
+    const path = one.match.path ?? one.id;
+    const before = hooks.mappings.slice(0, index);
+    if (before.some(({ id }) => id === one.id)) tell("id", `"${one.id}" is there twice`);
+    else if (before.some(({ id, match }) => (match.path ?? id) === path)) {
+      tell("match", `POST /hooks/${path} is another mapping's already`);
+    }
+    return mappingOf(one, tell);
+  });
+  const { enabled, token, allowedSessionKeys } = hooks;
+  return { enabled, allowedSessionKeys, mappings, ...(token ? { token } : {}) };
+}
+
+/** Of what is secret, only the presence. */
+export function describeHooks({ token, mappings, ...hooks }: IncomingHooks): Record<string, unknown> {
+  return {
+    ...hooks,
+    token: token === undefined ? "(none)" : "(set)",
+    mappings: mappings.map(({ proof, ...mapping }) => ({
+      ...mapping,
+      proof: proof.kind === "token" ? proof : { ...proof, secret: "(set)" },
+    })),
+  };
+}

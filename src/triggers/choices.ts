@@ -1,0 +1,57 @@
+// Owns what may be chosen for a run that no person sets off: its agent, its model, how long and how hard.
+// CH1: what is wrong is refused before anything is written, in words that name valid ones.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import { isAgentId } from "../core/session-key.ts";
+import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
+import { checkLabel } from "../flows/lifecycle.ts";
+
+/** What choices are looked at with. */
+export interface ChoiceRules {
+  readonly settings: Settings;
+  /** Whether a model of this name could run; a failure lists valid ones. */
+  checkModel(name: string): Result<unknown>;
+}
+
+/** What may be set, and taken away again. */
+export interface RunChoices {
+  readonly name?: string | null | undefined;
+  readonly model?: string | null | undefined;
+  readonly thinking?: string | null | undefined;
+  readonly message?: string | undefined;
+  /** 0: no limit. */
+  readonly timeoutSeconds?: number | undefined;
+}
+
+const TIMEOUT_MAX_SECONDS = 7 * 86_400;
+
+/** The agent that is named, else the default one. */
+export function chosenAgent(settings: Settings, wanted: string | undefined): Result<string> {
+  const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
+  if (isAgentId(id) && findAgent(settings, id) !== undefined) return ok(id);
+  const ids = settings.agents.map((agent) => agent.id).join(", ");
+  return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
+}
+
+export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunChoices): Result<unknown> {
+  const { name, model, thinking, message, timeoutSeconds = 0 } = choices;
+  if (name != null) {
+    const line = checkLabel(name, "name");
+    if (!line.ok) return line;
+  }
+  if (message !== undefined && message.trim() === "") {
+    return fail("invalid_argument", "message must not be empty: it is what the agent is told");
+  }
+  if (timeoutSeconds > TIMEOUT_MAX_SECONDS) {
+    return fail("invalid_argument", `timeoutSeconds must be at most ${TIMEOUT_MAX_SECONDS} (7 days)`);
+  }
+  if (thinking != null && !THINKING_LEVELS.some((level) => level === thinking)) {
+    const shown = JSON.stringify(thinking.slice(0, 40));
+    return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
+  }
+  if (model == null) return ok(undefined);
+  if (findAgent(rules.settings, agentId)?.runtime !== undefined) {
+    return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`);
+  }
+  return rules.checkModel(model);
+}

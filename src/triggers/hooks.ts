@@ -1,0 +1,224 @@
+// Owns what a web hook that came in sets off: one run, in a session of its own or one that it may write to.
+// HK1: a hook reaches the sessions that its patterns cover, and no reserved one by a wildcard; what they do
+//      not cover is answered alike whether it exists or not (I9).
+// HK2: the run, a session that is made for it and what is remembered of the request are one transaction (I2).
+// HK3: only sessions of hooks are made here: any other key is one that exists.
+// HK4: what a hook says moves no session's route (I10), and is marked as a hook's (I11).
+
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/incoming-hook.ts";
+import { type Route, WEBCHAT } from "../core/route.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import {
+  agentIdInKey,
+  canonicalKey,
+  formatKey,
+  isReservedKey,
+  kindOf,
+  mainKeyOf,
+} from "../core/session-key.ts";
+import { defaultAgent, type Settings } from "../core/settings.ts";
+import type { Viewer } from "../core/visibility.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { keyRulesOf, operatorKey, verdictOfKey } from "../flows/access.ts";
+import { insertNew, newSession } from "../flows/lifecycle.ts";
+import { sendVerdict } from "../flows/party.ts";
+import { getSession, updateSession } from "../store/sessions.ts";
+import { type ChoiceRules, checkChoices, chosenAgent } from "./choices.ts";
+
+export interface HookContext extends ChoiceRules {
+  readonly engine: Engine;
+}
+
+/** Who calls: which sessions it covers; the configuration's own mappings have no patterns, and cover all. */
+export type HookCaller = Extract<Viewer, { kind: "operator" }>;
+
+/** Written in the transaction that accepts; a failure undoes it. */
+type Also = (unit: Unit, run: Run) => Promise<Result<void>>;
+
+/** What a web hook asks for. */
+export interface HookTurn {
+  /** The mapping that it came through. */
+  readonly source?: string | undefined;
+  readonly message: string;
+  readonly name?: string | undefined;
+  /** Default: the session's, else the default agent. */
+  readonly agentId?: string | undefined;
+  /** Default: a new one, `hook:<uuid>`. */
+  readonly sessionKey?: string | undefined;
+  /** Where the reply goes besides the transcript; without `to`, the default agent's main session. */
+  readonly deliver?: { readonly to?: string | undefined } | undefined;
+  readonly model?: string | undefined;
+  readonly thinking?: string | undefined;
+  readonly timeoutSeconds?: number | undefined;
+  readonly also: Also;
+}
+
+/** A note to the default agent. */
+export interface WakeNote {
+  readonly text: string;
+  /** `now`: a run starts. `next-heartbeat`: it is read by the next run, whatever sets that off. */
+  readonly mode: "now" | "next-heartbeat";
+  readonly also: Also;
+}
+
+function checkText(name: string, text: string): Result<void> {
+  if (text.trim() === "") {
+    return fail("invalid_argument", `${name} must not be empty: it is what the agent is told`);
+  }
+  if (text.length > HOOK_MESSAGE_MAX_CHARS) {
+    const most = `the most is ${HOOK_MESSAGE_MAX_CHARS}`;
+    return fail("too_large", `${name} has ${text.length} characters; ${most}`);
+  }
+  return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", `${name} holds half a character`);
+}
+
+function notCovered(key: string): Failure {
+  return fail("not_visible", `web hooks may not write to the session ${JSON.stringify(key.slice(0, 512))}`, {
+    hint: "hooks.allowedSessionKeys says which keys a caller may name.",
+  });
+}
+
+/** Whether the caller covers a key. A wildcard is no permission for the one session of everybody. */
+function covers(ctx: HookContext, caller: HookCaller, key: string): boolean {
+  const { patterns } = caller;
+  if (isReservedKey(key) && patterns !== undefined && !patterns.includes(key)) return false;
+  const access = { db: ctx.engine.store.db, settings: ctx.settings };
+  return verdictOfKey(access, caller, "send", key).allowed;
+}
+
+/** The canonical key of the session that a hook names, if it may. */
+function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<string | undefined> {
+  const { sessionKey, agentId } = turn;
+  if (sessionKey === undefined) return ok(undefined);
+  const rules = keyRulesOf(ctx.settings);
+  const who = { agentId: agentId?.trim().toLowerCase() ?? rules.defaultAgentId };
+  const key = canonicalKey(sessionKey, who, rules);
+  if (!key.ok || covers(ctx, caller, key.value)) return key;
+  return notCovered(key.value);
+}
+
+/** The place of a reply, if the caller may write there; undefined: the session that answers, alone. */
+function placeOf(
+  ctx: HookContext,
+  caller: HookCaller,
+  turn: HookTurn,
+  own: string | undefined,
+): Result<Route | undefined> {
+  if (turn.deliver === undefined) return ok(undefined);
+  const { to } = turn.deliver;
+  const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
+  const key = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
+  if (!key.ok) return key;
+  // Hooks reach the main session anyway: they may wake it.
+  if (key.value !== main && !covers(ctx, caller, key.value)) return notCovered(key.value);
+  return ok(key.value === own ? undefined : { channel: WEBCHAT, to: key.value });
+}
+
+/** The session of the run, and whether it has to be made. */
+async function sessionFor(
+  ctx: { settings: Settings },
+  unit: Unit,
+  turn: HookTurn,
+  wanted: { key: string; agentId: string },
+): Promise<Result<{ session: Session; isNew: boolean }>> {
+  const { key, agentId } = wanted;
+  const known = await getSession(unit.tx, key);
+  if (known !== undefined) {
+    if (turn.agentId === undefined || known.agentId === agentId) return ok({ session: known, isNew: false });
+    const text = `session ${key} belongs to agent "${known.agentId}", not to the agentId given`;
+    return fail("session_mismatch", text);
+  }
+  if (kindOf(key, keyRulesOf(ctx.settings)) !== "hook") {
+    return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
+      hint: "A hook makes sessions hook:<id> only; any other has to exist.",
+    });
+  }
+  const named = turn.name === undefined ? {} : { label: turn.name.trim() };
+  return ok({ session: newSession(ctx, unit, { key, agentId, ...named }), isNew: true });
+}
+
+interface Placed {
+  readonly key: string | undefined;
+  readonly agentId: string;
+  readonly route: Route | undefined;
+}
+
+/** Accepts the run in the unit. */
+async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Placed): Promise<Result<Run>> {
+  const { model, thinking, timeoutSeconds = 0, source } = turn;
+  const key = placed.key ?? formatKey({ form: "hook", id: unit.newId() });
+  const found = await sessionFor(ctx, unit, turn, { key, agentId: placed.agentId });
+  if (!found.ok) return found;
+  const { session, isNew } = found.value;
+  const verdict = sendVerdict(ctx.settings, session);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  if (isNew) await insertNew(unit, model === undefined ? session : { ...session, model });
+  else if (model !== undefined && session.model !== model) await updateSession(unit.tx, key, { model });
+  const name = turn.name ?? source;
+  const accepted = await ctx.engine.acceptIn(unit, {
+    sessionKey: key,
+    input: {
+      text: turn.message,
+      provenance: { kind: "hook", ...(source === undefined ? {} : { source }) },
+      context: hookContext({ name, delivers: placed.route !== undefined }),
+      ...(thinking === undefined ? {} : { thinking }),
+    },
+    ...(timeoutSeconds === 0 ? {} : { timeoutMs: Math.round(timeoutSeconds * 1_000) }),
+    ...(placed.route === undefined ? {} : { route: placed.route }),
+  });
+  return accepted.ok ? ok(accepted.value.run) : accepted;
+}
+
+/** A run for a web hook. */
+export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: HookTurn): Promise<Result<Run>> {
+  const text = checkText("message", turn.message);
+  if (!text.ok) return text;
+  const key = namedKey(ctx, caller, turn);
+  if (!key.ok) return key;
+  const inKey = key.value === undefined ? undefined : agentIdInKey(key.value);
+  const agentId = chosenAgent(ctx.settings, turn.agentId ?? inKey);
+  if (!agentId.ok) return agentId;
+  const choices = checkChoices(ctx, agentId.value, turn);
+  if (!choices.ok) return choices;
+  const isHooks = key.value === undefined || kindOf(key.value, keyRulesOf(ctx.settings)) === "hook";
+  if (turn.model !== undefined && !isHooks) {
+    return fail("invalid_argument", "model goes with sessions hook:<id> only: others keep the model they have");
+  }
+  const route = placeOf(ctx, caller, turn, key.value);
+  if (!route.ok) return route;
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  const placed = { key: key.value, agentId: agentId.value, route: route.value };
+  return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
+    const run = await accept(ctx, unit, turn, placed);
+    const also = run.ok ? await turn.also(unit, run.value) : ok(undefined);
+    return also.ok ? run : also;
+  });
+}
+
+/** A note in the main session of the default agent. */
+export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Result<Run>> {
+  const text = checkText("text", note.text);
+  if (!text.ok) return text;
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  const key = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
+  return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
+    const session = await getSession(unit.tx, key);
+    if (session === undefined) return fail("session_not_found", `no session ${JSON.stringify(key)}`);
+    const verdict = sendVerdict(ctx.settings, session);
+    if (!verdict.allowed) return fail("send_denied", verdict.error);
+    const input = { text: note.text, provenance: { kind: "hook", source: "wake" } } as const;
+    const accepted = await ctx.engine.acceptIn(unit, {
+      sessionKey: key,
+      kind: note.mode === "now" ? "turn" : "append",
+      input: note.mode === "now" ? { ...input, context: hookContext({ delivers: false }) } : input,
+    });
+    if (!accepted.ok) return accepted;
+    const also = await note.also(unit, accepted.value.run);
+    return also.ok ? ok(accepted.value.run) : also;
+  });
+}

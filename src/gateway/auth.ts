@@ -74,8 +74,13 @@ interface Guesses {
   fullAt: number;
 }
 
+/** Whether two tokens are the same, told in a time that does not depend on how near they are. */
+export function isSameToken(a: string, b: string): boolean {
+  return timingSafeEqual(digest(a), digest(b));
+}
+
 /** Counts wrong tokens by address: a bucket of guesses that fills again with time. */
-function createGuessLimit(clock: Clock) {
+export function createGuessLimit(clock: Clock) {
   const buckets = new Map<string, Guesses>();
   return {
     /** Milliseconds until the address may guess again; 0: now. */

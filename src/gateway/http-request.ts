@@ -32,7 +32,8 @@ export function refuse(c: Context, failure: Failure): Response {
   return c.json(body, statusOf(failure.code));
 }
 
-function bearer(c: Context): string | undefined {
+/** The token of the Authorization header. */
+export function bearer(c: Context): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
@@ -51,10 +52,10 @@ function tooLarge(maxBytes: number): Failure {
 }
 
 /**
- * The JSON of a body, measured while it comes and read no further than the limit (HR1); undefined: it is
- * none, or it was cut off. It is kept by nobody but the caller: a request may last as long as a run.
+ * The bytes of a body, measured while they come and read no further than the limit (HR1); a body that was cut
+ * off is empty.
  */
-export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
+export async function readBytes(c: Context, maxBytes: number): Promise<Result<Uint8Array>> {
   if (Number(c.req.header("content-length")) > maxBytes) return tooLarge(maxBytes);
   const reader = (c.req.raw.body as ReadableStream<Uint8Array> | null)?.getReader();
   const pieces: Uint8Array[] = [];
@@ -65,8 +66,26 @@ export async function readBody(c: Context, maxBytes: number): Promise<Result<unk
       if (bytes > maxBytes) return tooLarge(maxBytes);
       pieces.push(next.value);
     }
-    return ok(JSON.parse(new TextDecoder().decode(Buffer.concat(pieces))));
+    return ok(Buffer.concat(pieces));
   } catch {
-    return ok(undefined);
+    return ok(new Uint8Array());
   }
+}
+
+/** What a body holds as JSON; undefined: it is none. */
+export function jsonOf(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(body));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The JSON of a body; undefined: it is none, or it was cut off. It is kept by nobody but the caller: a request
+ * may last as long as a run.
+ */
+export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
+  const bytes = await readBytes(c, maxBytes);
+  return bytes.ok ? ok(jsonOf(bytes.value)) : bytes;
 }

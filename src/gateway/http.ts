@@ -2,7 +2,7 @@
 // begin, the web page among them.
 // HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
 // HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
-// HT3: what answers OpenAI's and MCP's clients is loaded when the first one comes.
+// HT3: what answers OpenAI's and MCP's clients, and web hooks, is loaded when the first one comes.
 
 import { type Context, Hono } from "hono";
 import { type Code, fail, ok, type Result } from "../core/errors.ts";
@@ -23,7 +23,7 @@ import { isObject } from "./validate.ts";
 /** Bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
 /** Paths beside those that are read, in words. */
-const OTHERS = "POST /tools/invoke, /v1/ (OpenAI), /mcp";
+const OTHERS = "POST /tools/invoke, /v1/ (OpenAI), /mcp, POST /hooks/";
 /** Fields of a tool call's body beside `tool` and `args`. */
 const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
@@ -105,6 +105,15 @@ function openAiRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> 
   };
 }
 
+/** The routes of web hooks that come in; who has none pays nothing for them. */
+function hookRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> {
+  let door: Promise<(c: Context<Env>) => Promise<Response>> | undefined;
+  return async (c) => {
+    door ??= import("./hooks.ts").then(({ createHookDoor }) => createHookDoor(parts));
+    return (await door)(c);
+  };
+}
+
 /** In a checkout the page is there once it was built. */
 function notBuilt(c: Context<Env>): Response {
   c.header("upgrade", "websocket");
@@ -134,6 +143,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.get("/metrics", authenticate(parts.authority), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
   app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
+  app.all("/hooks/*", hookRoutes(parts));
   const mcp = mcpDoor(parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
   app.all("/mcp", authenticate(parts.authority), async (c) =>

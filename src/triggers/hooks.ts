@@ -185,7 +185,10 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   if (!choices.ok) return choices;
   const isHooks = key.value === undefined || kindOf(key.value, keyRulesOf(ctx.settings)) === "hook";
   if (turn.model !== undefined && !isHooks) {
-    return fail("invalid_argument", "model goes with sessions hook:<id> only: others keep the model they have");
+    return fail(
+      "invalid_argument",
+      "model goes with sessions hook:<id> only: others keep the model they have",
+    );
   }
   const route = placeOf(ctx, caller, turn, key.value);
   if (!route.ok) return route;
@@ -193,6 +196,11 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   if (!open.ok) return open;
   const placed = { key: key.value, agentId: agentId.value, route: route.value };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
+    const { route: place } = placed;
+    // A caller hears at once of a name that is none; what a mapping names may be gone, which operators see.
+    if (turn.source === undefined && place !== undefined && !(await getSession(unit.tx, place.to))) {
+      return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`);
+    }
     const run = await accept(ctx, unit, turn, placed);
     const also = run.ok ? await turn.also(unit, run.value) : ok(undefined);
     return also.ok ? run : also;

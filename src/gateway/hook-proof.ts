@@ -1,0 +1,82 @@
+// Owns how a web hook proves whose it is: the hooks' own token, or a signature over its body.
+// HP1: tokens and signatures are compared in constant time, and whole.
+// HP2: a token of the gateway opens no hook, were it configured as theirs; theirs opens nothing else.
+// HP3: an address that has used up its wrong guesses is refused before anything is compared. Signatures can't
+//      be guessed, so forged ones lock nobody out who comes through the same proxy.
+
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { HookProof, IncomingHooks } from "../core/incoming-hook.ts";
+import type { Clock } from "../world.ts";
+import { createGuessLimit, isSameToken } from "./auth.ts";
+
+export type Signed = Exclude<HookProof, { kind: "token" }>;
+
+const GITHUB_SIGNATURE = "x-hub-signature-256";
+const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
+const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
+
+/** Asks for the hooks' token. `gatewayTokens`: what must not be it. */
+export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayTokens: readonly string[]) {
+  const guesses = createGuessLimit(clock);
+  const own = hooks.token;
+  const usable = own !== undefined && !gatewayTokens.includes(own) ? own : undefined;
+  return {
+    /** Whether there is a token that opens hooks. */
+    isOpen: usable !== undefined,
+    admit(remote: string, given: string | undefined): Result<void> {
+      const retryAfterMs = guesses.waitMs(remote);
+      if (retryAfterMs > 0) {
+        return fail("rate_limited", "too many wrong tokens from this address; wait and try again", {
+          details: { retryAfterMs },
+        });
+      }
+      if (given === undefined || given === "") {
+        return fail("unauthorized", "the token of the web hooks is required", {
+          hint: "Give hooks.token as Authorization: Bearer, or in the header x-parley-token.",
+        });
+      }
+      if (usable !== undefined && isSameToken(given, usable)) return ok(undefined);
+      guesses.note(remote);
+      return fail("unauthorized", "this is not the token of the web hooks", {
+        hint:
+          usable === undefined
+            ? "No token opens this path: set hooks.token, to another text than any token of the gateway."
+            : "Hooks have a token of their own, hooks.token; the gateway's does not open them.",
+      });
+    },
+  };
+}
+
+/** What the signature's header stands for; undefined: it can't be a signature. */
+function signatureIn(proof: Signed, header: (name: string) => string | undefined): Buffer | undefined {
+  const text = header(proof.kind === "github" ? GITHUB_SIGNATURE : proof.signatureHeader)?.trim() ?? "";
+  const hex = HEX.exec(text)?.[1];
+  if (hex !== undefined) return Buffer.from(hex, "hex");
+  const base64 = proof.kind === "github" ? undefined : BASE64.exec(text)?.[1];
+  return base64 === undefined ? undefined : Buffer.from(base64, "base64");
+}
+
+/** The check of a body against the signature in the headers; a failure: there is none, and no body is read. */
+export function signatureCheck(
+  proof: Signed,
+  header: (name: string) => string | undefined,
+): Result<(body: Uint8Array) => Result<void>> {
+  const given = signatureIn(proof, header);
+  const name = proof.kind === "github" ? "X-Hub-Signature-256" : proof.signatureHeader;
+  if (given === undefined || given.length !== 32) {
+    return fail("unauthorized", `this web hook has to be signed: ${name} holds no HMAC-SHA256`, {
+      hint: "Give the sender the secret that the mapping has.",
+    });
+  }
+  return ok((body) => {
+    const wanted = createHmac("sha256", proof.secret).update(body).digest();
+    if (timingSafeEqual(wanted, given)) return ok(undefined);
+    return fail("unauthorized", `${name} does not fit the body: another secret, or another body`);
+  });
+}
+
+/** Names a body without holding it. */
+export function digestOf(body: Uint8Array | string): string {
+  return createHash("sha256").update(body).digest("hex");
+}

@@ -1,0 +1,137 @@
+// Owns what the bodies of web hooks may hold, and which delivery a request is.
+// HQ1: an unknown field is named, and a wrong one is refused in words that say what was expected.
+
+import { type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { HookProof } from "../core/incoming-hook.ts";
+import { WEBCHAT } from "../core/route.ts";
+import { isObject } from "./validate.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+const AGENT_FIELDS: Readonly<Record<string, "string" | "boolean" | "number">> = {
+  message: "string",
+  name: "string",
+  agentId: "string",
+  sessionKey: "string",
+  deliver: "boolean",
+  channel: "string",
+  to: "string",
+  model: "string",
+  thinking: "string",
+  timeoutSeconds: "number",
+  idempotencyKey: "string",
+};
+const WAKE_FIELDS = { text: "string", mode: "string", idempotencyKey: "string" } as const;
+const WAKE_MODES = ["now", "next-heartbeat"] as const;
+/** Characters of every text but the message. */
+const NAME_CHARS_MAX = 512;
+const DELIVERY_ID = /^[!-~](?:[ -~]{0,198}[!-~])?$/;
+const GITHUB_EVENT = /^[a-z0-9_]{1,64}$/;
+
+export interface AgentBody {
+  readonly message: string;
+  readonly name?: string;
+  readonly agentId?: string;
+  readonly sessionKey?: string;
+  readonly deliver?: boolean;
+  readonly channel?: string;
+  readonly to?: string;
+  readonly model?: string;
+  readonly thinking?: string;
+  readonly timeoutSeconds?: number;
+  readonly idempotencyKey?: string;
+}
+
+export interface WakeBody {
+  readonly text: string;
+  readonly mode: (typeof WAKE_MODES)[number];
+  readonly idempotencyKey?: string;
+}
+
+function wrong(text: string, code: Code = "invalid_argument"): Failure {
+  return fail(code, text);
+}
+
+/** The fields of a body, each of its kind; those that are null are left out. */
+function fieldsOf(body: unknown, kinds: Readonly<Record<string, string>>, main: string): Result<Body> {
+  if (!isObject(body)) return wrong("the body must be one JSON object");
+  const given = Object.entries(body).filter(([, value]) => value !== null);
+  for (const [name, value] of given) {
+    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+    if (kind === undefined) {
+      return fail("unknown_argument", `unknown field ${JSON.stringify(name.slice(0, 60))}`, {
+        hint: `A body takes: ${Object.keys(kinds).join(", ")}.`,
+      });
+    }
+    if (typeof value !== kind) return wrong(`${name} must be a ${kind}`);
+    if (name === main || typeof value !== "string") continue;
+    if (value === "") return wrong(`${name} must not be empty`);
+    if (value.length > NAME_CHARS_MAX) return wrong(`${name} has more than ${NAME_CHARS_MAX} characters`);
+    if (!value.isWellFormed()) return wrong(`${name} holds half a character`);
+  }
+  const fields = Object.fromEntries(given);
+  if (!Object.hasOwn(fields, main)) return wrong(`${main} is required: it is what the agent is told`);
+  return ok(fields);
+}
+
+export function readAgentBody(body: unknown): Result<AgentBody> {
+  const fields = fieldsOf(body, AGENT_FIELDS, "message");
+  if (!fields.ok) return fields;
+  const read = fields.value as unknown as AgentBody;
+  if (read.deliver !== true && read.to !== undefined) return wrong("to goes with deliver: true only");
+  // Senders name their own default channel in every request; without `deliver` nothing leaves through it.
+  const channel = read.deliver === true ? (read.channel ?? WEBCHAT) : WEBCHAT;
+  if (channel !== WEBCHAT && channel !== "last") {
+    const shown = JSON.stringify(channel.slice(0, 60));
+    return wrong(`no channel ${shown} is set up here; there is: ${WEBCHAT}`, "channel_unknown");
+  }
+  if (channel === "last" && read.to !== undefined)
+    return wrong('channel "last" names its place itself, without to');
+  if ((read.timeoutSeconds ?? 0) < 0) return wrong("timeoutSeconds must not be less than 0");
+  return ok(read);
+}
+
+export function readWakeBody(body: unknown): Result<WakeBody> {
+  const fields = fieldsOf(body, WAKE_FIELDS, "text");
+  if (!fields.ok) return fields;
+  const { mode = "now", ...rest } = fields.value;
+  const known = WAKE_MODES.find((one) => one === mode);
+  if (known === undefined) return wrong(`mode must be one of ${WAKE_MODES.join(", ")}`);
+  return ok({ ...(rest as unknown as WakeBody), mode: known });
+}
+
+type Headers = (name: string) => string | undefined;
+
+function checkedId(name: string, id: string | undefined): Result<string | undefined> {
+  if (id === undefined || DELIVERY_ID.test(id)) return ok(id);
+  return wrong(`${name} must be 1 to 200 printable ASCII characters`);
+}
+
+/** The id of a delivery that the sender repeats when it sends again; undefined: it gives none. */
+export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
+  if (proof.kind === "github") {
+    const id = checkedId("X-GitHub-Delivery", header("x-github-delivery"));
+    return id.ok && id.value === undefined ? wrong("X-GitHub-Delivery is missing: GitHub sends it") : id;
+  }
+  const own = proof.kind === "hmac" ? header(proof.deliveryHeader) : undefined;
+  if (own !== undefined && proof.kind === "hmac") return checkedId(proof.deliveryHeader, own);
+  const general = header("idempotency-key");
+  if (general !== undefined) return checkedId("Idempotency-Key", general);
+  const inBody = isObject(body) && Object.hasOwn(body, "idempotencyKey") ? body.idempotencyKey : undefined;
+  if (inBody === undefined || inBody === null) return ok(undefined);
+  return typeof inBody === "string"
+    ? checkedId("idempotencyKey", inBody)
+    : wrong("idempotencyKey must be a string");
+}
+
+/** The name of GitHub's event, from its header. */
+export function githubEvent(header: Headers): Result<string> {
+  const event = header("x-github-event") ?? "";
+  return GITHUB_EVENT.test(event) ? ok(event) : wrong("X-GitHub-Event is missing, or no name of an event");
+}
+
+/** Whether an event is among those that start a run. */
+export function startsRun(events: readonly string[], event: string, body: unknown): boolean {
+  const action = isObject(body) && typeof body.action === "string" ? body.action : "";
+  return events.length === 0 || events.includes(event) || events.includes(`${event}.${action}`);
+}

@@ -1,0 +1,267 @@
+// Owns the web hooks that come in: POST /hooks/agent, /hooks/wake, and /hooks/<path> of a mapping.
+// HO1: who calls is known before anything is done, and before a body is read where a token says it.
+// HO2: 202 is answered once the run is on disk (I2); nobody waits for its end.
+// HO3: a delivery that comes again gets the answer that it got, and no second run; with another body it is
+//      refused. A signed body counts once, whatever the headers beside it say: those are not signed.
+// HO4: no header, body or secret is written to a log.
+
+import type { Context } from "hono";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { type HookMapping, renderTemplate } from "../core/incoming-hook.ts";
+import type { Run } from "../core/run.ts";
+import type { TokenScope } from "../core/settings.ts";
+import type { Unit } from "../engine/unit.ts";
+import { operatorViewer } from "../flows/access.ts";
+import { rememberAnswer } from "../store/idempotency.ts";
+import { acceptHook, acceptWake, type HookTurn } from "../triggers/hooks.ts";
+import type { Caller } from "./auth.ts";
+import type { CallContext, GatewayDeps } from "./call.ts";
+import type { Dispatcher } from "./dispatch.ts";
+import { createHookGuard, digestOf, signatureCheck } from "./hook-proof.ts";
+import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./hook-request.ts";
+import { bearer, type Env, jsonOf, readBytes, refuse } from "./http-request.ts";
+
+/** Bytes of a body. */
+const BODY_MAX_BYTES = 1024 * 1024;
+/** Bodies that are read at once of senders who are known by their signature only, and so not yet. */
+const UNPROVEN_MAX = 64;
+const UNPROVEN_RETRY_MS = 1_000;
+const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
+const TOKEN_PARAM = /token|secret|key|auth|password/i;
+const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
+
+type HookDoor = (c: Context<Env>) => Promise<Response>;
+
+interface DoorParts {
+  readonly deps: GatewayDeps;
+  readonly dispatcher: Dispatcher;
+}
+
+interface Accepted {
+  readonly runId: string;
+  readonly sessionKey: string;
+}
+
+/** A request whose sender is known. */
+interface Known {
+  /** `agent`, `wake`, or the id of a mapping. */
+  readonly name: string;
+  readonly raw: Uint8Array;
+  readonly body: unknown;
+  readonly header: (name: string) => string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** What of a request makes it the same request, and what is done for it. */
+interface Work {
+  /** Absent: it is a request of its own each time. */
+  readonly delivery: string | undefined;
+  readonly params: object;
+  handle(ctx: CallContext): Promise<Result<Accepted>>;
+}
+
+function answerOf({ runId, sessionKey }: Run): Accepted {
+  return { runId, sessionKey };
+}
+
+function told(c: Context<Env>, status: ContentfulStatusCode, message: string): Response {
+  return c.json(
+    { ok: false, error: { code: status === 404 ? "NOT_FOUND" : "INVALID_REQUEST", message } },
+    status,
+  );
+}
+
+/** What is wrong with a request before anybody asks whose it is. */
+function checkForm(c: Context<Env>): Failure | undefined {
+  const named = [...new URL(c.req.url).searchParams.keys()].find((name) => TOKEN_PARAM.test(name));
+  if (named !== undefined) {
+    return fail("invalid_argument", "a token must not stand in an address, where logs and proxies keep it", {
+      hint: "Send it as Authorization: Bearer, or in the header x-parley-token; and make a new one.",
+    });
+  }
+  const type = (c.req.header("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+  if (type === "application/json" || /^application\/[\w.-]+\+json$/.test(type)) return undefined;
+  return fail("invalid_argument", "a web hook is JSON: its content type must be application/json", {
+    hint: "At GitHub: Content type, application/json. With curl: -H 'content-type: application/json'.",
+  });
+}
+
+class Door {
+  readonly #deps: GatewayDeps;
+  readonly #dispatcher: Dispatcher;
+  readonly #guard: ReturnType<typeof createHookGuard>;
+  #unproven = 0;
+
+  constructor({ deps, dispatcher }: DoorParts) {
+    this.#deps = deps;
+    this.#dispatcher = dispatcher;
+    const { settings, world, token } = deps;
+    const gatewayTokens = [token, ...settings.gateway.tokens.map((one) => one.token)];
+    this.#guard = createHookGuard(world.clock, settings.hooks, gatewayTokens);
+    if (settings.hooks.token !== undefined && !this.#guard.isOpen) {
+      world.log.warn({}, "hooks.token is a token of the gateway: it opens no web hook");
+    }
+  }
+
+  async handle(c: Context<Env>): Promise<Response> {
+    const { hooks } = this.#deps.settings;
+    if (!hooks.enabled) return told(c, 404, "web hooks are off here: hooks.enabled is false");
+    const name = PATH.exec(c.req.path)?.[1];
+    const mapping = hooks.mappings.find(({ path }) => path === name);
+    if (name === undefined || (mapping === undefined && name !== "agent" && name !== "wake")) {
+      return told(
+        c,
+        404,
+        "not found; there are: POST /hooks/agent, POST /hooks/wake, POST /hooks/<path of a mapping>",
+      );
+    }
+    if (c.req.method !== "POST") {
+      c.header("allow", "POST");
+      return told(c, 405, "a web hook is a POST");
+    }
+    const form = checkForm(c);
+    if (form !== undefined) return refuse(c, form);
+    const known = await this.#known(c, name, mapping);
+    if (!known.ok) return refuse(c, known);
+    if (mapping !== undefined) return this.#mapped(c, known.value, mapping);
+    const work = name === "agent" ? this.#agentWork(known.value) : this.#wakeWork(known.value);
+    return work.ok ? this.#perform(c, known.value, work.value) : refuse(c, work);
+  }
+
+  /** The request, read once its sender is known by a token, or to find that out by its signature. */
+  async #known(c: Context<Env>, name: string, mapping: HookMapping | undefined): Promise<Result<Known>> {
+    const header = (one: string): string | undefined => c.req.header(one);
+    const proof = mapping?.proof ?? { kind: "token" };
+    let raw: Result<Uint8Array>;
+    if (proof.kind === "token") {
+      const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
+      const admitted = this.#guard.admit(remote, bearer(c) ?? header("x-parley-token"));
+      if (!admitted.ok) return admitted;
+      raw = await readBytes(c, BODY_MAX_BYTES);
+    } else {
+      const check = signatureCheck(proof, header);
+      if (!check.ok) return check;
+      raw = await this.#readUnproven(c);
+      const fits = raw.ok ? check.value(raw.value) : raw;
+      if (!fits.ok) return fits;
+    }
+    if (!raw.ok) return raw;
+    const body = jsonOf(raw.value);
+    if (body === undefined) return fail("invalid_argument", "the body is no JSON");
+    return ok({ name: mapping?.id ?? name, raw: raw.value, body, header, signal: c.req.raw.signal });
+  }
+
+  async #readUnproven(c: Context<Env>): Promise<Result<Uint8Array>> {
+    if (this.#unproven >= UNPROVEN_MAX) {
+      return fail("rate_limited", "too many web hooks at once; send it again", {
+        details: { retryAfterMs: UNPROVEN_RETRY_MS },
+      });
+    }
+    this.#unproven += 1;
+    try {
+      return await readBytes(c, BODY_MAX_BYTES);
+    } finally {
+      this.#unproven -= 1;
+    }
+  }
+
+  #agentWork({ body, header }: Known): Result<Work> {
+    const read = readAgentBody(body);
+    if (!read.ok) return read;
+    const delivery = deliveryOf({ kind: "token" }, header, body);
+    if (!delivery.ok) return delivery;
+    const { idempotencyKey: _, deliver, channel: __, to, ...rest } = read.value;
+    const turn = { ...rest, ...(deliver === true ? { deliver: { to } } : {}) };
+    const patterns = this.#deps.settings.hooks.allowedSessionKeys;
+    const params = { ...rest, deliver: deliver === true, to };
+    return ok({ delivery: delivery.value, params, handle: (ctx) => this.#run(ctx, turn, patterns) });
+  }
+
+  #wakeWork({ body, header }: Known): Result<Work> {
+    const read = readWakeBody(body);
+    if (!read.ok) return read;
+    const delivery = deliveryOf({ kind: "token" }, header, body);
+    if (!delivery.ok) return delivery;
+    const { text, mode } = read.value;
+    const handle = async (ctx: CallContext): Promise<Result<Accepted>> => {
+      const run = await acceptWake(this.#deps, { text, mode, also: remembering(ctx) });
+      return run.ok ? ok(answerOf(run.value)) : run;
+    };
+    return ok({ delivery: delivery.value, params: { text, mode }, handle });
+  }
+
+  async #run(
+    ctx: CallContext,
+    turn: Omit<HookTurn, "also">,
+    patterns: readonly string[] | undefined,
+    once?: (unit: Unit) => Promise<Result<void>>,
+  ): Promise<Result<Accepted>> {
+    const caller = operatorViewer(SCOPES, patterns);
+    const run = await acceptHook(this.#deps, caller, { ...turn, also: remembering(ctx, once) });
+    return run.ok ? ok(answerOf(run.value)) : run;
+  }
+
+  /** A request through a mapping. */
+  async #mapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
+    const { body, header, raw } = known;
+    const { proof, events } = mapping;
+    let event: string | undefined;
+    if (proof.kind === "github") {
+      const named = githubEvent(header);
+      if (!named.ok) return refuse(c, named);
+      event = named.value;
+      if (event === "ping") return c.json({ ok: true, pong: true });
+      if (!startsRun(events, event, body)) return c.json({ ok: true, ignored: event });
+    }
+    const given = deliveryOf(proof, header, body);
+    if (!given.ok) return refuse(c, given);
+    const digest = digestOf(raw);
+    const delivery = given.value ?? (proof.kind === "token" ? undefined : digest);
+    const message = renderTemplate(mapping.message, { body, event, delivery: given.value });
+    const once = proof.kind === "token" ? undefined : (unit: Unit) => claimBody(unit, mapping.id, digest);
+    const { agentId, sessionKey, deliver, model, thinking, timeoutSeconds, id, name = id } = mapping;
+    const turn = { source: id, message, name, agentId, sessionKey, deliver, model, thinking, timeoutSeconds };
+    return this.#perform(c, known, {
+      delivery,
+      params: { digest },
+      handle: (ctx) => this.#run(ctx, turn, undefined, once),
+    });
+  }
+
+  async #perform(c: Context<Env>, known: Known, work: Work): Promise<Response> {
+    const { name, signal } = known;
+    // A new token or secret does not make a delivery a new one.
+    const caller: Caller = { id: `hook:${name}`, role: "operator", scopes: SCOPES };
+    const keyed =
+      work.delivery === undefined ? {} : { idempotencyKey: `hook:${name}:${digestOf(work.delivery)}` };
+    const request = { name: `hooks.${name}`, params: work.params, ...keyed, handle: work.handle };
+    const done = await this.#dispatcher.perform(caller, request, signal);
+    return done.ok ? c.json({ ok: true, ...done.value }, 202) : refuse(c, done);
+  }
+}
+
+/** Keeps the answer in the unit that accepts, and what else is to be kept there. */
+function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
+  return async (unit: Unit, run: Run): Promise<Result<void>> => {
+    // First: of two processes that got the same delivery, one answers what the other did.
+    await ctx.remember(unit, answerOf(run));
+    return once === undefined ? ok(undefined) : once(unit);
+  };
+}
+
+/** Takes a signed body for this delivery; refused if another one brought it. */
+async function claimBody(unit: Unit, id: string, digest: string): Promise<Result<void>> {
+  const caller = `hook:${id}`;
+  const call = { key: `hook-body:${id}:${digest}`, caller, method: "hooks.body", paramsHash: digest };
+  if (await rememberAnswer(unit.tx, call, {}, unit.now)) return ok(undefined);
+  return fail("idempotency_conflict", "this signed body has come before, as another delivery", {
+    hint: "A sender whose bodies may be alike puts an id or the time into them.",
+  });
+}
+
+/** The routes under /hooks/. */
+export function createHookDoor(parts: DoorParts): HookDoor {
+  const door = new Door(parts);
+  return (c) => door.handle(c);
+}

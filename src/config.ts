@@ -285,11 +285,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     },
     owners: file.commands.owners,
     cron: file.cron,
-    hooks: incomingHooksOf(
-      file.hooks,
-      { agents, tokens: [...(token === undefined ? [] : [token]), ...tokens.map((one) => one.token)] },
-      problems,
-    ),
+    hooks: incomingHooksOf(file.hooks, { agents, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }

@@ -89,6 +89,7 @@ test("without a file everything has a default and the offline model answers", ()
     },
     owners: [],
     cron: { enabled: true },
+    hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: [],
   });
 });
@@ -105,7 +106,7 @@ test.each(["", "  \n", "// nothing yet\n", "/* a */ // b", "{}", "\uFEFF{}"])(
 
 test("the example of the specification loads", () => {
   const { settings, warnings } = config().good(SPEC_EXAMPLE, { env: { PARLEY_TOKEN: "", LOCAL_KEY: "k" } });
-  expect(warnings).toEqual(["not used by this version: channels.telegram, channels.discord, hooks"]);
+  expect(warnings).toEqual(["not used by this version: channels.telegram, channels.discord"]);
   expect(settings.agents.map(({ id, model, workspace }) => ({ id, model, workspace }))).toEqual([
     { id: "main", model: "local/qwen3", workspace: join(config().home, ".parley/workspace") },
     {

@@ -9,7 +9,7 @@ import {
 } from "../core/incoming-hook.ts";
 import { WEBCHAT } from "../core/route.ts";
 import { parseKey } from "../core/session-key.ts";
-import type { AgentSettings } from "../core/settings.ts";
+import type { AgentSettings, TokenSettings } from "../core/settings.ts";
 import type { MappingInFile } from "./hooks-schema.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { Path, Problem } from "./source.ts";
@@ -28,8 +28,9 @@ const GITHUB_MESSAGE = [
 /** What stands elsewhere in the configuration, and matters here. */
 interface Around {
   readonly agents: readonly AgentSettings[];
-  /** Of the gateway. */
-  readonly tokens: readonly string[];
+  /** The gateway's own, if it is set. */
+  readonly token: string | undefined;
+  readonly tokens: readonly TokenSettings[];
 }
 
 type Tell = (name: string, text: string) => void;
@@ -92,15 +93,11 @@ function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
   };
 }
 
-function checkToken(
-  hooks: NonNullable<ConfigFile["hooks"]>,
-  tokens: readonly string[],
-  problems: Problem[],
-): void {
+function checkToken(hooks: NonNullable<ConfigFile["hooks"]>, around: Around, problems: Problem[]): void {
   const { enabled, token } = hooks;
   if (!enabled || !token) return;
   const path: Path = ["hooks", "token"];
-  if (tokens.includes(token)) {
+  if (token === around.token || around.tokens.some((one) => one.token === token)) {
     const text = "is the same as a token of the gateway: whoever may send a hook could do everything";
     problems.push({ path, text });
   }
@@ -115,7 +112,7 @@ export function incomingHooksOf(
   problems: Problem[],
 ): IncomingHooks {
   if (hooks === undefined) return { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] };
-  checkToken(hooks, around.tokens, problems);
+  checkToken(hooks, around, problems);
   const mappings = hooks.mappings.map((one, index) => {
     const tell: Tell = (name, text) => problems.push({ path: ["hooks", "mappings", index, name], text });
     checkMapping(one, around.agents, tell);

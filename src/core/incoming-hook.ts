@@ -1,9 +1,9 @@
 // Owns what a web hook that comes in may be set to do, its limits, and how its message is made of its body.
-// IH1: what a body holds is put into a message as data: cut, made visible, and never read as a template again.
+// IH1: what a body holds is put into a message as data: cut, made visible, and never read as a template
+//      again.
 // IH2: a field that is not there is empty; inherited names are not there.
 
 import { safeText } from "./safe-text.ts";
-import type { ThinkingLevel } from "./settings.ts";
 
 /** How a sender proves that a request is its own. */
 export type HookProof =
@@ -36,7 +36,7 @@ export interface HookMapping {
   /** Where the reply goes besides the transcript. */
   readonly deliver?: { readonly channel: string; readonly to: string };
   readonly model?: string;
-  readonly thinking?: ThinkingLevel;
+  readonly thinking?: string;
   readonly timeoutSeconds?: number;
 }
 
@@ -54,7 +54,7 @@ export const HOOK_MESSAGE_MAX_CHARS = 100_000;
 /** Characters of one field of a body in a message. */
 const FIELD_MAX_CHARS = 4_000;
 /** Fields of one template. */
-export const TEMPLATE_FIELDS_MAX = 50;
+const TEMPLATE_FIELDS_MAX = 50;
 
 const FIELD = /\{\{([^{}]*)\}\}/g;
 const PLACE = /^body((?:\.[^.[\]\s]{1,100}|\[\d{1,6}\]){0,16})$/;

@@ -57,7 +57,7 @@ function signatureIn(proof: Signed, header: (name: string) => string | undefined
   return base64 === undefined ? undefined : Buffer.from(base64, "base64");
 }
 
-/** The check of a body against the signature in the headers; a failure: there is none, and no body is read. */
+/** The check of a body against the signature in the headers. A failure: there is none, read no body. */
 export function signatureCheck(
   proof: Signed,
   header: (name: string) => string | undefined,

@@ -52,8 +52,8 @@ function tooLarge(maxBytes: number): Failure {
 }
 
 /**
- * The bytes of a body, measured while they come and read no further than the limit (HR1); a body that was cut
- * off is empty.
+ * The bytes of a body, measured while they come and read no further than the limit (HR1); a body that was
+ * cut off is empty.
  */
 export async function readBytes(c: Context, maxBytes: number): Promise<Result<Uint8Array>> {
   if (Number(c.req.header("content-length")) > maxBytes) return tooLarge(maxBytes);
@@ -82,8 +82,8 @@ export function jsonOf(body: Uint8Array): unknown {
 }
 
 /**
- * The JSON of a body; undefined: it is none, or it was cut off. It is kept by nobody but the caller: a request
- * may last as long as a run.
+ * The JSON of a body; undefined: it is none, or it was cut off. It is kept by nobody but the caller: a
+ * request may last as long as a run.
  */
 export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
   const bytes = await readBytes(c, maxBytes);

@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
+import type { HookMapping } from "../../src/core/incoming-hook.ts";
 import type { TokenScope } from "../../src/core/settings.ts";
 import { insertDelivery } from "../../src/store/deliveries.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
@@ -55,6 +56,16 @@ export interface FuzzedHouse extends House {
 }
 
 /** A gateway with three agents, whose tools run nothing and write into a folder of its own. */
+/** Of web hooks that come in. */
+export const HOOK_TOKEN = "token-of-the-fuzzed-hooks";
+const signed: HookMapping = {
+  id: "signed",
+  path: "signed",
+  proof: { kind: "github", secret: "nobody-here-knows-this-secret" },
+  events: [],
+  message: "{{body}}",
+};
+
 export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): Promise<FuzzedHouse> {
   const base = mkdtempSync(join(tmpdir(), "parley-fuzz-house-"));
   const workspace = join(base, "workspace");
@@ -68,6 +79,7 @@ export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): P
     choices: {
       agents: ["main", "research", "writer"].map((id) => agentSettings(id, { workspace })),
       tools: { ...tools, filter: { allow: [], deny: ["exec"] } },
+      hooks: { enabled: true, token: HOOK_TOKEN, allowedSessionKeys: ["hook:*"], mappings: [signed] },
     },
     gateway: {
       tokens: [

@@ -286,6 +286,6 @@ test("HO4: nothing of a hook is in the log, and its secrets are masked on the wa
   await hook(house, "/hooks/agent", { message: secret, nonsense: secret });
   await ended(house, body.runId);
   expect((await texts(house, body.sessionKey)).join()).not.toContain(secret);
-  const log = JSON.stringify(world.lines);
+  const log = JSON.stringify(world.logged);
   for (const word of [secret, HOOK_TOKEN]) expect(log).not.toContain(word);
 });

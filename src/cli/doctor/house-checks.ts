@@ -14,6 +14,7 @@ import { count } from "../layout.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
 import type { Finding } from "./finding.ts";
+import { checkHooks } from "./hook-checks.ts";
 import { checkMcp } from "./mcp-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
@@ -116,6 +117,7 @@ export async function checkHouse(cli: Cli): Promise<House> {
     ...checkModels(settings),
     ...checkExec(settings),
     ...(await checkSandbox(cli, settings)),
+    ...(await checkHooks(settings)),
     ...(await checkMcp(cli, settings)),
   );
   return { findings, settings, storeHeld: store.held };

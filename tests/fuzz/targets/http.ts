@@ -6,7 +6,15 @@ import { TOKEN } from "../../gateway/kit.ts";
 import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
-import { type FuzzedHouse, fillHouse, MAIN_TOKEN, OTHER, openFuzzedHouse, READER_TOKEN } from "../wire.ts";
+import {
+  type FuzzedHouse,
+  fillHouse,
+  HOOK_TOKEN,
+  MAIN_TOKEN,
+  OTHER,
+  openFuzzedHouse,
+  READER_TOKEN,
+} from "../wire.ts";
 import { rowCounts, untilIdle } from "../witness.ts";
 
 /** What the head says of the body. */
@@ -37,6 +45,11 @@ const PATHS = [
   "http://127.0.0.1/tools/invoke",
   "//evil/tools/invoke",
   "/metrics",
+  "/hooks/agent",
+  "/hooks/wake",
+  "/hooks/signed",
+  "/hooks/agent?token=x",
+  "/hooks/agent/../wake",
 ];
 const HOSTS = [
   "127.0.0.1",
@@ -61,12 +74,9 @@ const ORIGINS = [
   "file://",
   "http://localhost:7275",
 ];
-const AUTHS = [TOKEN, MAIN_TOKEN, READER_TOKEN, "token-of-a-node", "wrong", ""].flatMap((token) => [
-  `Bearer ${token}`,
-  `bearer  ${token} `,
-  `Basic ${token}`,
-  token,
-]);
+const AUTHS = [TOKEN, MAIN_TOKEN, READER_TOKEN, HOOK_TOKEN, "token-of-a-node", "wrong", ""].flatMap(
+  (token) => [`Bearer ${token}`, `bearer  ${token} `, `Basic ${token}`, token],
+);
 
 const header: Arbitrary<readonly [string, string]> = fc.oneof(
   fc.tuple(fc.constantFrom("Host", "host"), damagedText(fc.constantFrom(...HOSTS), 1)),
@@ -100,6 +110,8 @@ const header: Arbitrary<readonly [string, string]> = fc.oneof(
       nastyText(60),
     ),
   ),
+  fc.tuple(fc.constant("X-Parley-Token"), fc.constantFrom(TOKEN, HOOK_TOKEN, "wrong")),
+  fc.tuple(fc.constant("X-Hub-Signature-256"), fc.constant(`sha256=${"0".repeat(64)}`)),
   fc.tuple(nastyText(20), nastyText(20_000)),
 );
 
@@ -110,12 +122,23 @@ const call = fc.constantFrom(
   { tool: "sessions_send", args: { sessionKey: OTHER, message: "m", timeoutSeconds: 0 } },
   { tool: "exec", args: { command: "true" } },
 );
+const hook = fc.constantFrom(
+  { message: "m" },
+  { message: "m", sessionKey: "hook:a", agentId: "research", idempotencyKey: "i" },
+  { message: "m", deliver: true, to: "main", channel: "webchat", name: "n", thinking: "off" },
+  { text: "t", mode: "next-heartbeat" },
+);
+const HOOK_FIELDS = ["message", "text", "sessionKey", "to", "deliver", "name", "idempotencyKey"];
 const body = fc.oneof(
   {
     weight: 5,
     arbitrary: damagedTree(call, ["tool", "args", "sessionKey", "idempotencyKey"], 2).map(
       (one) => JSON.stringify(one) ?? "",
     ),
+  },
+  {
+    weight: 2,
+    arbitrary: damagedTree(hook, HOOK_FIELDS, 2).map((one) => JSON.stringify(one) ?? ""),
   },
   { weight: 1, arbitrary: damagedText(call.map((one) => JSON.stringify(one))) },
   { weight: 1, arbitrary: nastyText(2_000_000) },
@@ -140,9 +163,13 @@ const request: Arbitrary<Request> = fc.record({
       fc.oneof(
         {
           weight: 5,
-          arbitrary: fc
-            .constantFrom(TOKEN, MAIN_TOKEN, READER_TOKEN)
-            .map((token) => [["Authorization", `Bearer ${token}`]] as const),
+          arbitrary: fc.constantFrom(TOKEN, MAIN_TOKEN, READER_TOKEN, HOOK_TOKEN).map(
+            (token) =>
+              [
+                ["Authorization", `Bearer ${token}`],
+                ["Content-Type", "application/json"],
+              ] as const,
+          ),
         },
         { weight: 2, arbitrary: fc.constant([]) },
       ),
@@ -260,7 +287,9 @@ function isWhole({ method, path, headers, length }: Request): boolean {
 }
 
 /** Those of Node for what is no HTTP come without a body: 400, 408, 417, 431, 501. */
-const STATUS_CODES = [101, 200, 400, 401, 403, 404, 409, 413, 417, 426, 429, 431, 500, 501, 502, 503, 504];
+const STATUS_CODES = [
+  101, 200, 202, 400, 401, 403, 404, 405, 409, 413, 417, 426, 429, 431, 500, 501, 502, 503, 504,
+];
 const ADMINS = [TOKEN, MAIN_TOKEN];
 
 /** The rule of the door, said again: who may have a tool called. */
@@ -283,6 +312,21 @@ function checkCalled({ method, path, headers, body: text }: Request, answer: Ans
   must(Buffer.byteLength(text) <= BODY_MAX_BYTES + 10, "a body over the limit called a tool");
   const { ok, result } = JSON.parse(answer.body) as { ok: boolean; result: Record<string, unknown> };
   must(typeof ok === "boolean" && typeof result === "object", `answered with ${shown(answer.body)}`);
+}
+
+/** The rule of web hooks, said again: the hooks' own token, in a header, and JSON. */
+function checkHooked({ method, path, headers }: Request): void {
+  const { pathname, search } = new URL(path, "http://127.0.0.1");
+  must(method === "POST" && /^\/hooks\/(agent|wake)$/.test(pathname), `${method} ${shown(path)} was a hook`);
+  must(!search.includes("token"), "a token in an address was taken");
+  const given = headers.flatMap(([name, value]) =>
+    /^(authorization|x-parley-token)$/i.test(name) ? [value.trim().replace(/^bearer\s+/i, "")] : [],
+  );
+  must(given.includes(HOOK_TOKEN), `${shown(given)} sent a hook`);
+  must(
+    headers.some(([name, value]) => /^content-type$/i.test(name) && /json/i.test(value)),
+    "what is no JSON was a hook",
+  );
 }
 
 /** The web page's own files, which may come packed, and the metrics are no JSON. */
@@ -319,6 +363,7 @@ export const http: FuzzTarget<Request> = {
         // A refusal of the tool's own is an answer like any other: it may be kept under an idempotency key.
         const isCall = [200, 403, 404].includes(status) && text.includes('"result":');
         if (isCall) checkCalled(input, answer);
+        else if (status === 202) checkHooked(input);
         else
           must(
             (await rowCounts(house.store)) === before,

@@ -1,0 +1,107 @@
+// The part of the configuration about web hooks that come in.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { describeSettings } from "../src/config/describe.ts";
+import { run } from "./cli/kit.ts";
+import { useConfigHome } from "./kit/config-home.ts";
+import { homeWith } from "./kit/gateway-process.ts";
+
+const config = useConfigHome();
+const SECRET = "secret-of-the-sender";
+const TOKEN = "token-of-the-hooks-0123456789";
+
+const hooks = (more: object) => JSON.stringify({ hooks: { enabled: true, token: TOKEN, ...more } });
+const mapping = (more: object) => hooks({ mappings: [{ id: "a", message: "x", ...more }] });
+
+test("a mapping is complete, and its secrets are never shown", () => {
+  const { settings, warnings } = config().good(
+    hooks({
+      mappings: [
+        { id: "github", preset: "github", secret: SECRET, match: { events: ["push"] }, deliver: true },
+        { id: "ci", preset: "hmac", secret: SECRET, message: "{{ body.a[0].b }}", match: { path: "builds" } },
+      ],
+    }),
+  );
+  expect(warnings).toEqual([]);
+  expect(settings.hooks.mappings).toMatchObject([
+    { path: "github", proof: { kind: "github" }, deliver: { channel: "webchat", to: "main" } },
+    {
+      path: "builds",
+      proof: { kind: "hmac", signatureHeader: "x-signature-256", deliveryHeader: "x-delivery-id" },
+    },
+  ]);
+  const shown = JSON.stringify(describeSettings(settings));
+  for (const secret of [SECRET, TOKEN]) expect(shown).not.toContain(secret);
+});
+
+const WRONG: [string, string, RegExp][] = [
+  ["a short token", hooks({ token: "short" }), /hooks.token: must have at least 16/],
+  ["a short secret", mapping({ preset: "hmac", secret: "x" }), /secret: must have at least 16/],
+  ["no secret", mapping({ preset: "github" }), /secret: is missing/],
+  ["a secret too many", mapping({ secret: SECRET }), /secret: goes with/],
+  ["no message", hooks({ mappings: [{ id: "a" }] }), /message: is missing/],
+  ["another field", mapping({ message: "{{env.HOME}}" }), /message: holds {{env.HOME}}/],
+  ["a field that is code", mapping({ message: "{{body.a()}} {{1+1}}" }), /message: holds/],
+  ["too many fields", mapping({ message: "{{body}}".repeat(51) }), /more than 50/],
+  ["another agent", mapping({ agentId: "nobody" }), /agentId: there is no agent/],
+  ["a key that is none", mapping({ sessionKey: "no key" }), /sessionKey: is not a session key/],
+  ["a reserved path", mapping({ id: "wake" }), /not agent or wake/],
+  [
+    "a path of two",
+    hooks({
+      mappings: [
+        { id: "a", message: "x" },
+        { id: "b", message: "x", match: { path: "a" } },
+      ],
+    }),
+    /another mapping's/,
+  ],
+  [
+    "an id of two",
+    hooks({
+      mappings: [
+        { id: "a", message: "x" },
+        { id: "a", message: "x" },
+      ],
+    }),
+    /is there twice/,
+  ],
+  ["a place without deliver", mapping({ to: "main" }), /deliver: must be true/],
+  ["another channel", mapping({ deliver: true, channel: "telegram", to: "1" }), /there is no channel/],
+  ["events without GitHub", mapping({ match: { events: ["push"] } }), /events go with/],
+  ["a header without hmac", mapping({ deliveryHeader: "x" }), /deliveryHeader: goes with/],
+];
+test.each(WRONG)("%s is a problem, told with its path", (_, text, words) => {
+  const problems = config().problems(text);
+  expect(problems).toContainEqual(expect.stringMatching(words));
+  expect(problems.join()).not.toContain(SECRET);
+});
+
+test("one token for the gateway and for hooks is a problem, unless hooks are off", () => {
+  const both = (enabled: boolean) =>
+    `{ gateway: { auth: { token: "${TOKEN}" } }, hooks: { enabled: ${enabled}, token: "${TOKEN}" } }`;
+  expect(config().problems(both(true))).toEqual([expect.stringContaining("hooks.token: is the same")]);
+  expect(config().good(both(false)).warnings).toEqual([]);
+});
+
+test("the doctor says whether hooks have a token, and whether it is their own", async () => {
+  const found = async (home: string) => {
+    const { out } = await run(home, ["--json", "doctor"]);
+    const { findings } = JSON.parse(out) as { findings: { name: string; level: string; text: string }[] };
+    return findings.find(({ name }) => name === "hooks");
+  };
+  const without = homeWith({ hooks: { enabled: true } });
+  expect(await found(without)).toMatchObject({ level: "warning", text: expect.stringContaining("not set") });
+  const own = homeWith({ gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN } });
+  expect(await found(own)).toMatchObject({ level: "ok" });
+  const state = join(own, ".parley", "state");
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  writeFileSync(join(state, "gateway-token"), `${TOKEN}\n`, { mode: 0o600 });
+  expect(await found(own)).toMatchObject({
+    level: "problem",
+    text: expect.stringContaining("gateway's own"),
+  });
+  expect(await found(homeWith({}))).toBeUndefined();
+});

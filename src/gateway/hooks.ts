@@ -24,8 +24,11 @@ import { bearer, type Env, jsonOf, readBytes, refuse } from "./http-request.ts";
 
 /** Bytes of a body. */
 const BODY_MAX_BYTES = 1024 * 1024;
-/** Bodies that are read at once of senders who are known by their signature only, and so not yet. */
-const UNPROVEN_MAX = 64;
+/**
+ * Bytes of bodies that are in memory while it is not known yet who sent them. Counted as they come: who sends
+ * slowly takes nobody's place.
+ */
+const UNPROVEN_MAX_BYTES = 64 * 1024 * 1024;
 const UNPROVEN_RETRY_MS = 1_000;
 const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
@@ -91,7 +94,7 @@ class Door {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #guard: ReturnType<typeof createHookGuard>;
-  #unproven = 0;
+  #unprovenBytes = 0;
 
   constructor({ deps, dispatcher }: DoorParts) {
     this.#deps = deps;
@@ -153,16 +156,21 @@ class Door {
   }
 
   async #readUnproven(c: Context<Env>): Promise<Result<Uint8Array>> {
-    if (this.#unproven >= UNPROVEN_MAX) {
-      return fail("rate_limited", "too many web hooks at once; send it again", {
-        details: { retryAfterMs: UNPROVEN_RETRY_MS },
-      });
-    }
-    this.#unproven += 1;
+    let held = 0;
+    const take = (bytes: number): Result<void> => {
+      if (this.#unprovenBytes + bytes > UNPROVEN_MAX_BYTES) {
+        return fail("rate_limited", "too many web hooks at once; send it again", {
+          details: { retryAfterMs: UNPROVEN_RETRY_MS },
+        });
+      }
+      this.#unprovenBytes += bytes;
+      held += bytes;
+      return ok(undefined);
+    };
     try {
-      return await readBytes(c, BODY_MAX_BYTES);
+      return await readBytes(c, BODY_MAX_BYTES, take);
     } finally {
-      this.#unproven -= 1;
+      this.#unprovenBytes -= held;
     }
   }
 

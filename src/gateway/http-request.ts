@@ -53,9 +53,13 @@ function tooLarge(maxBytes: number): Failure {
 
 /**
  * The bytes of a body, measured while they come and read no further than the limit (HR1); a body that was
- * cut off is empty.
+ * cut off is empty. `take` is asked for each piece, and may refuse it.
  */
-export async function readBytes(c: Context, maxBytes: number): Promise<Result<Uint8Array>> {
+export async function readBytes(
+  c: Context,
+  maxBytes: number,
+  take: (bytes: number) => Result<void> = () => ok(undefined),
+): Promise<Result<Uint8Array>> {
   if (Number(c.req.header("content-length")) > maxBytes) return tooLarge(maxBytes);
   const reader = (c.req.raw.body as ReadableStream<Uint8Array> | null)?.getReader();
   const pieces: Uint8Array[] = [];
@@ -64,6 +68,8 @@ export async function readBytes(c: Context, maxBytes: number): Promise<Result<Ui
     for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
       bytes += next.value.length;
       if (bytes > maxBytes) return tooLarge(maxBytes);
+      const taken = take(next.value.length);
+      if (!taken.ok) return taken;
       pieces.push(next.value);
     }
     return ok(Buffer.concat(pieces));

@@ -1,5 +1,6 @@
 // Web hooks of senders who sign: forged, cut, sent again, sent with another body; templates and their values.
 
+import { request } from "node:http";
 import { expect, test } from "vitest";
 import { cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import {
@@ -83,6 +84,35 @@ test("a body that came in pieces is measured, and a large one is refused unread"
   };
   expect((await post(house, "/hooks/github", large, headers)).status).toBe(413);
 });
+
+test("bodies of strangers are bounded together, and who sends slowly takes nobody's place", async () => {
+  const house = await openHooks();
+  const headers = {
+    "content-type": "application/json",
+    "content-length": 1024 * 1024,
+    "x-hub-signature-256": signature("forged"),
+  };
+  const upload = (bytes: number) => {
+    const sent = request(`${house.http}/hooks/github`, { method: "POST", headers, agent: false });
+    sent.on("error", () => {});
+    sent.write(Buffer.alloc(bytes));
+    cleanup(() => void sent.destroy());
+    return sent;
+  };
+  for (let count = 0; count < 100; count += 1) upload(10);
+  expect((await fromGithub(house, push("one"))).status).toBe(202);
+  // Those that are refused give their room back: what is left is less than a body of the largest size.
+  const large = Array.from({ length: 68 }, () => upload(1024 * 1024 - 1));
+  const whole = push("x".repeat(1024 * 1024 - 170));
+  const send = async () => (await fromGithub(house, whole, { "x-github-delivery": "large" })).status;
+  const crowded = async () => {
+    large.push(upload(1024 * 1024 - 1));
+    return send();
+  };
+  await expect.poll(crowded, { timeout: 20_000 }).toBe(429);
+  for (const one of large) one.destroy();
+  await expect.poll(send, { timeout: 20_000 }).toBe(202);
+}, 60_000);
 
 test("HO3: a delivery that comes again gets its answer and no second run, also after a restart", async () => {
   const dir = temporaryFolder();

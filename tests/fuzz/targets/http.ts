@@ -152,6 +152,7 @@ const request: Arbitrary<Request> = fc.record({
   path: fc.oneof(
     { weight: 8, arbitrary: fc.constant("/tools/invoke") },
     { weight: 8, arbitrary: fc.constantFrom(...PATHS) },
+    { weight: 4, arbitrary: fc.constantFrom("/hooks/agent", "/hooks/wake") },
     { weight: 1, arbitrary: damagedText(fc.constantFrom(...PATHS)) },
   ),
   headers: fc

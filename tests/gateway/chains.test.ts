@@ -273,6 +273,23 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     const { chains } = (await client.request("chains.list", {})) as { chains: readonly ChainRow[] };
     expect(chains.map(({ chainId }) => chainId)).toEqual([run.chainId]);
     expect(JSON.stringify(chains)).not.toContain("agent:main");
+    // Whatever else goes on: a page is full of what it may see, and its cursor is no other chain's.
+    for (let more = 0; more < 12; more += 1) await tell(house, MAIN, doing(sending(RESEARCH, "and more")));
+    const page = (await client.request("chains.list", { limit: 1 })) as {
+      chains: readonly ChainRow[];
+      nextCursor?: string;
+    };
+    expect(page.chains.map(({ chainId }) => chainId)).toEqual([run.chainId]);
+    const cursor = page.nextCursor;
+    if (cursor !== undefined) {
+      expect(cursor).toContain(run.chainId);
+      expect(await client.request("chains.list", { limit: 1, cursor })).toEqual({
+        ts: expect.any(Number),
+        count: 0,
+        chains: [],
+        names: {},
+      });
+    }
   });
 });
 

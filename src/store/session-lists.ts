@@ -96,7 +96,7 @@ function readCursor(cursor: string): ReadCursor | undefined {
     if (!Array.isArray(parsed) || parsed.length !== 2) return undefined;
     const [updated_at, row]: unknown[] = parsed;
     const isRow = typeof row === "string" || Number.isSafeInteger(row);
-    return typeof updated_at === "number" && isRow ? { updated_at, row: row as string | number } : undefined;
+    return Number.isSafeInteger(updated_at) && isRow ? { updated_at: updated_at as number, row: row as string | number } : undefined;
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@ import { VISIBILITY_MODES } from "../../src/core/settings.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
 import { mayAccess, operatorViewer, viewerScope } from "../../src/flows/access.ts";
 import { listVisible } from "../../src/flows/list.ts";
-import { listSessions } from "../../src/store/session-lists.ts";
+import { isSessionCursor, listSessions } from "../../src/store/session-lists.ts";
 import { type App, openApp } from "../tools/app.ts";
 
 const AGENTS = ["main", "research", "writer"];
@@ -92,6 +92,13 @@ test("rows that tie on updatedAt are neither lost nor repeated between pages", a
   const listed = await listedKeys(app, operatorViewer(["operator.read"], ["agent:main:chat:*"]), 4, false);
   expect(listed.toSorted()).toEqual(keys.toSorted());
   await app.close();
+});
+
+test("what no page gave out is no cursor", () => {
+  const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
+  for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])
+    expect(isSessionCursor(cursor(value)), JSON.stringify(value)).toBe(false);
 });
 
 test("I9: a cursor names no session that the reader does not see, however many stand before those that it sees", async () => {

@@ -95,8 +95,9 @@ function readCursor(cursor: string): ReadCursor | undefined {
     const parsed: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
     if (!Array.isArray(parsed) || parsed.length !== 2) return undefined;
     const [updated_at, row]: unknown[] = parsed;
-    const isRow = typeof row === "string" || Number.isSafeInteger(row);
-    return Number.isSafeInteger(updated_at) && isRow ? { updated_at: updated_at as number, row: row as string | number } : undefined;
+    const isPlace =
+      Number.isSafeInteger(updated_at) && (typeof row === "string" || Number.isSafeInteger(row));
+    return isPlace ? ({ updated_at, row } as ReadCursor) : undefined;
   } catch {
     return undefined;
   }

@@ -1,10 +1,27 @@
 // Owns the shape of a chain as it is shown to people: who took part, and what happened in it, along time.
 // CS1: a session that the reader may not see is `NOT_VISIBLE`; what it takes part in has no text and no ids.
 
+import { type Route, WEBCHAT } from "./route.ts";
 import type { RunState } from "./run.ts";
 
 /** In place of the key of a session that the reader may not see. */
 export const NOT_VISIBLE = "(not visible)";
+
+/** Channels whose routes end at a session. */
+const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
+
+/** What a key looks like in the words of a failure. One ends where the next one begins. */
+const KEY_IN_TEXT = /\b(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+/g;
+
+/** The route, without the session at its end if the reader may not see that one (I9). */
+export function routeFor(route: Route, sees: (sessionKey: string) => boolean): Route {
+  return IN_HOUSE.includes(route.channel) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
+}
+
+/** The words of a failure, without the keys of sessions that the reader may not see (I9). */
+export function wordsFor(text: string, sees: (sessionKey: string) => boolean): string {
+  return text.replace(KEY_IN_TEXT, (key) => (sees(key) ? key : NOT_VISIBLE));
+}
 
 /**
  * `message`: from a person, a program or a schedule. `result`: what a job came to, or a notice, comes back.

@@ -182,6 +182,9 @@ export function redactMessage(message: Message): Message {
   if (message.role === "assistant" && message.errorMessage !== undefined) {
     more.errorMessage = redactSecrets(message.errorMessage);
   }
+  if (message.role === "user" && message.senderName !== undefined) {
+    more.senderName = redactSecrets(message.senderName);
+  }
   if (message.role === "toolResult" && message.details !== undefined) {
     more.details = redactJson(message.details, "", 0);
   }

@@ -5,7 +5,14 @@
 // ST2: what a session that is gone, or was, had written in its transcript is not quoted from elsewhere.
 // ST3: credential-like text is masked before it is cut (I14).
 
-import { type ChainParty, type ChainStep, NOT_VISIBLE, type StepState } from "../core/chain-step.ts";
+import {
+  type ChainParty,
+  type ChainStep,
+  NOT_VISIBLE,
+  routeFor,
+  type StepState,
+  wordsFor,
+} from "../core/chain-step.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
@@ -240,18 +247,20 @@ class Steps {
   }
 
   #delivery(delivery: Delivery): Draft {
-    const { id, sessionKey, runId, state, createdAt: at, settledAt: endAt, code, route } = delivery;
+    const { id, sessionKey, runId, state, createdAt: at, settledAt: endAt, code } = delivery;
+    const sees = (key: string): boolean => this.#reader.sees(key);
+    const { channel, to } = routeFor(delivery.route, sees);
     const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const opens = run?.sessionKey === sessionKey ? this.#opens(sessionKey, messages?.answer) : {};
-    const error = delivery.error === undefined ? undefined : excerpt(delivery.error);
+    const error = delivery.error === undefined ? undefined : excerpt(wordsFor(delivery.error, sees));
     return {
       id: `delivery:${id}`,
       kind: "delivery",
       from: sessionKey,
       at,
       state,
-      route: { channel: route.channel, to: route.to },
+      route: { channel, to },
       ...optional({ endAt, code, error, runId }),
       text: this.#quoted(sessionKey, delivery.text),
       ...opens,

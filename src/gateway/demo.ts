@@ -68,20 +68,27 @@ export class Demo {
     if (this.#closed) return fail("shutting_down", "the gateway is stopping");
     this.#place ??= this.#begin();
     const place = this.#place;
-    const opened = await place;
+    const opened = await this.#opened(place);
     return opened.ok ? ok({ path: DEMO_PATH, token: opened.value.token }) : opened;
   }
 
   async #begin(): Promise<Result<DemoPlace>> {
+    await this.#ending;
+    return this.#open();
+  }
+
+  /** What became of a beginning. It may have been ended meanwhile, and another one begun. */
+  async #opened(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
     let opened: Result<DemoPlace> | undefined;
     try {
-      await this.#ending;
-      this.#watch();
-      opened = await this.#open();
+      opened = await place;
       return opened;
     } finally {
-      // Who asks again may have more luck.
-      if (opened?.ok !== true) this.#place = undefined;
+      if (this.#place === place) {
+        // Who asks again may have more luck.
+        if (opened?.ok !== true) this.#place = undefined;
+        else if (this.#ways.size === 0) this.#watch();
+      }
     }
   }
 

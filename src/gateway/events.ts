@@ -232,7 +232,10 @@ function toolData(event: Of<"tool">): ToolData {
 
 function flowData(event: Of<"flow">): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
-  return { flowId, step, from, to, turn, turnsMax, text: redactSecrets(event.text), ...optional({ reason }) };
+  // Of a refused step `to` may be what the call named: an agent's words.
+  const named = step === "refused" ? redactSecrets(to) : to;
+  const text = redactSecrets(event.text);
+  return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
 }
 
 function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): OutEvent {

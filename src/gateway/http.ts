@@ -151,7 +151,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   );
   app.get("/", async (c) => (await page?.answer(c.req.raw)) ?? notBuilt(c));
   app.notFound(async (c) => {
-    const file = c.req.method === "GET" ? await page?.answer(c.req.raw) : undefined;
+    const file = ["GET", "HEAD"].includes(c.req.method) ? await page?.answer(c.req.raw) : undefined;
     if (file !== undefined) return file;
     const there = `the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, ${OTHERS}`;
     const message = `not found; there are: ${there}`;

@@ -37,7 +37,7 @@ interface PageFile {
 }
 
 export interface Page {
-  /** The answer to a GET of one of its paths; undefined: there is no such file. */
+  /** The answer to a GET or HEAD of one of its paths; undefined: there is no such file. */
   answer(request: Request): Promise<Response | undefined>;
 }
 
@@ -103,10 +103,14 @@ export function createPage(dir: string): Page {
   let files: Promise<Map<string, PageFile>> | undefined;
   const read = async (): Promise<Map<string, PageFile>> => {
     files ??= readPage(dir);
-    const found = await files;
-    // A checkout may be built while the gateway runs.
-    if (found.size === 0) files = undefined;
-    return found;
+    let found: Map<string, PageFile> | undefined;
+    try {
+      found = await files;
+      return found;
+    } finally {
+      // A checkout may be built while the gateway runs, and at this moment.
+      if (found === undefined || found.size === 0) files = undefined;
+    }
   };
   return {
     async answer(request) {

@@ -5,6 +5,7 @@ import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
 import type { RunInput } from "../core/run.ts";
 import { ACTIVE } from "./runs.ts";
+import { type Condition, patternCondition } from "./session-scope.ts";
 import type { Db } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
@@ -32,6 +33,8 @@ interface ChainFilter {
   readonly crossed: 0 | 1;
   /** This session takes part. */
   readonly sessionKey?: string;
+  /** Some session whose key fits one of these takes part. Absent: whoever takes part. */
+  readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
 }
@@ -72,9 +75,17 @@ function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
   return eb.or([eb.exists(runs), eb.exists(flows)]);
 }
 
+/** A session whose key fits one of the patterns began the chain, runs in it or spoke in it. */
+function hasCovered(db: Db, patterns: readonly string[]): Condition {
+  const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
+  return sql`(${fits("chains.root_session_key")}
+    or exists (select 1 from runs r where r.chain_id = chains.chain_id and ${fits("r.session_key")})
+    or exists (select 1 from flows f where f.chain_id = chains.chain_id and ${fits("f.requester_key")}))`;
+}
+
 /** Chains that moved, newest first. */
 export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
-  const { since, crossed, sessionKey, before, limit } = filter;
+  const { since, crossed, sessionKey, patterns, before, limit } = filter;
   let query = db
     .selectFrom("chains")
     .select(CHAIN_HEAD)
@@ -85,6 +96,7 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
     query = query.where(place);
   }
   if (sessionKey !== undefined) query = query.where((eb) => hasParty(eb, sessionKey));
+  if (patterns !== undefined) query = query.where(hasCovered(db, patterns));
   const rows = await query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit).execute();
   return rows.map(toChainHead);
 }

@@ -12,6 +12,7 @@ import {
   type Condition,
   fewInScope,
   fewInTree,
+  LAST_SIGN,
   literalLike,
   rootCondition,
   scopeConditions,
@@ -68,22 +69,35 @@ interface Position {
   readonly key: string;
 }
 
+/** Where reading ended: at a row that the reader may not see. */
+interface Cut extends Position {
+  readonly row_id: number;
+}
+
 /** What one source gave: rows in order, complete down to `cutAt`. */
 interface Portion {
   readonly rows: readonly Row[];
-  readonly cutAt?: Position;
+  readonly cutAt?: Cut;
 }
 
-function cursorOf({ updated_at, key }: Position): string {
-  return Buffer.from(JSON.stringify([updated_at, key])).toString("base64url");
+/** A row is told by its key if it was shown, else by its number (I9). */
+function cursorOf(updatedAt: number, row: string | number): string {
+  return Buffer.from(JSON.stringify([updatedAt, row])).toString("base64url");
 }
 
-function positionOf(cursor: string): Position | undefined {
+interface ReadCursor {
+  readonly updated_at: number;
+  readonly row: string | number;
+}
+
+function readCursor(cursor: string): ReadCursor | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
     if (!Array.isArray(parsed) || parsed.length !== 2) return undefined;
-    const [updated_at, key]: unknown[] = parsed;
-    return typeof updated_at === "number" && typeof key === "string" ? { updated_at, key } : undefined;
+    const [updated_at, row]: unknown[] = parsed;
+    const isPlace =
+      Number.isSafeInteger(updated_at) && (typeof row === "string" || Number.isSafeInteger(row));
+    return isPlace ? ({ updated_at, row } as ReadCursor) : undefined;
   } catch {
     return undefined;
   }
@@ -91,7 +105,17 @@ function positionOf(cursor: string): Position | undefined {
 
 /** True for a text that a list gave out as its cursor. */
 export function isSessionCursor(text: string): boolean {
-  return positionOf(text) !== undefined;
+  return readCursor(text) !== undefined;
+}
+
+async function positionOf(db: Db, cursor: string): Promise<Position | undefined> {
+  const read = readCursor(cursor);
+  if (read === undefined) return undefined;
+  const { updated_at, row } = read;
+  if (typeof row === "string") return { updated_at, key: row };
+  const found = await db.selectFrom("sessions").select("key").where("row_id", "=", row).executeTakeFirst();
+  // Gone meanwhile: what has the same time is looked at once more.
+  return { updated_at, key: found?.key ?? LAST_SIGN };
 }
 
 function newestFirst(a: Position, b: Position): number {
@@ -208,7 +232,8 @@ async function walked(
     select * from (select * from sessions s where ${all(range)} ${order} limit ${WALK_ROWS_MAX}) as s
     where ${all(fits)} limit ${limit + 1}`.execute(db);
   if (rows.length > limit) return { rows };
-  const last = await sql<Position>`select s.updated_at, s.key from sessions s where ${all(range)} ${order}
+  const last =
+    await sql<Cut>`select s.updated_at, s.key, s.row_id from sessions s where ${all(range)} ${order}
     limit 1 offset ${WALK_ROWS_MAX - 1}`.execute(db);
   const cutAt = last.rows[0];
   return cutAt === undefined ? { rows } : { rows, cutAt };
@@ -261,8 +286,10 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
   const page = complete.slice(0, limit);
   const last = page[page.length - 1];
   const sessions = page.map(toSession);
-  if (complete.length > limit && last !== undefined) return { rows: sessions, nextCursor: cursorOf(last) };
-  return cutAt === undefined ? { rows: sessions } : { rows: sessions, nextCursor: cursorOf(cutAt) };
+  if (complete.length > limit && last !== undefined)
+    return { rows: sessions, nextCursor: cursorOf(last.updated_at, last.key) };
+  if (cutAt === undefined) return { rows: sessions };
+  return { rows: sessions, nextCursor: cursorOf(cutAt.updated_at, cutAt.row_id) };
 }
 
 /**
@@ -271,7 +298,7 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
  * gave out (`isSessionCursor`) finds nothing.
  */
 export async function listSessions(db: Db, filter: SessionFilter): Promise<SessionRows> {
-  const after = filter.cursor === undefined ? undefined : positionOf(filter.cursor);
+  const after = filter.cursor === undefined ? undefined : await positionOf(db, filter.cursor);
   if (filter.cursor !== undefined && after === undefined) return { rows: [] };
   const bounded = bounds(filter, after);
   if (filter.keys !== undefined) {

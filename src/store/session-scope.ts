@@ -6,7 +6,7 @@ import type { Scope } from "../core/visibility.ts";
 import { type Db, kindOf } from "./sql.ts";
 
 /** Sorts behind every text that begins with the same prefix. */
-const LAST_SIGN = "\u{10ffff}";
+export const LAST_SIGN = "\u{10ffff}";
 
 export type Condition = RawBuilder<SqlBool>;
 
@@ -16,7 +16,7 @@ export function literalLike(text: string): string {
 }
 
 /** What a key must be like to fit a pattern: exactly what `matchesPattern` says, case included. */
-function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
+export function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
   const tests = patterns.map((pattern) => {
     const pieces = pattern.split("*");
     if (kindOf(db) === "sqlite") {

@@ -138,9 +138,18 @@ export async function addJob(ctx: JobContext, viewer: Viewer, wanted: NewJob): P
   });
 }
 
+/** The next date of a stored schedule; one that can't be read any more has none. */
+async function storedDate(schedule: Schedule, now: number): Promise<number | undefined> {
+  try {
+    return await nextDate(schedule, now);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The job with its next date. */
 async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
-  const nextAt = await nextDate(job.schedule, now);
+  const nextAt = await storedDate(job.schedule, now);
   if (nextAt !== undefined) return ok({ ...job, enabled: true, nextAt });
   return fail("invalid_argument", "the schedule of this job has no date to come", {
     hint: "Give it another schedule, or run it at once with cron.run.",
@@ -171,7 +180,7 @@ async function patched(
 ): Promise<Result<CronJob>> {
   const job = { ...withChoices(before, patch), updatedAt: now, schedule: schedule ?? before.schedule };
   // A new schedule begins a job again that is over; one that was paused stays so.
-  const over = !before.enabled && (await nextDate(before.schedule, now)) === undefined;
+  const over = !before.enabled && (await storedDate(before.schedule, now)) === undefined;
   const enabled = patch.enabled ?? (before.enabled || (over && schedule !== undefined));
   if (!enabled) return ok({ ...job, enabled: false });
   if (schedule !== undefined || !before.enabled) return enable(job, now);

@@ -274,6 +274,24 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(chains.map(({ chainId }) => chainId)).toEqual([run.chainId]);
     expect(JSON.stringify(chains)).not.toContain("agent:main");
   });
+
+  test("I9: whatever else goes on, a page is full of what the token covers, and its cursor is no other chain's", async () => {
+    const tokens = [
+      { token: "writer", role: "operator", scopes: ["operator.read"], sessions: ["agent:writer:*"] },
+    ] as const;
+    const house = await houseOn(kind, { gateway: { tokens } });
+    const seen = await tell(house, MAIN, doing(sending(WRITER, "x")));
+    for (let more = 0; more < 12; more += 1) await tell(house, MAIN, doing(sending(RESEARCH, "and more")));
+    const client = await house.client({ token: "writer" });
+    const list = (params: object) =>
+      client.request("chains.list", params) as Promise<{ chains: readonly ChainRow[]; nextCursor?: string }>;
+    const { chains, nextCursor: cursor = "" } = await list({ limit: 1 });
+    expect(chains.map(({ chainId }) => chainId)).toEqual([seen.chainId]);
+    expect(cursor).toContain(seen.chainId);
+    const rest = await list({ limit: 1, cursor });
+    expect(rest).toMatchObject({ chains: [] });
+    expect(rest.nextCursor).toBeUndefined();
+  });
 });
 
 test("an abort and a used-up budget are told as what they are", async () => {

@@ -3,10 +3,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ok } from "../../src/core/errors.ts";
+import { fail, ok, type Result } from "../../src/core/errors.ts";
 import type { Message } from "../../src/core/message.ts";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
-import type { OpenDemo } from "../../src/gateway/demo.ts";
+import { Demo, type DemoPlace, type OpenDemo } from "../../src/gateway/demo.ts";
 import type { PayloadOf } from "../../src/gateway/payloads.ts";
 import { openDemo } from "../../src/main.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
@@ -216,4 +216,35 @@ test("SIGTERM ends a process with a demo in it, and leaves no directory behind",
   expect(await gateway.end("SIGTERM")).toBe(0);
   expect(demos()).toEqual([]);
   expect(gateway.stderr()).toBe("");
+});
+
+test("GD1: a demo that could not be opened, ended and begun anew meanwhile, does not take the new one with it", async () => {
+  const first = Promise.withResolvers<Result<DemoPlace>>();
+  const count = { opened: 0, closed: 0 };
+  const demo = new Demo(async () => {
+    count.opened++;
+    return count.opened === 1
+      ? first.promise
+      : ok({ port: 1, token: "t", close: async () => void count.closed++ });
+  }, quietWorld());
+  const failing = demo.start();
+  await expect.poll(() => count.opened).toBe(1);
+  const ended = demo.stop();
+  const again = demo.start();
+  first.resolve(fail("store_unavailable", "no room"));
+  expect((await failing).ok).toBe(false);
+  expect(await ended).toBe(true);
+  expect(await again).toMatchObject({ ok: true, value: { token: "t" } });
+  expect(demo.running).toBe(true);
+  await demo.close();
+  expect(count).toEqual({ opened: 2, closed: 1 });
+});
+
+test("GD3: a demo that was ended before it was open leaves no date behind", async () => {
+  const world = fakeWorld();
+  const demo = new Demo(async () => ok({ port: 1, token: "t", close: async () => {} }), world);
+  const starting = demo.start();
+  await demo.close();
+  await starting;
+  expect(world.pendingDelays()).toEqual([]);
 });

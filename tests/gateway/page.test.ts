@@ -1,6 +1,6 @@
 // The files of the web page over HTTP, and what their headers allow.
 
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -91,4 +91,26 @@ test("all scripts of the page together are less than 80 kB packed", () => {
   expect(scripts.length).toBeGreaterThan(1);
   const bytes = scripts.map((name) => gzipSync(readFileSync(join(assets, name))).length);
   expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(80_000);
+});
+
+test("a file that is gone while the page is being read makes one request fail, not all that follow", async () => {
+  const dir = builtPage();
+  const torn = join(dir, "torn.js");
+  symlinkSync(join(dir, "not-there"), torn);
+  const page = createPage(dir);
+  await expect(page.answer(get("/"))).rejects.toThrow("ENOENT");
+  rmSync(torn);
+  expect((await page.answer(get("/")))?.status).toBe(200);
+});
+
+test("HEAD is answered like GET, for every file", async () => {
+  const { http } = await openHouse();
+  const [, script = ""] = /src="(\/assets\/[^"]+)"/.exec(await (await fetch(`${http}/`)).text()) ?? [];
+  for (const path of ["/", script]) {
+    const answer = await fetch(http + path, { method: "HEAD" });
+    expect(answer.status, path).toBe(200);
+    expect(answer.headers.get("content-security-policy"), path).toContain("default-src 'none'");
+    expect(await answer.text()).toBe("");
+  }
+  expect((await fetch(`${http}/assets/none.js`, { method: "HEAD" })).status).toBe(404);
 });

@@ -69,6 +69,14 @@ test("I9: a row names the spawner of a session only to those who may see it", as
   expect(JSON.stringify(list)).not.toContain("agent:main:main");
   const patched = await client.call("sessions.patch", { key: "agent:research:main", label: "x" });
   expect(JSON.stringify(patched)).not.toContain("agent:main:main");
+  // Nor may it guess: whose child a session is, is answered for none that it does not see.
+  for (const spawnedBy of ["agent:main:main", "agent:main:nobody"]) {
+    expect(await client.call("sessions.list", { spawnedBy })).toMatchObject({ count: 0 });
+    await expect(client.call("sessions.resolve", { label: "x", spawnedBy })).rejects.toThrow(/x|match/);
+    await expect(
+      client.call("sessions.resolve", { key: "agent:research:main", spawnedBy }),
+    ).rejects.toThrow();
+  }
   expect(JSON.stringify(await (await house.client()).call("sessions.list", {}))).toContain(
     '"spawnedBy":"agent:main:main"',
   );

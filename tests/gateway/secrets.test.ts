@@ -105,6 +105,10 @@ const TOLD: [string, LiveEvent][] = [
   ["the result of a tool", { ...CALL, phase: "end", result: `it is ${KEY}` }],
   ["the cut of a result", { ...CALL, phase: "end", result: `${"x ".repeat(7_992)}${KEY}` }],
   ["a step of a flow", { ...FLOW, from: "agent:main:main", to: "agent:research:main", text: KEY }],
+  [
+    "the name of one that is not reached",
+    { ...FLOW, step: "refused", from: "agent:main:main", to: KEY, text: "" },
+  ],
   ["the text so far", { ...RUN, kind: "text", text: `so it is ${KEY}` }],
   ["a delivered text", { ...RUN, kind: "delivered", deliveryId: "d", text: `for you: ${KEY}`, atMs: 1 }],
 ];

@@ -18,6 +18,8 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+const WAIT_MAX_MS = 20_000;
+
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
@@ -75,6 +77,8 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       locale: "en-GB",
       timezoneId: "UTC",
     }));
+  // Less than a test may take, so that what was waited for in vain is named.
+  context.setDefaultTimeout(WAIT_MAX_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   const note = (text: string): void => {

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { getJob, putJob } from "../../src/store/cron-jobs.ts";
 import { nextDeadlineAt } from "../../src/store/deadlines.ts";
 import { deleteSessionRows, updateSession } from "../../src/store/sessions.ts";
-import { removeJob, runJob, updateJob } from "../../src/triggers/jobs.ts";
+import { type JobPatch, removeJob, runJob, updateJob } from "../../src/triggers/jobs.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -273,6 +273,13 @@ test("a job whose zone nobody knows any more has its turn, and is paused with th
   await pass(app, world, 2 * HOUR, HOUR);
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule invalid_argument"]);
   expect(await getJob(app.store.db, job.id)).toMatchObject({ enabled: false });
+  const change = (patch: JobPatch) => updateJob(jobsOf(app), ADMIN, job.id, patch);
+  expect(await change({ message: "other" })).toMatchObject({ ok: true, value: { enabled: false } });
+  expect(await change({ enabled: true })).toMatchObject({ ok: false, code: "invalid_argument" });
+  // It is over, like one that has no date to come: another schedule switches it on.
+  expect(await change({ schedule: { kind: "every", everyMs: HOUR } })).toMatchObject({
+    value: { enabled: true, nextAt: world.clock.now() + HOUR },
+  });
 });
 
 test("CJ2: of a job the last hundred turns are remembered", async () => {

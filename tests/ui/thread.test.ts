@@ -193,6 +193,15 @@ test("OR1: who a message is from comes from its provenance and its run, whatever
   for (const [message, run, manner, who, marks] of cases) {
     expect(originOf(message, run, "main")).toMatchObject({ manner, who, marks });
   }
+  const hidden = user({
+    provenance: { ...from, sourceSessionKey: "(not visible)", sourceTool: "sessions_send" },
+  });
+  expect(originOf(sent, RUN, "main").sessionKey).toBe("agent:b:main");
+  expect(originOf(hidden, RUN, "main")).toEqual({
+    manner: "session",
+    who: "(not visible)",
+    marks: ["sent by"],
+  });
 });
 
 test("CA1: calls and results of any shape are read without failing, and name sessions and files where they do", () => {

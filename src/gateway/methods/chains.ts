@@ -175,6 +175,7 @@ async function rowsOf(ctx: CallContext, heads: readonly ChainHead[], sees: Sees)
 interface Wanted {
   readonly since: number;
   readonly sessionKey?: string;
+  readonly patterns?: readonly string[];
   readonly kinds: readonly (0 | 1)[];
 }
 
@@ -215,7 +216,10 @@ async function list(
   const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
   const since = Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
   const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
-  const wanted = { since, kinds, ...(key === undefined ? {} : { sessionKey: key.value }) };
+  const { patterns } = ctx.caller;
+  // Narrowed where it is read: a cursor must not stand at a chain that the caller does not see.
+  const covered = patterns === undefined ? {} : { patterns };
+  const wanted = { since, kinds, ...covered, ...(key === undefined ? {} : { sessionKey: key.value }) };
   const chains: ChainRow[] = [];
   let before = place.value;
   let more = true;

@@ -52,9 +52,9 @@ async function outboxRows({ settings, engine }: GatewayDeps, all: boolean): Prom
   return [...rows, { ...gone, ...figuresOf(rest) }];
 }
 
-function serverRow({ server, state, ...more }: OutsideStanding): ChannelRow {
+function serverRow({ server, state, lastError, ...more }: OutsideStanding): ChannelRow {
   const base = { id: `mcp:${server}`, kind: "mcp", configured: true, ok: state !== "down", state } as const;
-  return { ...base, ...more };
+  return { ...base, ...more, ...(lastError === undefined ? {} : { lastError: redactSecrets(lastError) }) };
 }
 
 function programRows({ settings, programs }: GatewayDeps, all: boolean): ChannelRow[] {

@@ -2,10 +2,9 @@
 // DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session that
 //      its route or its failure names is left out for those whose token does not cover that one.
 
-import { NOT_VISIBLE } from "../../core/chain-step.ts";
+import { routeFor, wordsFor } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import { type Route, WEBCHAT } from "../../core/route.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { publishOutbox } from "../../flows/outbox.ts";
@@ -24,8 +23,6 @@ import type { DeliveryRow, PayloadOf } from "../payloads.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
 
-/** Channels whose routes end at a session. */
-const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 /** Pages of the outbox that are looked through for one page of the caller's; a cursor leads on from there. */
@@ -34,29 +31,17 @@ const PAGES_MAX = 10;
 /** Whether the caller's token covers a session. */
 type Covers = (sessionKey: string) => boolean;
 
-/** What a key looks like in the words of a failure. */
-const KEY_IN_TEXT = /\b(?:agent|cron|hook):\S+/g;
-
-/** The route, without the session at its end if that is hidden from the caller (I9). */
-function routeFor({ route }: Delivery, covers: Covers): Route {
-  return IN_HOUSE.includes(route.channel) && !covers(route.to) ? { ...route, to: NOT_VISIBLE } : route;
-}
-
 function row(delivery: Delivery, covers: Covers, charsMax = Number.POSITIVE_INFINITY): DeliveryRow {
-  const { seq: _, text, error, ...rest } = delivery;
+  const { seq: _, text, error, route, ...rest } = delivery;
   // Masked before it is cut: half a credential looks like none.
   const masked = redactSecrets(text);
   const isCut = masked.length > charsMax;
   return {
     ...rest,
-    route: routeFor(delivery, covers),
+    route: routeFor(route, covers),
     text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
     ...(isCut ? { textTruncated: true } : {}),
-    ...(error === undefined
-      ? {}
-      : {
-          error: redactSecrets(error.replace(KEY_IN_TEXT, (key) => (covers(key) ? key : NOT_VISIBLE))),
-        }),
+    ...(error === undefined ? {} : { error: redactSecrets(wordsFor(error, covers)) }),
   };
 }
 

@@ -1,6 +1,7 @@
 // Owns how a transcript is read over the wire: in pages, both ways, with the runs that wrote it.
 // HI1: a page is of bounded bytes, and nothing between two pages is lost: what did not fit begins the next.
 // HI2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
+// HI3: a message names no session that the reader may not see as the one it came from (I9).
 
 import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
@@ -101,6 +102,12 @@ function shownProvenance(provenance: Provenance, sees: (key: string) => boolean)
   return { ...provenance, sourceSessionKey: NOT_VISIBLE };
 }
 
+/** A message as whoever reads the session may know it. */
+function shownMessage(message: Message, sees: (key: string) => boolean): Message {
+  if (message.role !== "user" || message.provenance === undefined) return message;
+  return { ...message, provenance: shownProvenance(message.provenance, sees) };
+}
+
 /** A run that has not begun, as whoever reads the session may know it. */
 function queuedRun({ runId, input }: LaneFacts, sees: (key: string) => boolean): QueuedRun {
   if (input === undefined) return { runId };
@@ -158,7 +165,9 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
   const session = found.value;
   const read = await readPage(ctx, session.sessionId, params);
   if (!read.ok) return read;
-  const { messages, nextBefore, nextAfter } = read.value;
+  const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+  const page = { ...read.value, messages: read.value.messages.map((one) => shownMessage(one, sees)) };
+  const { messages, nextBefore, nextAfter } = page;
   return ok({
     sessionKey: session.key,
     sessionId: session.sessionId,
@@ -166,7 +175,7 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
     thinkingLevel: thinkingOf(ctx.deps.settings, session),
     ...(nextBefore === undefined ? {} : { nextBefore }),
     ...(nextAfter === undefined ? {} : { nextAfter }),
-    ...(params.includeRuns === true ? await readRuns(ctx, session, read.value, params.after) : {}),
+    ...(params.includeRuns === true ? await readRuns(ctx, session, page, params.after) : {}),
   });
 }
 

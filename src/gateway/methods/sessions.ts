@@ -120,9 +120,11 @@ async function list(
   if (params.cursor !== undefined && !isSessionCursor(params.cursor)) {
     return fail("invalid_argument", "cursor is not one that sessions.list gave out");
   }
-  const page = await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");
+  // Whose child a session is, is told of those alone that the caller sees: it may not be guessed either.
+  const isGuess = params.spawnedBy !== undefined && !sees(params.spawnedBy);
+  const page = isGuess ? { rows: [] } : await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const waits = await waitsOf(ctx, page.rows, sees);
   const children = await childrenOf(ctx, params, page.rows);
   const sessions = [];
@@ -155,6 +157,9 @@ async function resolve(
   if (named.length !== 1) {
     return fail("invalid_argument", `give exactly one of key, sessionId and label, got ${named.length}`);
   }
+  const strange = fail("session_not_found", "no session matches");
+  const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+  if (spawnedBy !== undefined && !sees(spawnedBy)) return strange;
   const sessionKey = key ?? sessionId;
   const found = await resolveSession(ctx.access, ctx.viewer, "list", {
     ...(sessionKey === undefined ? {} : { sessionKey }),
@@ -163,7 +168,6 @@ async function resolve(
     ...(spawnedBy === undefined || label === undefined ? {} : { spawnedBy }),
   });
   if (!found.ok) return found;
-  const strange = fail("session_not_found", "no session matches");
   if (sessionId !== undefined && found.value.sessionId !== sessionId.toLowerCase()) return strange;
   if (spawnedBy !== undefined && found.value.spawnedBy !== spawnedBy) return strange;
   return ok({ ok: true, key: found.value.key });

@@ -1,6 +1,7 @@
 // Owns who a message is from, and which step of a conversation between sessions it is, in words. Pure.
 // OR1: it is read from the typed provenance and the run, never from the text.
 
+import { NOT_VISIBLE } from "../../../src/core/chain-step.ts";
 import type { Message, Run } from "./thread.ts";
 
 /** How a message stands out. `own`: of people; `session`: of another session; `runtime`: of no one. */
@@ -41,6 +42,11 @@ function sentMark(sourceTool: string, run: Run | undefined): string {
   return run?.flow?.step === "round1" ? "asked by" : "sent by";
 }
 
+/** A session that can be opened: one that the reader may not see is only said to be one. */
+function linkTo(sessionKey: string | undefined): Pick<Origin, "sessionKey"> {
+  return sessionKey === undefined || sessionKey === NOT_VISIBLE ? {} : { sessionKey };
+}
+
 function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefined): Origin {
   const { provenance, senderName } = message;
   const step = stepMark(run);
@@ -48,12 +54,11 @@ function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefine
     return { manner: "own", who: senderName ?? "You", marks: step === undefined ? [] : [step] };
   if (provenance.kind === "inter_session") {
     const { sourceSessionKey: sessionKey, sourceTool } = provenance;
-    return { manner: "session", who: sessionKey, sessionKey, marks: [step ?? sentMark(sourceTool, run)] };
+    const marks = [step ?? sentMark(sourceTool, run)];
+    return { manner: "session", who: sessionKey, ...linkTo(sessionKey), marks };
   }
   if (provenance.kind === "notice") {
-    const { sourceSessionKey: sessionKey } = provenance;
-    const about = sessionKey === undefined ? {} : { sessionKey };
-    return { manner: "runtime", who: "Notice", ...about, marks: [] };
+    return { manner: "runtime", who: "Notice", ...linkTo(provenance.sourceSessionKey), marks: [] };
   }
   const { kind, source } = provenance;
   return { manner: "runtime", who: SOURCES[kind], marks: source === undefined ? [] : [source] };

@@ -1,5 +1,6 @@
 // Owns reading something from the gateway for as long as it is shown: now, after a reconnect, and on demand.
 // RD1: of two answers that overtake each other the later request's counts.
+// RD2: what is read is what the newest drawing asks for, whoever asks for it to be read again.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { whenConnected } from "../gateway.ts";
@@ -20,18 +21,20 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
     busy: true,
   });
   const latest = useRef(0);
-  const reader = useRef(read);
-  reader.current = read;
+  const wanted = useRef({ key, read });
+  wanted.current = { key, read };
   const again = useCallback(() => {
     const mine = ++latest.current;
+    // Whoever kept an earlier `again` still means what is shown now (RD2).
+    const { key, read } = wanted.current;
     setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
-    reader.current().then(
+    read().then(
       (value) => mine === latest.current && setShown({ key, value, busy: false }),
       (problem: unknown) =>
         mine === latest.current && setShown((before) => ({ ...before, key, problem, busy: false })),
     );
-  }, [key]);
-  useEffect(() => whenConnected(again), [again]);
+  }, []);
+  useEffect(() => whenConnected(again), [again, key]);
   const current = shown.key === key ? shown : { key, busy: true };
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }

@@ -194,9 +194,19 @@ test("AR2: who talks to many stands in the middle; of too many sessions the busi
   expect(Math.abs(middle - 20)).toBeLessThanOrEqual(1);
 });
 
+test("AR3: who talks now is shown, however little was said and however many others there are", () => {
+  const talks = Array.from({ length: 60 }, (_, at) => ({
+    ...{ kind: "send" as const, from: A, to: `k${at}` },
+    ...{ steps: 60 - at, open: at === 59 ? 1 : 0 },
+  }));
+  const { nodes, arcs } = overviewOf([chain(talks)], 800);
+  expect(nodes).toHaveLength(40);
+  expect(arcs.find(({ open }) => open > 0)?.to).toBe("k59");
+});
+
 test("a step is said as a sentence, with its outcome", () => {
   const waits = new Map([["f", TALK[2] as ChainStep]]);
-  const said = sentence({ ...(TALK[1] as ChainStep), text: "what is new?" }, { ...around, waits });
+  const said = sentence({ ...(TALK[1] as ChainStep), text: "what\nis new?" }, { ...around, waits });
   expect(said).toBe("a asked b, answered after 1.9 s: what is new?");
   expect(sentence(step({ kind: "reply", from: B, to: A, turn: 3, turnsMax: 5, silent: true }), around)).toBe(
     "b replied to a, turn 2 of 5; silent",

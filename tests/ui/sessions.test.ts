@@ -125,6 +125,35 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
   });
 
+  test("SP1: Tab leaves the list in one step, whatever its rows hold", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
+    await row(page, /plan/).waitFor();
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await tree(page).focus();
+    await page.keyboard.press("Tab");
+    const where = await page.evaluate(() => document.activeElement?.closest("section")?.ariaLabel);
+    expect(where).toBe("Conversation");
+  });
+
+  test("SP2: what a search finds is seen from its top, and a long name stays readable with the focus on it", async () => {
+    const house = await openHouse();
+    const long = { key: "agent:main:chat:long", label: `conversation of ${"many ".repeat(30)}words` };
+    await seedSessions(house.store, [long, ...manySessions(60, NEWEST)]);
+    const { page } = await visit(house.http, { token: TOKEN });
+    await row(page, /conversation 3/).waitFor();
+    const box = page.locator(".session-list");
+    await box.evaluate((element) => element.scrollTo(0, 900));
+    await page.getByLabel("Search sessions").fill("conversation");
+    await soon(() => box.getAttribute("aria-label")).toBe("Matching sessions");
+    await soon(() => box.evaluate((element) => element.scrollTop)).toBe(0);
+    await page.getByLabel("Search sessions").fill("of many");
+    await soon(() => names(page)).toEqual([long.label]);
+    await page.locator(".session-name a").focus();
+    expect(await page.locator(".session-name").evaluate((element) => element.scrollLeft)).toBe(0);
+  });
+
   test("rows move to the top and change as runs start and end; sessions come, go and come back from the archive", async () => {
     const gate = Promise.withResolvers<void>();
     const house = await openHouse({

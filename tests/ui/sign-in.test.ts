@@ -150,6 +150,20 @@ describe.skipIf(browserPath === undefined)("sign-in", MINUTE, () => {
     expect(await views(one.page).count()).toBe(0);
   });
 
+  test("signing out leaves nothing of the reader in the tab: no choice, no draft", async () => {
+    const { http } = await openHouse();
+    const { page } = await visit(http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
+    await page.getByRole("textbox", { name: "Message" }).fill("not yet said");
+    await page.getByRole("button", { name: "List" }).click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await field(page).waitFor();
+    expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
+    await give(page, TOKEN);
+    await views(page).waitFor();
+    expect(await page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
+    expect(await page.getByRole("button", { name: "Tree" }).getAttribute("aria-pressed")).toBe("true");
+  });
+
   test("a page whose gateway is killed waits for it, and is signed in again without being asked", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });

@@ -12,8 +12,8 @@ import {
 } from "../../src/gateway/client/web.ts";
 import { after } from "./clock.ts";
 import { type Connection, isRefusal, openShown } from "./demo/connect.ts";
-import { inDemo, leaveDemo } from "./demo/scene.ts";
-import { forgetToken, keepToken, keptToken } from "./token.ts";
+import { inDemo } from "./demo/scene.ts";
+import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 
 /** Pause before a gateway that was not there is asked again, at the start of the page. */
 const RETRY_MS = 2_000;
@@ -149,12 +149,12 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
   }
 }
 
+/** Leaves nothing in this tab: neither the token nor what was read, chosen or begun to be written. */
 export function signOut(): void {
   attempt++;
   drop();
-  forgetToken();
-  stage.value = { kind: "signed-out" };
-  if (inDemo) leaveDemo();
+  tabStorage()?.clear();
+  window.location.reload();
 }
 
 /** Goes on where this tab was signed in before. */

@@ -84,6 +84,7 @@ function useDraft(sessionKey: string, onSent: () => void) {
   const [problem, setProblem] = useState<string>();
   const write = (value: string): void => {
     setText(value);
+    setProblem(undefined);
     keepDraft(sessionKey, value);
   };
   const send = async (): Promise<void> => {

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { safeText } from "../../../src/core/safe-text.ts";
 import { ask, may, wordsOf } from "../gateway.ts";
 import { Confirm, Dialog } from "../parts/dialog.tsx";
-import { sessionName } from "../parts/name.tsx";
+import { LABEL_MAX_CHARS, sessionName } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { go } from "../route.ts";
 import type { Now } from "./thread.ts";
@@ -25,8 +25,10 @@ function Asked({ row, about, onClose }: { row: Row; about: Question; onClose: ()
   const confirm = async (): Promise<void> => {
     try {
       await ask(reset ? "sessions.reset" : "sessions.delete", { key: row.key });
-      say(reset ? "The session begins anew." : "The session is deleted.");
-      if (!reset) go({ view: "sessions" });
+      // After a reset the conversation itself says so.
+      if (reset) return;
+      say("The session is deleted.");
+      go({ view: "sessions" });
     } catch (error) {
       complain(error);
     }
@@ -79,7 +81,7 @@ function Form({ row, onClose }: { row: Row; onClose: () => void }) {
         Label
         <input
           value={label}
-          maxLength={512}
+          maxLength={LABEL_MAX_CHARS}
           dir="auto"
           onInput={(event) => setLabel(event.currentTarget.value)}
         />

@@ -16,9 +16,16 @@ function textOf(result: ToolResult): string {
     .join("\n");
 }
 
+/** JSON for reading: the lines of a text in it stand below each other. */
+function laidOut(value: unknown): string {
+  return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
+    char === "n" ? "\n" : pair,
+  );
+}
+
 function pretty(text: string): string {
   const value = parsed(text);
-  return value === undefined ? text : JSON.stringify(value, undefined, 2);
+  return value === undefined ? text : laidOut(value);
 }
 
 /** `main` is what an agent calls the main session of its own. */
@@ -48,7 +55,7 @@ function Inside({ call, result }: ToolCardProps) {
   return (
     <div class="tool-inside">
       {call !== undefined && Object.keys(call.arguments).length > 0 && (
-        <Code name="Arguments" text={JSON.stringify(call.arguments, undefined, 2)} />
+        <Code name="Arguments" text={laidOut(call.arguments)} />
       )}
       {result !== undefined && (
         <div class={result.isError ? "tool-error" : undefined}>

@@ -1,6 +1,7 @@
 // Owns where everything of the overview stands: sessions in a row, and an arc for each two that talk. Pure.
 // AR1: of each two sessions and each kind of talk there is one arc; the more steps, the thicker.
 // AR2: whoever talks to many stands near the middle, so that arcs are short.
+// AR3: where there is no room for all, those that talk now are there before all others.
 
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 
@@ -106,7 +107,10 @@ export function overviewOf(chains: readonly ChainRow[], room: number): Overview 
   const ranked = [...weight.keys()].sort(
     (a, b) => (weight.get(b) ?? 0) - (weight.get(a) ?? 0) || (a < b ? -1 : 1),
   );
-  const row = fromTheMiddle(ranked.slice(0, NODES_MAX));
+  const busy = new Set(talks.filter(({ open }) => open > 0).flatMap(({ from, to }) => [from, to]));
+  const first = new Set([...ranked.filter((key) => busy.has(key)), ...ranked]);
+  const kept = new Set([...first].slice(0, NODES_MAX));
+  const row = fromTheMiddle(ranked.filter((key) => kept.has(key)));
   const count = Math.max(1, row.length);
   const nodeWidth = Math.max(NODE_MIN, Math.min(NODE_MAX, (room - 2 * PAD) / count));
   const aslant = nodeWidth < UPRIGHT_MIN;
@@ -114,7 +118,6 @@ export function overviewOf(chains: readonly ChainRow[], room: number): Overview 
   const width = Math.max(room, count * nodeWidth + pad + PAD);
   const left = Math.max(pad, (width - count * nodeWidth) / 2);
   const xOf = new Map(row.map((key, at) => [key, left + (at + 0.5) * nodeWidth]));
-  const busy = new Set(talks.filter(({ open }) => open > 0).flatMap(({ from, to }) => [from, to]));
   const baseline = ARC_MAX + 24;
   const reach = Math.max(nodeWidth, (count - 1) * nodeWidth);
   return {

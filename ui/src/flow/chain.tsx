@@ -1,6 +1,6 @@
 // Owns one chain on the page: what it came to, its picture, and the step that was chosen.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
 import { tick } from "../clock.ts";
 import { Failed } from "../parts/failure.tsx";
@@ -54,6 +54,7 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
 export function Chain({ chainId }: { chainId: string }) {
   const { value, problem, again } = useChain(chainId);
   const [chosen, choose] = useState<string>();
+  const body = useRef<HTMLDivElement>(null);
   useEffect(() => choose(undefined), [chainId]);
   const around = useMemo(
     () => (value === undefined ? undefined : aroundOf(value.chain, value.parties, value.steps)),
@@ -76,7 +77,7 @@ export function Chain({ chainId }: { chainId: string }) {
     <div class="chain">
       <ChainHead chain={chain} around={around} />
       {truncated && <p class="chain-cut soft">It is long: only its newest steps are shown.</p>}
-      <div class={`chain-body${step === undefined ? "" : " with-step"}`}>
+      <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>
         <Diagram
           chainId={chainId}
           steps={steps}
@@ -91,7 +92,10 @@ export function Chain({ chainId }: { chainId: string }) {
             step={step}
             around={around}
             deliveries={deliveries}
-            onClose={() => choose(undefined)}
+            onClose={() => {
+              choose(undefined);
+              body.current?.querySelector<SVGElement>("[data-step][tabindex='0']")?.focus();
+            }}
           />
         )}
       </div>

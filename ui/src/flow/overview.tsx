@@ -8,7 +8,7 @@ import { fitted, useWidth } from "./drawing.ts";
 import { type Filter, filter, nameOf } from "./state.ts";
 
 const ASLANT_WIDTH = 96;
-const WORDS = { send: "talks to", spawn: "gives jobs to", refused: "was refused" } as const;
+const WORDS = { send: "talks to", spawn: "gives jobs to", refused: "could not reach" } as const;
 
 function isChosen(wanted: Filter | undefined, one: Filter): boolean {
   return wanted?.from === one.from && wanted.to === one.to;

@@ -118,10 +118,12 @@ export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "lim
   return step.code === undefined ? step.state : `${step.state} (${step.code.replaceAll("_", " ")})`;
 }
 
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
+
 /** A step as one sentence: its name for screen readers. */
 export function sentence(step: ChainStep, around: Around): string {
   const outcome = outcomeWords(step, around);
-  const said = step.text === "" ? "" : `: ${step.text}`;
+  const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
   return `${actWords(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
@@ -138,7 +140,7 @@ function resultWords(said: string): string {
 
 /** What stands at a step in the picture. */
 export function label(step: ChainStep, around: Around): string {
-  const said = step.text.replaceAll(/\s+/g, " ");
+  const said = oneLine(step.text);
   switch (step.kind) {
     case "reply":
       return `${(step.turn ?? 1) - 1}/${step.turnsMax ?? 0} ${said}`;

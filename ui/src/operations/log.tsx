@@ -67,6 +67,7 @@ export function LogTab(_: { about: string | undefined }) {
   const { kept, problem, again } = useLog(wanted, following);
   return (
     <div class="log">
+      <h2 class="visually-hidden">Log</h2>
       <search class="bar">
         <label class="log-field">
           <span>Level</span>

@@ -138,8 +138,8 @@ function Answers({ viewer, target }: { viewer: string; target: string }) {
           <Answer key={group.first.access} {...group} />
         ))}
       </ul>
-      <p class="out-more">
-        <button type="button" class="quiet" onClick={read.again} disabled={read.busy}>
+      <p>
+        <button type="button" onClick={read.again} disabled={read.busy}>
           Ask again
         </button>
       </p>

@@ -2,6 +2,7 @@
 // OP1: a tab is offered only where the token may do what it shows.
 
 import type { ComponentType } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { coversAll, has, may } from "../gateway.ts";
 import { hrefOf, route } from "../route.ts";
 import { ChannelsTab } from "./channels.tsx";
@@ -61,6 +62,12 @@ const TABS: readonly Tab[] = [
 
 export function OperationsView() {
   const at = route.value;
+  const tabs = useRef<HTMLElement>(null);
+  const shown = at.view === "operations" ? at.tab : undefined;
+  // On a phone not all of them are in sight.
+  useEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [shown]);
   if (at.view !== "operations") return null;
   const offered = TABS.filter(
     ({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()),
@@ -70,7 +77,7 @@ export function OperationsView() {
   const Shown = current.component;
   return (
     <div class="operations">
-      <nav class="tabs" aria-label="Operations">
+      <nav ref={tabs} class="tabs" aria-label="Operations">
         {offered.map(({ name, title }) => (
           <a
             key={name}

@@ -5,6 +5,9 @@
 import { safeLine } from "../../../src/core/safe-text.ts";
 import { hrefOf } from "../route.ts";
 
+/** The gateway takes no longer labels. */
+export const LABEL_MAX_CHARS = 200;
+
 /** As much of a uuid as tells it from others. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
@@ -36,15 +39,21 @@ export function Name({ text, title }: { text: string; title?: string | undefined
 }
 
 /** A session's name as the way to its conversation, or to one message of it. */
-export function SessionLink(props: { sessionKey: string; name?: string; messageId?: string | undefined }) {
-  const { sessionKey, name = shortKey(sessionKey), messageId } = props;
+export function SessionLink(props: {
+  sessionKey: string;
+  name?: string;
+  messageId?: string | undefined;
+  /** -1: what is around it has keys of its own. */
+  tabIndex?: -1;
+}) {
+  const { sessionKey, name = shortKey(sessionKey), messageId, tabIndex } = props;
   const to = {
     view: "sessions",
     key: sessionKey,
     ...(messageId === undefined ? {} : { messageId }),
   } as const;
   return (
-    <a class="session-link" href={hrefOf(to)}>
+    <a class="session-link" href={hrefOf(to)} tabIndex={tabIndex}>
       <Name text={name} title={sessionKey} />
     </a>
   );

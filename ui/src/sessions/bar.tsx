@@ -59,7 +59,7 @@ function Filters() {
         <option value="">Any kind</option>
         {SESSION_KINDS.map((one) => (
           <option key={one} value={one}>
-            {one}
+            {one === "other" ? "chat, sub-agent, other" : one}
           </option>
         ))}
       </select>

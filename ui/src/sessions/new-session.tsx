@@ -5,10 +5,9 @@ import { safeLine } from "../../../src/core/safe-text.ts";
 import { ask } from "../gateway.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Failed } from "../parts/failure.tsx";
+import { LABEL_MAX_CHARS } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { go } from "../route.ts";
-
-const LABEL_MAX_CHARS = 200;
 
 export function NewSession({ onClose }: { onClose: () => void }) {
   const agents = useReading("agents", () => ask("agents.list", {}));

@@ -1,6 +1,7 @@
 // Owns the list of sessions as a tree or flat: what is typed and pressed in it, and what stays in sight.
-// SP1: the focus stays on the list itself, which names its active row: rows may leave the document.
-// SP2: rows that move above what is in sight do not shift it.
+// SP1: the focus stays on the list itself, which names its active row: rows may leave the document, and no
+//      part of them is in the order of Tab.
+// SP2: rows that move above what is in sight do not shift it; another list than before is seen from its top.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -72,8 +73,13 @@ function useBox(lines: readonly Line[], selected: string | undefined) {
   const before = useRef<readonly Line[]>(lines);
   /** The selected row that was brought into sight, or whose place the reader left. */
   const met = useRef<string | undefined>(undefined);
+  /** What the lines from before were an answer to. */
+  const wished = useRef(wish.value);
   const { moved } = picture.value;
   const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
+  const leave = (): void => {
+    met.current = selected;
+  };
   const show = (at: number): void => {
     const element = box();
     if (element === null) return;
@@ -84,7 +90,11 @@ function useBox(lines: readonly Line[], selected: string | undefined) {
   };
   useLayoutEffect(() => {
     const element = box();
-    if (moved && element !== null && element.scrollTop > 0) {
+    if (wished.current !== wish.value) {
+      wished.current = wish.value;
+      leave();
+      element?.scrollTo(0, 0);
+    } else if (moved && element !== null && element.scrollTop > 0) {
       const first = Math.floor(element.scrollTop / ROW_HEIGHT);
       const seen = Math.ceil(element.clientHeight / ROW_HEIGHT);
       element.scrollTop += shiftOf(before.current, lines, first, seen) * ROW_HEIGHT;
@@ -98,9 +108,6 @@ function useBox(lines: readonly Line[], selected: string | undefined) {
     met.current = selected;
     show(at);
   }, [lines, selected]);
-  const leave = (): void => {
-    met.current = selected;
-  };
   const rowsInSight = (): number => Math.max(2, Math.floor((box()?.clientHeight ?? 0) / ROW_HEIGHT));
   return { frame, show, leave, rowsInSight };
 }

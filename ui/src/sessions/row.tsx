@@ -41,7 +41,7 @@ function Waits({ keys }: { keys: readonly string[] }) {
         return (
           <span key={key} class="session-wait">
             {index > 0 && ", "}
-            <SessionLink sessionKey={key} {...(row === undefined ? {} : { name: sessionName(row) })} />
+            <SessionLink sessionKey={key} name={sessionName(row ?? { key })} tabIndex={-1} />
           </span>
         );
       })}
@@ -141,7 +141,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       <div class="session-words">
         <div class="session-line">
           <span class="session-name">
-            <SessionLink sessionKey={key} name={name} />
+            <SessionLink sessionKey={key} name={name} tabIndex={-1} />
           </span>
           {children > 0 && open === false && (
             <span class="session-count" title="Sessions that it spawned">

@@ -18,13 +18,6 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     to: "return [...ownFilters(chain, settings), ...above.slice(0, 0)];",
   },
   {
-    name: "child-outside-the-sandbox",
-    breaks: "I13: the sub-agent of a contained session is not contained",
-    file: "src/core/sandbox-policy.ts",
-    from: "    chain.some(\n",
-    to: "    chain.slice(0, 1).some(\n",
-  },
-  {
     name: "gate-left-out-of-spawners",
     breaks: "I9: a list names who spawned a session, seen or not",
     file: "src/flows/list.ts",

@@ -1,6 +1,6 @@
 // A conversation while it goes on: streamed text, what waits, stopping, and what happens to it elsewhere.
 
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, describe, expect, test } from "vitest";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
 import { browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
@@ -40,6 +40,15 @@ async function openTalk(): Promise<{
   return { house, speak: (text) => speak(text), end: (text) => end(text) };
 }
 
+/** Says it until it is seen: of texts that follow each other closely the engine passes some on. */
+async function until(seen: Locator, say: () => void): Promise<void> {
+  const look = (): Promise<number> => {
+    say();
+    return seen.count();
+  };
+  await expect.poll(look).toBeGreaterThan(0);
+}
+
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("a conversation that goes on", () => {
   test("LV2: text is shown as it grows, as markdown, and stays once, as the transcript has it", async () => {
@@ -48,15 +57,13 @@ describe.skipIf(browserPath === undefined)("a conversation that goes on", () => 
     await say(page, "tell me");
     await page.getByText("working").waitFor();
     const live = page.locator(".entry-live");
-    speak("One **bold** word.\n\n- first");
-    await live.getByText("bold").waitFor();
+    await until(live.getByText("bold"), () => speak("One **bold** word.\n\n- first"));
     await live.locator("strong", { hasText: "bold" }).waitFor();
-    speak("One **bold** word.\n\n- first\n- second\n\nThe last <b>line</b>");
-    await live.getByText("The last <b>line</b>").waitFor();
+    const whole = "One **bold** word.\n\n- first\n- second\n\nThe last <b>line</b>";
+    await until(live.getByText("The last <b>line</b>"), () => speak(whole));
     expect(await live.locator("li").allInnerTexts()).toEqual(["first", "second"]);
     // A resumed run begins its text anew.
-    speak("Another beginning");
-    await live.getByText("Another beginning").waitFor();
+    await until(live.getByText("Another beginning"), () => speak("Another beginning"));
     expect(await live.locator("li").count()).toBe(0);
     end("Another beginning and its end");
     await page.locator(".run-end").waitFor();

@@ -61,18 +61,26 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
+/** The transcript was read before the event came that says that this text is in it. */
+function isWritten(thread: Thread, { runId, text }: Live): boolean {
+  const last = thread.messages.findLast((one) => one.runId === runId && one.role === "assistant");
+  const words = last?.content.map((block) => (block.type === "text" ? block.text : "")).join("");
+  return words !== undefined && words.trim() === text.peek().trim();
+}
+
 export function Tail({ reader, agentId }: { reader: Reader; agentId: string }) {
   const thread = reader.thread.value;
   const speaking = useComputed(() => reader.live.list.value);
   if (thread === undefined || thread.nextAfter !== undefined) return null;
   const running = currentRun(thread);
   const queue = thread.now?.queue ?? [];
+  const heard = speaking.value.filter((live) => !isWritten(thread, live));
   return (
     <ol class="entries entries-tail" aria-label="Under way">
-      {speaking.value.map((live) => (
+      {heard.map((live) => (
         <Speaking key={live.runId} live={live} agentId={agentId} />
       ))}
-      {speaking.value.length === 0 && running !== undefined && <Working state={running[1].state} />}
+      {heard.length === 0 && running !== undefined && <Working state={running[1].state} />}
       {queue.map((one) => (
         <Queued key={one.runId} one={one} thread={thread} />
       ))}

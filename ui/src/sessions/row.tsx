@@ -52,7 +52,7 @@ function Waits({ keys }: { keys: readonly string[] }) {
 
 function Doing({ row }: { row: ListedRow }) {
   const { state, queuedRuns, waitingOn = [] } = row;
-  if (state === "idle") return <span class="visually-hidden">idle</span>;
+  if (state === "idle") return <State state={state} />;
   const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
   if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;
   if (state === "running" || waitingOn.length === 0)

@@ -40,8 +40,9 @@ test("a job is made, listed with its next and last turn, changed, run, and remov
     missed: "once",
     deliver: { channel: "webchat", to: "agent:main:main" },
     timeoutSeconds: 60,
-    state: { nextRunAtMs: job.createdAtMs + 3_600_000 },
   });
+  const { schedule, state } = job;
+  expect(schedule.kind === "every" && schedule.anchorMs + 3_600_000).toBe(state.nextRunAtMs);
   const fired = await client.request("cron.run", { id: job.id });
   expect(fired.sessionKey).toBe(job.key);
   expect((await client.request("agent.wait", { runId: fired.runId })).status).toBe("ok");

@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-/** A thousand clients need the machine to themselves. */
-const ALONE = ["tests/e2e/load.test.ts"];
+/** A thousand clients need the machine to themselves, and so does a watchdog that ends what hangs. */
+const ALONE = ["tests/e2e/load.test.ts", "tests/fuzz/fuzz.test.ts"];
 
 export default defineConfig({
   test: {
@@ -26,7 +26,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "load", include: ALONE, sequence: { groupOrder: 1 }, maxWorkers: 1 },
+        test: { name: "alone", include: ALONE, sequence: { groupOrder: 1 }, maxWorkers: 1 },
       },
     ],
   },

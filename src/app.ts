@@ -295,7 +295,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     outbound: outbox,
     version,
     token,
-    timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel: (name) => resolveModel(settings.providers, name),

@@ -47,8 +47,8 @@ export interface GatewayDeps {
   readonly configPath?: string;
   /** The folder that the web page was built into. Absent: no page is served. */
   readonly pageDir?: string;
-  /** The zone of a schedule that names none. */
-  readonly timeZone: string;
+  /** The zone of a schedule that names none. A function: to find it out costs 8 MB of time zone data. */
+  timeZone(): string;
   /** This machine, as clients are told. Default: the address that is listened on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];

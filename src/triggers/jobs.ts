@@ -21,7 +21,7 @@ import { CRON_DEADLINE, fire } from "./turns.ts";
 export interface JobContext extends ChoiceRules {
   readonly engine: Engine;
   /** Zone of an expression that names none. */
-  readonly timeZone: string;
+  timeZone(): string;
 }
 
 /** What may be set and taken away again. */
@@ -102,7 +102,7 @@ async function store(ctx: JobContext, unit: Unit, job: CronJob, isNew: boolean):
 }
 
 function calendarOf(ctx: JobContext) {
-  return { now: ctx.engine.now(), zone: ctx.timeZone };
+  return { now: ctx.engine.now(), zone: ctx.timeZone() };
 }
 
 /** A new job. The viewer has the right to make one; it must cover the session as well. */

@@ -172,7 +172,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     outbound: outbox,
     version: "0.0.0-test",
     token: TOKEN,
-    timeZone: "UTC",
+    timeZone: () => "UTC",
     models: () => [
       { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
     ],

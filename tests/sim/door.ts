@@ -28,7 +28,7 @@ export function openDoor(given: Pick<GatewayDeps, Given>) {
     ...given,
     metrics,
     version: "story",
-    timeZone: "UTC",
+    timeZone: () => "UTC",
     token: OWNER_TOKEN,
     models: () => [],
     checkModel: (name) => resolveModel(settings.providers, name),

@@ -13,7 +13,7 @@ export const ADMIN: Viewer = operatorViewer(["operator.admin"]);
 /** What jobs are made with in this app. */
 export function jobsOf(app: Pick<FlowApp, "engine" | "settings">): JobContext {
   const { engine, settings } = app;
-  return { engine, settings, timeZone: "UTC", checkModel: (name) => ok(name) };
+  return { engine, settings, timeZone: () => "UTC", checkModel: (name) => ok(name) };
 }
 
 export async function add(

@@ -125,7 +125,7 @@ async function list(
     count: shown.length,
     jobs: await rowsOf(ctx, shown),
     ...(more && after !== undefined ? { nextCursor: `${after.createdAt}:${after.id}` } : {}),
-    timeZone: ctx.deps.timeZone,
+    timeZone: ctx.deps.timeZone(),
   });
 }
 

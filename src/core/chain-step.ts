@@ -3,9 +3,7 @@
 
 import { type Route, WEBCHAT } from "./route.ts";
 import type { RunState } from "./run.ts";
-
-/** In place of the key of a session that the reader may not see. */
-export const NOT_VISIBLE = "(not visible)";
+import { NOT_VISIBLE } from "./visibility.ts";
 
 /** Channels whose routes end at a session. */
 const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];

@@ -19,6 +19,9 @@ import {
   type VisibilityMode,
 } from "./settings.ts";
 
+/** In place of the key of a session that the reader may not see. */
+export const NOT_VISIBLE = "(not visible)";
+
 /** A session as a viewer. */
 export interface SessionIdentity {
   readonly key: string;

@@ -5,17 +5,12 @@
 // ST2: what a session that is gone, or was, had written in its transcript is not quoted from elsewhere.
 // ST3: credential-like text is masked before it is cut (I14).
 
-import {
-  type ChainParty,
-  type ChainStep,
-  NOT_VISIBLE,
-  routeFor,
-  type StepState,
-  wordsFor,
-} from "../core/chain-step.ts";
+import { type ChainParty, type ChainStep, routeFor, type StepState, wordsFor } from "../core/chain-step.ts";
+import { optional } from "../core/optional.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
+import { NOT_VISIBLE } from "../core/visibility.ts";
 import type { RunMessages, WholeChain } from "../store/chain-whole.ts";
 import type { Delivery } from "../store/deliveries.ts";
 import type { FlowOutline } from "../store/flows.ts";
@@ -49,12 +44,6 @@ function excerpt(text: string, charsMax = TEXT_CHARS_MAX): string {
 /** What a chain began with, as a list shows it; what a session is called. */
 export function shortExcerpt(text: string): string {
   return excerpt(text, OPENING_CHARS_MAX);
-}
-
-function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }
 
 /** The other party of a conversation. */

@@ -3,10 +3,11 @@
 // E2: credential-like text is masked on the way out (I14), before anything is cut.
 // E3: an event about one session that names another has a form without that name (I9).
 
-import { NOT_VISIBLE } from "../core/chain-step.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
+import { optional } from "../core/optional.ts";
 import { redactSecrets } from "../core/redact.ts";
+import { NOT_VISIBLE } from "../core/visibility.ts";
 import type { EventMarks } from "./outlet.ts";
 import type {
   AgentEvent,
@@ -60,13 +61,6 @@ function masked(value: unknown): unknown {
     // Masking may cut through an escape; then the text is shown as text.
     return text;
   }
-}
-
-/** Fields that are there only when they are set. */
-function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }
 
 /** Translates the events of one gateway, in their order. */

@@ -3,6 +3,7 @@
 // SS2: a field that is not known is named in the report, never guessed at.
 
 import { parseText } from "../config/source.ts";
+import { optional } from "../core/optional.ts";
 import type { Route } from "../core/session.ts";
 import { THINKING_LEVELS } from "../core/settings.ts";
 import { countIn, type Fields, fieldsOf, isFields, lineIn, textIn, timeIn } from "./fields.ts";
@@ -104,11 +105,6 @@ function modelIn(entry: Fields): string | undefined {
   return provider === undefined ? undefined : `${provider}/${model}`;
 }
 
-const present = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-
 function oneOf(
   entry: Fields,
   name: string,
@@ -148,7 +144,7 @@ function readEntry(
     inputTokens: countIn(entry.inputTokens) ?? 0,
     outputTokens: countIn(entry.outputTokens) ?? 0,
     totalTokens: countIn(entry.totalTokens) ?? 0,
-    ...present({
+    ...optional({
       fileName: textIn(entry.sessionFile, 4_096)?.split(/[/\\]/).at(-1),
       updatedAt: timeIn(entry.updatedAt, now),
       startedAt: timeIn(entry.sessionStartedAt, now),

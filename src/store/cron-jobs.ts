@@ -8,7 +8,7 @@ import type { Route } from "../core/route.ts";
 import type { RunState } from "../core/run.ts";
 import { type CronJob, type MissedPolicy, type Schedule, TURNS_KEPT } from "../core/schedule.ts";
 import { held } from "./locks.ts";
-import { ACTIVE } from "./runs.ts";
+import { ACTIVE, present } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { CronJobTable } from "./tables.ts";
 
@@ -34,10 +34,6 @@ export interface Turn extends NewTurn {
   readonly startedAt?: number;
   readonly endedAt?: number;
   readonly totalTokens?: number;
-}
-
-function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
-  return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 
 function toJob(row: Selectable<CronJobTable>): CronJob {

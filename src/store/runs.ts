@@ -36,7 +36,8 @@ function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
   return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
 }
 
-function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
+/** A column as a field that is there only when it is set. */
+export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
   return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 

@@ -5,6 +5,7 @@ import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { modelOf, thinkingOf } from "../core/settings.ts";
+import { NOT_VISIBLE } from "../core/visibility.ts";
 import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
 import { type Flow, openFlowsOf } from "../store/flows.ts";
 import { type UsageSum, usageOf } from "../store/ledger.ts";
@@ -127,7 +128,7 @@ async function shownFlows(ctx: ToolContext, flows: readonly Flow[]): Promise<Too
   const named = async (key: string): Promise<string> => {
     const session = await getSession(ctx.db, key);
     const seen = session !== undefined && (await gate.admits("status", session));
-    return seen ? shownKey(ctx, ctx.viewer, key) : "(not visible)";
+    return seen ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE;
   };
   const rows: ToolResult[] = [];
   for (const flow of flows.slice(0, FLOWS_SHOWN_MAX)) {

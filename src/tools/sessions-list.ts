@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import type { Message } from "../core/message.ts";
+import { optional } from "../core/optional.ts";
 import { redactMessage, redactSecrets } from "../core/redact.ts";
 import { SESSION_KINDS, type Session, type SessionKind } from "../core/session.ts";
 import { channelOf, isAgentId } from "../core/session-key.ts";
@@ -158,11 +159,6 @@ function routeFields(session: Session): ToolResult {
       ...(threadId === undefined ? {} : { threadId }),
     },
   };
-}
-
-/** Fields that are there only when they are set. */
-function optional(fields: Record<string, unknown>): ToolResult {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** The readable copy, once there is one: a session in which nothing was said has none yet. */

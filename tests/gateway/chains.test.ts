@@ -9,7 +9,7 @@ import { updateSession } from "../../src/store/sessions.ts";
 import { cleanup, endOf } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
-import { type House, type HouseOptions, openHouse } from "./kit.ts";
+import { type House, type HouseOptions, openHouse, quiet } from "./kit.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -36,18 +36,6 @@ async function tell(house: House, sessionKey: string, text: string) {
   const run = await endOf(house.engine, accepted.value.run.runId);
   await quiet(house);
   return run;
-}
-
-async function quiet({ store, engine }: House): Promise<void> {
-  for (;;) {
-    const open = await store.db
-      .selectFrom("runs")
-      .select("run_id")
-      .where("state", "in", ["queued", "running", "waiting"])
-      .executeTakeFirst();
-    if (open === undefined) return;
-    await endOf(engine, open.run_id);
-  }
 }
 
 interface Told {

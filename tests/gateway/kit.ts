@@ -28,7 +28,7 @@ import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/ser
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
-import { assistantText, cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { assistantText, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
 
 export const TOKEN = "main-token-of-the-tests";
@@ -307,4 +307,17 @@ export async function joined(house: Pick<House, "url">, more: Record<string, unk
   const hello = await raw.res("hello");
   if (hello.ok !== true) throw new Error(hello.error?.message);
   return raw;
+}
+
+/** Resolves when no run is left to do. */
+export async function quiet({ store, engine }: House): Promise<void> {
+  for (;;) {
+    const open = await store.db
+      .selectFrom("runs")
+      .select("run_id")
+      .where("state", "in", ["queued", "running", "waiting"])
+      .executeTakeFirst();
+    if (open === undefined) return;
+    await endOf(engine, open.run_id);
+  }
 }

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { afterAll, describe, expect, test } from "vitest";
 import { insertRun } from "../../src/store/runs.ts";
 import { updateSession } from "../../src/store/sessions.ts";
-import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
+import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
 import {
   accessibilityProblems,
   browserPath,
@@ -13,7 +13,6 @@ import {
   type VisitOptions,
   visit,
 } from "../kit/browser.ts";
-import { endOf } from "../kit/engine.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { sampleRun } from "../store/samples.ts";
 
@@ -30,18 +29,6 @@ const rules = (more: Record<string, unknown> = {}) => ({
 
 function house(options: HouseOptions = {}): Promise<House> {
   return openHouse({ model: talkingModel(), choices: rules(), ...options });
-}
-
-async function quiet({ store, engine }: House): Promise<void> {
-  for (;;) {
-    const open = await store.db
-      .selectFrom("runs")
-      .select("run_id")
-      .where("state", "in", ["queued", "running", "waiting"])
-      .executeTakeFirst();
-    if (open === undefined) return;
-    await endOf(engine, open.run_id);
-  }
 }
 
 /** Says something to main, and waits until nothing is left to do; its chain. */

@@ -1,11 +1,11 @@
 // Owns the method that answers "may A do this to B?" with the rule that decides.
 // AX1: both sessions must be covered by the token; the answer names no session that it does not cover (I9).
 
-import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { EXPLAINED } from "../../core/explanation.ts";
 import type { Session } from "../../core/session.ts";
 import { agentIdInKey } from "../../core/session-key.ts";
+import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/chain.ts";
 import { explainAccess } from "../../flows/explain.ts";

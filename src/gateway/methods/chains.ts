@@ -2,9 +2,10 @@
 // CN1: a chain is there for a reader who sees one of its sessions; of the others it is told nothing, and no
 //      figure counts them (I9).
 
-import { type ChainRow, type ChainStep, type ChainTalk, NOT_VISIBLE } from "../../core/chain-step.ts";
+import type { ChainRow, ChainStep, ChainTalk } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { canonicalKey } from "../../core/session-key.ts";
+import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { keyRulesOf } from "../../flows/access.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
 import {

@@ -1,11 +1,11 @@
 // Owns the methods about scheduled jobs as protocol clients see them.
 // CR1: a job whose session the token does not cover is not listed, counted or found (I9).
 
-import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { type Route, WEBCHAT } from "../../core/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
+import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/cron-jobs.ts";
 import { deliveryStates } from "../../store/deliveries.ts";

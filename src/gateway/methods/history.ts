@@ -3,7 +3,6 @@
 // HI2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
 // HI3: a message names no session that the reader may not see as the one it came from (I9).
 
-import { NOT_VISIBLE } from "../../core/chain-step.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import type { Message, Provenance } from "../../core/message.ts";
@@ -11,6 +10,7 @@ import { redactMessage, redactSecrets } from "../../core/redact.ts";
 import type { RunFacts } from "../../core/run.ts";
 import type { Session } from "../../core/session.ts";
 import { thinkingOf } from "../../core/settings.ts";
+import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
 import { activityOf } from "../../store/sessions.ts";

@@ -1,7 +1,7 @@
 // Owns who a message is from, and which step of a conversation between sessions it is, in words. Pure.
 // OR1: it is read from the typed provenance and the run, never from the text.
 
-import { NOT_VISIBLE } from "../../../src/core/chain-step.ts";
+import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
 import type { Message, Run } from "./thread.ts";
 
 /** How a message stands out. `own`: of people; `session`: of another session; `runtime`: of no one. */

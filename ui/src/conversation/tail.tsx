@@ -1,6 +1,7 @@
 // Owns what stands behind the messages that are written down: what is being said, and what waits its turn.
 
 import { useComputed } from "@preact/signals";
+import { textOf } from "../../../src/core/message.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
@@ -64,8 +65,7 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
 /** The transcript was read before the event came that says that this text is in it. */
 function isWritten(thread: Thread, { runId, text }: Live): boolean {
   const last = thread.messages.findLast((one) => one.runId === runId && one.role === "assistant");
-  const words = last?.content.map((block) => (block.type === "text" ? block.text : "")).join("");
-  return words !== undefined && words.trim() === text.peek().trim();
+  return last !== undefined && textOf(last).trim() === text.peek().trim();
 }
 
 export function Tail({ reader, agentId }: { reader: Reader; agentId: string }) {

@@ -4,7 +4,8 @@
 // DG3: what grows neither moves what is read nor loses the choice; who reads the end stays at the end.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type ChainParty, type ChainStep, NOT_VISIBLE } from "../../../src/core/chain-step.ts";
+import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
+import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
 import { clockTime, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { fitted } from "./drawing.ts";

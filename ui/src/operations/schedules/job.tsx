@@ -2,8 +2,8 @@
 // with it.
 
 import { useState } from "preact/hooks";
-import { NOT_VISIBLE } from "../../../../src/core/chain-step.ts";
 import { safeLine } from "../../../../src/core/safe-text.ts";
+import { NOT_VISIBLE } from "../../../../src/core/visibility.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import { Confirm } from "../../parts/dialog.tsx";

@@ -1,6 +1,7 @@
 // Owns the shape of the settings as every part sees them: complete, checked and frozen.
 // `config.ts` makes one from file and environment; nothing here has a default of its own.
 
+import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
 import type { SendOverride, Session } from "./session.ts";
 
@@ -310,7 +311,10 @@ export interface Settings {
     };
     readonly mcp: McpSettings;
   };
+  /** Who is an owner on a channel, like `telegram:123`. */
   readonly owners: readonly string[];
+  /** The accounts at channels that are enabled. */
+  readonly channels: readonly ChannelAccount[];
   readonly cron: {
     /** Whether jobs are fired when they fall due. */
     readonly enabled: boolean;

@@ -44,6 +44,10 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   idempotency: { order: ["key"], long: ["answer_json"] },
   cron_jobs: { order: ["id"], long: ["message"] },
   cron_runs: { order: ["seq"], made: ["seq"] },
+  inbound: { order: ["seq"], long: ["body_json"], made: ["seq"] },
+  channel_peers: { order: ["channel", "account_id", "peer_id"] },
+  channel_cursors: { order: ["channel", "account_id", "name"] },
+  thread_bindings: { order: ["route_key"] },
 };
 
 /** Every table that is copied. */

@@ -3,6 +3,7 @@
 // G2: one migration is one transaction: it stands whole or not at all.
 
 import type { DatabaseSync } from "node:sqlite";
+import { CHANNELS } from "./channel-schema.ts";
 import { CRON } from "./cron-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
@@ -332,6 +333,7 @@ const MIGRATIONS: readonly string[] = [
   SPAWNS,
   PROCESSES,
   SESSION_TREE + CHAIN_PICTURES + CRON,
+  CHANNELS,
 ];
 
 /** The version that this program writes. */

@@ -6,6 +6,7 @@
 //      version before uses it neither renames nor takes away nor tightens; that is left to the version after.
 // How it is applied: postgres-migrate.ts.
 
+import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_ON_POSTGRES } from "./cron-schema.ts";
 
 /** Ordered and compared by its bytes, as the embedded database does it. */
@@ -374,4 +375,5 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
+  CHANNELS_ON_POSTGRES,
 ];

@@ -117,6 +117,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
+    channels: [],
     cron: choices.cron ?? { enabled: true },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],

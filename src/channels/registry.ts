@@ -3,6 +3,7 @@
 // RG2: a channel whose library is not installed says so as its own state; the others work.
 
 import type { ChannelAccount, ChannelId } from "../core/channel-settings.ts";
+import { fail } from "../core/errors.ts";
 import { type Account, ListenProblem } from "./accounts.ts";
 import type { Channel, ChannelHost } from "./channel.ts";
 
@@ -31,6 +32,7 @@ function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: strin
     deduplicates: false,
     deliver: () => Promise.resolve({ kind: "retry", error: why }),
     accounts: accounts.map(account),
+    test: () => Promise.resolve(fail("channel_failed", why)),
   };
 }
 

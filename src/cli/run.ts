@@ -126,6 +126,34 @@ function addCron(parent: Command, on: (command: Command, load: Load) => void): v
   on(runs, async () => (await commands()).showRuns);
 }
 
+/** Hangs what is done with channels below `channels`. */
+function addChannels(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/channels.ts");
+  const group = parent
+    .command("channels")
+    .description("where people talk: accounts, and who may write to them");
+  const list = group.command("list", { isDefault: true }).description("how each way out stands");
+  on(list, async () => (await commands()).listChannels);
+  const add = group.command("add").argument("[channel]", "telegram, discord, whatsapp, signal or imessage");
+  add.description("set an account up, step by step");
+  add.option("--account <name>", "a further account of the channel, by this name");
+  add.option("--set <key=value...>", "instead of being asked; ${NAME} is read from the environment");
+  add.option("--no-test", "write it without asking the platform");
+  on(add, async () => (await import("./channels/add.ts")).addChannel);
+  const test = group.command("test").argument("[account]", "like telegram or telegram:work (default: all)");
+  on(test.description("ask the platform who we are there"), async () => (await commands()).testChannels);
+  const pair = group.command("pair").description("who wants to write to an agent, and who may");
+  const peers = pair.command("list", { isDefault: true }).description("codes that wait, and who was let in");
+  on(peers, async () => (await commands()).listPeers);
+  const approve = pair.command("approve").argument("<code>").description("let whoever got this code in");
+  on(approve, async () => (await commands()).approvePeer);
+  const reject = pair.command("reject").argument("<code>").description("turn whoever got this code away");
+  on(reject, async () => (await commands()).rejectPeer);
+  const remove = pair.command("remove").argument("<peer>", "like telegram:123456");
+  remove.description("let somebody in no more").option("--account <name>", "at this account only");
+  on(remove, async () => (await commands()).removePeer);
+}
+
 /** The commands that talk to a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
   const chat = parent.command("chat").description("talk to an agent in the terminal");
@@ -150,6 +178,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   );
   addDeliveries(parent, on);
   addCron(parent, on);
+  addChannels(parent, on);
   const may = parent.command("may").argument("<viewer>").argument("<target>");
   may.description("what one session may do to another, and the rule that decides");
   may.addOption(new Option("--access <what>", "only this").choices(EXPLAINED));

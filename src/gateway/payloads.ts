@@ -137,14 +137,17 @@ interface SettledDelivery {
 
 /** A way out of the gateway, and how it stands. What of the outbox is in it: only for tokens that see all. */
 export interface ChannelRow {
-  /** `webchat`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`. */
+  /** `webchat`, `<channel>:<account>`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`. */
   readonly id: string;
   /** `other`: what waits or failed for ways that are not configured any more. */
-  readonly kind: "webchat" | "webhook" | "mcp" | "acp" | "other";
+  readonly kind: "webchat" | "channel" | "webhook" | "mcp" | "acp" | "other";
   readonly configured: boolean;
   readonly ok: boolean;
-  /** `idle`: nothing has used it yet. `configured`: no more than that may be told. */
-  readonly state: "ready" | "idle" | "starting" | "retrying" | "failing" | "down" | "configured";
+  /**
+   * `idle`: nothing has used it yet. `configured`: no more than that may be told. `standby`: another process
+   * listens at the account.
+   */
+  readonly state: "ready" | "idle" | "starting" | "retrying" | "failing" | "down" | "configured" | "standby";
   readonly connectedSince?: number;
   /** Nothing is tried before. */
   readonly backoffUntil?: number;
@@ -233,7 +236,10 @@ export interface Health {
   readonly uptimeMs: number;
   readonly store: { readonly kind: string; readonly ok: boolean };
   readonly accepting: boolean;
-  readonly channels: Readonly<Record<string, { readonly ok: boolean; readonly configured: boolean }>>;
+  /** `linked`: messages come in, at this process. */
+  readonly channels: Readonly<
+    Record<string, { readonly ok: boolean; readonly configured: boolean; readonly linked?: boolean }>
+  >;
   readonly defaultAgentId: string;
   readonly durationMs: number;
   /** Runs and slots; told to those only whose token covers every session. */

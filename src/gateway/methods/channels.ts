@@ -1,6 +1,9 @@
 // Owns the method that tells how every way out of the gateway stands: channels, web hooks, outside programs.
 // CS1: figures and errors of the outbox are told only to callers whose token covers every session (I9).
 
+import type { Standing } from "../../channels/accounts.ts";
+import { accountName } from "../../channels/registry.ts";
+import type { ChannelAccount } from "../../core/channel-settings.ts";
 import { ok } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { WEBCHAT } from "../../core/route.ts";
@@ -32,15 +35,51 @@ function stateOf(figures: DeliveryFigures | undefined): Pick<ChannelRow, "ok" | 
   return { ok: true, state: lastSentAt === undefined ? "idle" : "ready" };
 }
 
-/** The ways of the outbox: webchat, each hook, and whatever was configured once. */
-async function outboxRows({ settings, engine }: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
+const STATES = { ready: "ready", connecting: "starting", retrying: "retrying", standby: "standby" } as const;
+
+/** An account at a channel: as it stands in this process, with what the outbox says of its channel. */
+function accountRow(
+  account: ChannelAccount,
+  standings: readonly Standing[],
+  figures: DeliveryFigures | undefined,
+): ChannelRow {
+  const id = accountName(account.channel, account.accountId);
+  const standing = standings.find((one) => one.account === id);
+  const base = { id, kind: "channel", configured: true, ...figuresOf(figures) } as const;
+  if (standing === undefined) return { ...base, ok: true, state: "configured" };
+  const { state, since, error, retryAt } = standing;
+  return {
+    ...base,
+    ok: state !== "retrying",
+    state: STATES[state],
+    ...(state === "ready" ? { connectedSince: since } : {}),
+    ...(error === undefined ? {} : { lastError: redactSecrets(error), lastErrorAt: since }),
+    ...(retryAt === undefined ? {} : { backoffUntil: retryAt }),
+  };
+}
+
+/** The ways of the outbox: webchat, each account, each hook, and whatever was configured once. */
+async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
+  const { settings, engine } = deps;
   const hooks = settings.outgoingHooks;
-  const prefixes = [channelPrefix(WEBCHAT), ...hooks.map((hook) => routeKeyOf(hookRoute(hook)))];
+  const ids = [...new Set(settings.channels.map(({ channel }) => channel))];
+  const prefixes = [
+    channelPrefix(WEBCHAT),
+    ...hooks.map((hook) => routeKeyOf(hookRoute(hook))),
+    ...ids.map(channelPrefix),
+  ];
   const figures = all ? await deliveryFigures(engine.store.db, prefixes) : [];
   const [webchat] = figures;
-  const rest = figures.at(-1);
+  const rest = all ? figures.at(-1) : undefined;
+  const standings = all ? (deps.standings?.() ?? []) : [];
   const rows: ChannelRow[] = [
     { id: WEBCHAT, kind: "webchat", configured: true, ok: true, state: "ready", ...figuresOf(webchat) },
+    ...settings.channels.map((account, at) => {
+      // Text of one channel's accounts is counted together: at the first of them.
+      const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
+      const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
+      return accountRow(account, standings, isFirst ? own : undefined);
+    }),
     ...hooks.map(({ name }, at): ChannelRow => {
       const own = figures[at + 1];
       const base = { id: `webhook:${name}`, kind: "webhook", configured: true } as const;

@@ -18,6 +18,7 @@ const AGAIN_TICKS = 2;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
   webchat: "clients of the gateway, such as this page",
+  channel: "where people talk",
   webhook: "web hook",
   mcp: "MCP server",
   acp: "ACP agent",
@@ -32,6 +33,7 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
   failing: { text: "failing", tone: "bad" },
   down: { text: "down", tone: "bad" },
   configured: { text: "configured", tone: "quiet" },
+  standby: { text: "another gateway listens", tone: "quiet" },
 };
 
 /** An outside server is started when somebody wants it, and not before. */
@@ -55,7 +57,7 @@ function factsOf(row: ChannelRow, now: number): string[] {
 
 function Row({ row }: { row: ChannelRow }) {
   const now = tick.value;
-  const name = row.id.slice(row.id.indexOf(":") + 1);
+  const name = row.kind === "channel" ? row.id : row.id.slice(row.id.indexOf(":") + 1);
   const state = STATES[row.state];
   const seesOutbox = may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0;
   return (

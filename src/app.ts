@@ -214,6 +214,9 @@ function buildEngine(
     settings: {
       queueMax,
       ...agentToAgent,
+      dailyBudgets: Object.fromEntries(
+        settings.agents.flatMap(({ id, budget }) => (budget === undefined ? [] : [[id, budget]])),
+      ),
       maxConcurrent: settings.maxConcurrent,
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },

@@ -68,6 +68,18 @@ export const agentSubagents = z.strictObject({
     .describe("Of sub-agents that are this agent. Default: agents.defaults.subagents.model, else its own."),
 });
 
+/** What an agent may use in a day. */
+export const budget = z.strictObject({
+  dailyTokens: limit(1, MAX)
+    .nullish()
+    .describe("Tokens in a day (UTC) of all its sessions; over it no run of it starts. Unset: none."),
+  dailyCost: z
+    .number()
+    .positive("must be more than 0")
+    .nullish()
+    .describe("USD in a day (UTC) of all its sessions; over it no run of it starts. Unset: none."),
+});
+
 const attachments = z
   .strictObject({
     enabled: z.boolean().default(true).describe("Whether files may be given to a sub-agent."),

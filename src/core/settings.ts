@@ -166,6 +166,15 @@ export interface AgentSettings {
   readonly sandbox: SandboxSettings;
   /** Absent: the built-in agent loop. */
   readonly runtime?: AcpRuntime;
+  /** Absent: it may use as much as it likes. */
+  readonly budget?: AgentBudget;
+}
+
+/** What an agent may use in a day of UTC, in all its sessions together; over it no run of it starts. */
+export interface AgentBudget {
+  readonly dailyTokens?: number;
+  /** USD. */
+  readonly dailyCost?: number;
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { SANDBOX_BACKENDS, SANDBOX_MODES } from "../core/settings.ts";
-import { DAY_SECONDS, limit, modelName, optionalText, texts, toolFilter } from "./fields.ts";
+import { DAY_SECONDS, limit, MAX, modelName, optionalText, texts, toolFilter } from "./fields.ts";
 
 const sandboxKeys = {
   mode: z

@@ -369,3 +369,8 @@ export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "
 export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
   return session.thinkingLevel ?? agentOf(settings, session).thinking;
 }
+
+/** The daily budgets of those agents that have one. */
+export function dailyBudgets({ agents }: Pick<Settings, "agents">): Record<string, AgentBudget> {
+  return Object.fromEntries(agents.flatMap(({ id, budget }) => (budget === undefined ? [] : [[id, budget]])));
+}

@@ -9,7 +9,7 @@ import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { fail, ok } from "../../src/core/errors.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import { dailyBudgets, type Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
@@ -111,6 +111,7 @@ async function openWorkers(
     settings: {
       ...settings.session,
       ...settings.session.agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
     },
     successors: withReplies(

@@ -294,6 +294,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world,
     engine,
     outbound: outbox,
+    channels,
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,

@@ -23,6 +23,7 @@ import {
   isTrusted,
   type Moment,
 } from "./commands/moment.ts";
+import { binding, pair } from "./commands/place.ts";
 import { stop, subagents } from "./commands/work.ts";
 
 type Act =
@@ -46,6 +47,8 @@ const ACTS: { readonly [N in CommandName]: Act } = {
   think: inSession(chooseThinking),
   verbose: inSession(chooseVerbosity),
   send: inSession(chooseSending),
+  session: inSession(binding),
+  pair: anywhere(pair),
 };
 
 /** The command that a message is, if it is one: never a caption, an edit or what somebody else wrote. */

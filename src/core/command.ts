@@ -45,7 +45,13 @@ export const COMMANDS = [
     "list | cancel <id | all> | log <id>",
     "List, cancel or read the sub-agents of this chat",
   ),
+  word(
+    "session",
+    "[unbind | idle <hours | off> | max-age <hours | off>]",
+    "The session that this place is bound to, and for how long",
+  ),
   word("whoami", "", "Who you are here, in the words of the settings"),
+  word("pair", "approve <code>", "Let in somebody who was given a code (owner)", OWNER),
 ] as const satisfies readonly CommandWord[];
 
 export type CommandName = (typeof COMMANDS)[number]["name"];

@@ -123,8 +123,8 @@ async function oneMeant(here: Here, name: string): Promise<Session | string> {
   return second === undefined ? first : `Several sub-agents are called ${code(name)}: give more of the id.`;
 }
 
-/** Whether this person may end a sub-agent's work. */
-async function mayCancel(here: Here, job: Flow): Promise<boolean> {
+/** Whether this person may decide on a sub-agent: in a group whoever asked for it, and owners. */
+export async function mayCancel(here: Here, job: Flow): Promise<boolean> {
   if (isTrusted(here.request)) return true;
   const run = job.requesterRunId === undefined ? undefined : await getRun(here.unit.tx, job.requesterRunId);
   return run !== undefined && begunBy(here.request, run);

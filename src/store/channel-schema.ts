@@ -32,6 +32,7 @@ create table channel_peers (
   asked_at integer not null,
   told_at integer not null,
   decided_at integer,
+  route_json text,
   primary key (channel, account_id, peer_id)
 ) strict, without rowid;
 create unique index channel_peers_by_code on channel_peers (code) where code is not null;
@@ -86,6 +87,7 @@ create table channel_peers (
   asked_at bigint not null,
   told_at bigint not null,
   decided_at bigint,
+  route_json ${T},
   primary key (channel, account_id, peer_id)
 );
 create unique index channel_peers_by_code on channel_peers (code) where code is not null;

@@ -328,6 +328,8 @@ export interface ChannelPeerTable {
   /** When the code was last told. */
   told_at: number;
   decided_at: number | null;
+  /** Where the person reads what is decided. */
+  route_json: string | null;
 }
 
 /** How far a channel's account has read. */

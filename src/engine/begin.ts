@@ -18,10 +18,9 @@ export function failed(code: Code, error: string): EndFacts {
   return { state: "error", code, error };
 }
 
-async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
-  const { input } = run;
-  if (input.injected === true) return runtimeMessage(unit, input.text);
-  const message: UserMessage = {
+/** What a run was asked, as its session's transcript has it. */
+export function inputMessage(unit: Unit, { input }: Run): UserMessage {
+  return {
     id: unit.newId(),
     role: "user",
     content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
@@ -29,14 +28,17 @@ async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
     ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
     ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
   };
-  return message;
+}
+
+function inputEntry(unit: Unit, run: Run): Entry {
+  return run.input.injected === true ? runtimeMessage(unit, run.input.text) : inputMessage(unit, run);
 }
 
 /** Writes the run's input to the transcript, unless an earlier attempt did. */
 export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
   const { sessionKey, sessionId, runId } = run;
-  const entry = await inputEntry(unit, run);
+  const entry = inputEntry(unit, run);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
   if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }

@@ -34,6 +34,7 @@ import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/listen-failure.ts";
 import { type Metrics, openMetrics } from "./gateway/metrics.ts";
+import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -173,6 +174,13 @@ interface Helpers {
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
+  readonly nodes: NodeHub | undefined;
+}
+
+interface Working {
+  readonly engine: Engine;
+  readonly outbox: Outbox;
+  readonly channels: ReadonlyMap<string, Channel>;
 }
 
 /** The engine with everything that it executes and delivers with. */
@@ -180,8 +188,8 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp }: Helpers,
-): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
+  { metrics, sandboxFor, outside, acp, nodes }: Helpers,
+): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
@@ -201,6 +209,7 @@ function buildEngine(
     answered: metrics.toolAnswered,
     sandboxFor,
     outside,
+    nodes,
     acp: acp.open,
     engine: () => engine,
   });
@@ -276,8 +285,11 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const metrics = openMetrics(options);
   undo.push(async () => metrics.close());
-  const helpers = { metrics, sandboxFor, outside, acp };
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
+  const helpers = { metrics, sandboxFor, outside, acp, nodes };
+  const { engine, outbox, channels }: Working = buildEngine({ ...options, world }, store, mirror, helpers);
+  nodes?.start();
+  undo.push(async () => nodes?.close());
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
@@ -301,6 +313,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
     outside,
+    nodes,
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,

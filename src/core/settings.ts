@@ -2,6 +2,7 @@
 // `config.ts` makes one from file and environment; nothing here has a default of its own.
 
 import type { IncomingHooks } from "./incoming-hook.ts";
+import type { NodeSettings } from "./node.ts";
 import type { SendOverride, Session } from "./session.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
@@ -315,6 +316,8 @@ export interface Settings {
     /** Whether jobs are fired when they fall due. */
     readonly enabled: boolean;
   };
+  /** Devices elsewhere that offer commands. */
+  readonly nodes: NodeSettings;
   /** Web hooks that come in. */
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */

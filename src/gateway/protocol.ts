@@ -13,6 +13,8 @@ export const PROTOCOL_VERSIONS = [3, 4] as const;
 
 /** Bytes of one message from a peer that has connected. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
+/** The same from a node. */
+export const MAX_PAYLOAD_OF_NODE_BYTES = 4 * 1024 * 1024;
 /** Bytes that a peer may send in all before it has connected. */
 export const MAX_PAYLOAD_BEFORE_CONNECT_BYTES = 64 * 1024;
 /** The `connect` request has to be there this long after the socket opened. */
@@ -113,6 +115,10 @@ export interface ConnectParams {
   readonly scopes?: readonly string[];
   readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
   readonly device?: DeviceProof;
+  /** Of a node: what it can do, in its own words. */
+  readonly caps?: readonly string[];
+  /** Of a node: what may be asked of it. */
+  readonly commands?: readonly string[];
 }
 
 export interface HelloOk {
@@ -161,12 +167,24 @@ export const EVENTS = [
   "sessions",
   "deliveries",
   "cron",
+  "node.pair.requested",
+  "node.pair.resolved",
+  "node.invoke.request",
+  "node.invoke.cancel",
   "presence",
   "health",
   "tick",
   "shutdown",
 ] as const;
 export type EventName = (typeof EVENTS)[number];
+
+/** The events of them that a node gets; `node.invoke.*` goes to nobody else. */
+export const NODE_EVENTS: readonly EventName[] = [
+  "node.invoke.request",
+  "node.invoke.cancel",
+  "tick",
+  "shutdown",
+];
 
 /** A message as a chat event carries it. */
 export interface ChatMessage {

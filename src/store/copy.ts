@@ -44,6 +44,8 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   idempotency: { order: ["key"], long: ["answer_json"] },
   cron_jobs: { order: ["id"], long: ["message"] },
   cron_runs: { order: ["seq"], made: ["seq"] },
+  nodes: { order: ["id"] },
+  node_requests: { order: ["node_id"] },
 };
 
 /** Every table that is copied. */

@@ -4,6 +4,7 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { CRON } from "./cron-schema.ts";
+import { NODES } from "./node-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -332,6 +333,7 @@ const MIGRATIONS: readonly string[] = [
   SPAWNS,
   PROCESSES,
   SESSION_TREE + CHAIN_PICTURES + CRON,
+  NODES,
 ];
 
 /** The version that this program writes. */

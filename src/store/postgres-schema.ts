@@ -7,6 +7,7 @@
 // How it is applied: postgres-migrate.ts.
 
 import { CRON_ON_POSTGRES } from "./cron-schema.ts";
+import { NODES_ON_POSTGRES } from "./node-schema.ts";
 
 /** Ordered and compared by its bytes, as the embedded database does it. */
 const T = 'text collate "C"';
@@ -374,4 +375,5 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
+  NODES_ON_POSTGRES,
 ];

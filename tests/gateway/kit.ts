@@ -22,6 +22,7 @@ import type { GatewayDeps } from "../../src/gateway/call.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 import type { OpenDemo } from "../../src/gateway/demo.ts";
 import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
+import { NodeHub } from "../../src/gateway/nodes.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
@@ -89,7 +90,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -102,7 +103,11 @@ async function openWorkers(
   settings: Settings,
   store: Store,
   world: World,
-  { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
+  {
+    metrics,
+    outside,
+    nodes,
+  }: { metrics: Metrics; outside: OutsideServers | undefined; nodes: NodeHub | undefined },
 ) {
   const channels = new Map<string, Channel>();
   const engine: Engine = new Engine({
@@ -124,6 +129,7 @@ async function openWorkers(
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
       outside,
+      nodes,
       answered: metrics.toolAnswered,
     }),
     deadlineHandlers: new Map([
@@ -164,7 +170,15 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside });
+  const late: { engine?: Engine } = {};
+  const engineOf = (): Engine => {
+    if (late.engine === undefined) throw new Error("no engine yet");
+    return late.engine;
+  };
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: engineOf }) : undefined;
+  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside, nodes });
+  late.engine = engine;
+  nodes?.start();
   const gateway = await startGateway({
     settings,
     world,
@@ -180,6 +194,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
     outside,
+    nodes,
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -192,6 +207,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     if (stopped) return;
     stopped = true;
     await gateway.close();
+    await nodes?.close();
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

@@ -27,7 +27,7 @@ import type { Caller } from "./auth.ts";
 import type { Member } from "./connection.ts";
 import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./node-calls.ts";
 import { encodeEvent } from "./outlet.ts";
-import { CLOSE, type ConnectParams, type DeviceProof } from "./protocol.ts";
+import { CLOSE, type ConnectParams, type DeviceProof, NODE_REPLACED } from "./protocol.ts";
 
 /** How often the rows of connected nodes are looked at, for a removal that nobody told of. */
 const LOOK_MS = 30_000;
@@ -38,9 +38,6 @@ const EVENTS_MAX = 60;
 const EVENTS_MS = 60_000;
 /** Nodes whose events are counted; of devices that are paired there are fewer. */
 const COUNTED_MAX = 1_000;
-
-/** What a node's program hears when another connection of the same key takes over. */
-export const REPLACED = "another connection with this device's key took its place";
 
 interface Parts {
   readonly settings: Settings;
@@ -131,7 +128,7 @@ export class NodeHub {
     const live = { member, line };
     const before = this.#live.get(node.id);
     this.#live.set(node.id, live);
-    before?.member.close(CLOSE.policy, REPLACED);
+    before?.member.close(CLOSE.policy, NODE_REPLACED);
     if (this.#lookTimer === undefined) this.#lookLater();
     // It may have been taken away while it said hello.
     this.#later(async () => {

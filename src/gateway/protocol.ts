@@ -36,6 +36,9 @@ export function socketAddress(text: string): string | undefined {
   return /^wss?:/.test(address) ? address : undefined;
 }
 
+/** What a node hears when another connection with its key takes over. */
+export const NODE_REPLACED = "another connection with this device's key took its place";
+
 /** Why a socket is closed, as WebSocket close codes. */
 export const CLOSE = {
   goingAway: 1001,

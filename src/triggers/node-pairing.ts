@@ -4,6 +4,7 @@
 // NP2: of several who settle a request or take a device away at once, one does; the others are told that it is
 //      gone.
 
+import { createHash } from "node:crypto";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import {
   NODES_MAX,
@@ -55,15 +56,14 @@ const CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const CODE_CHARS = 8;
 const NAME_MAX_CHARS = 64;
 
-/** A code of the first 48 bits of a random id, which are all random. */
-function codeOf(uuid: string): string {
-  let bits = BigInt(`0x${uuid.replaceAll("-", "").slice(0, 12)}`);
-  let code = "";
-  while (code.length < CODE_CHARS) {
-    code += CODE_LETTERS[Number(bits % 32n)];
-    bits /= 32n;
+/** A code made of a random id; none that another request has. */
+function freshCode(unit: Unit, open: readonly PairRequest[]): string {
+  for (;;) {
+    const bytes = createHash("sha256").update(unit.newId()).digest().subarray(0, CODE_CHARS);
+    const letters = [...bytes].map((byte) => CODE_LETTERS[byte % CODE_LETTERS.length]).join("");
+    const code = `${letters.slice(0, 4)}-${letters.slice(4)}`;
+    if (!open.some((other) => other.code === code)) return code;
   }
-  return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
 
 function plainCode(text: string): string {
@@ -97,10 +97,11 @@ async function requestOf(unit: Unit, device: Device): Promise<PairRequest | unde
   await dropRequests(unit.tx, oldest);
   const known = await holdRequestOf(unit.tx, device.id);
   if (known !== undefined) return known;
-  if ((await listRequests(unit.tx, oldest)).length >= PAIR_REQUESTS_MAX) return undefined;
+  const open = await listRequests(unit.tx, oldest);
+  if (open.length >= PAIR_REQUESTS_MAX) return undefined;
   const { id: nodeId, ...said } = device;
   const requestId = unit.newId();
-  const request = { ...said, nodeId, requestId, code: codeOf(unit.newId()), createdAt: unit.now };
+  const request = { ...said, nodeId, requestId, code: freshCode(unit, open), createdAt: unit.now };
   await insertRequest(unit.tx, request);
   tell(unit, "requested", request);
   return request;

@@ -18,6 +18,7 @@ import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
+import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import type { Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
@@ -174,13 +175,13 @@ interface Helpers {
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
-  readonly nodes: NodeHub | undefined;
 }
 
 interface Working {
   readonly engine: Engine;
   readonly outbox: Outbox;
   readonly channels: ReadonlyMap<string, Channel>;
+  readonly nodes: NodeHub | undefined;
 }
 
 /** The engine with everything that it executes and delivers with. */
@@ -188,7 +189,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp, nodes }: Helpers,
+  { metrics, sandboxFor, outside, acp }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -201,6 +202,7 @@ function buildEngine(
     settings,
     outbound,
   });
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const executor = createExecutor({
     settings,
     store,
@@ -243,7 +245,8 @@ function buildEngine(
   engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox: both(outbox, news), channels };
+  nodes?.start();
+  return { engine, outbox: both(outbox, news), channels, nodes };
 }
 
 /** The database that the settings name. */
@@ -271,6 +274,14 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
+/** Attachments of sessions that are gone. */
+async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
+  for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
+    const removed = await removeAttachments(workspace, dir);
+    if (!removed.ok) log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+  }
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -285,21 +296,16 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const metrics = openMetrics(options);
   undo.push(async () => metrics.close());
-  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
-  const helpers = { metrics, sandboxFor, outside, acp, nodes };
-  const { engine, outbox, channels }: Working = buildEngine({ ...options, world }, store, mirror, helpers);
-  nodes?.start();
-  undo.push(async () => nodes?.close());
+  const helpers = { metrics, sandboxFor, outside, acp };
+  const { engine, outbox, channels, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
-  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
-    const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
-  }
+  await removeLost(store, settings, world);
   await outbox.start();
   undo.push(() => outbox.stop());
   undo.push(forgetSent(engine.commit, world));
   undo.push(() => acp.close());
+  undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,
     world,
@@ -321,8 +327,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
-    ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
-    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));

@@ -7,17 +7,7 @@
 import { matchesPattern } from "./pattern.ts";
 import { safeLine } from "./safe-text.ts";
 import { formatKey } from "./session-key.ts";
-
-export interface NodeSettings {
-  /** False: no node connects, and no agent has the tool. */
-  readonly enabled: boolean;
-  /** Patterns with `*` of commands that may be asked of nodes. */
-  readonly allowCommands: readonly string[];
-  /** Patterns with `*` of the keys that a node may name besides its own session. */
-  readonly allowedSessionKeys: readonly string[];
-  /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
-  readonly allowSandboxed: boolean;
-}
+import type { NodeSettings } from "./settings.ts";
 
 /** What a device says of itself when it connects. */
 export interface NodeFacts {
@@ -97,7 +87,7 @@ const COMMAND = /^[a-zA-Z][a-zA-Z0-9_-]*(?:\.[a-zA-Z0-9_-]+)*$/;
 const COMMAND_MAX_CHARS = 64;
 
 /** Whether a text can be the name of a command. */
-export function isNodeCommand(text: string): boolean {
+function isNodeCommand(text: string): boolean {
   return text.length <= COMMAND_MAX_CHARS && COMMAND.test(text);
 }
 

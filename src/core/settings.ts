@@ -2,7 +2,6 @@
 // `config.ts` makes one from file and environment; nothing here has a default of its own.
 
 import type { IncomingHooks } from "./incoming-hook.ts";
-import type { NodeSettings } from "./node.ts";
 import type { SendOverride, Session } from "./session.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
@@ -253,6 +252,18 @@ export interface McpSettings {
   readonly waitSeconds: number;
   /** Of the text of one result. */
   readonly maxResultBytes: number;
+}
+
+/** What devices elsewhere may do, and may be asked. */
+export interface NodeSettings {
+  /** False: no node connects, and no agent has the tool. */
+  readonly enabled: boolean;
+  /** Patterns with `*` of commands that may be asked of nodes. */
+  readonly allowCommands: readonly string[];
+  /** Patterns with `*` of the keys that a node may name besides its own session. */
+  readonly allowedSessionKeys: readonly string[];
+  /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
+  readonly allowSandboxed: boolean;
 }
 
 export interface Settings {

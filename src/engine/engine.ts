@@ -200,7 +200,7 @@ export class Engine {
     this.#lookers.add(look);
   }
 
-  /** Writes to another process, which may be gone: nobody says whether it arrives. Embedded: it never does. */
+  /** Writes to another process, which may be gone: nobody says whether it arrives. */
   writeTo(processId: string, body: unknown): void {
     this.#wire?.send({ kind: "letter", to: processId, body });
   }

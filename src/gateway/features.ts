@@ -1,4 +1,5 @@
-// Owns what a connection is told that it may do: by its role, not by its scopes, which a method's refusal names.
+// Owns what a connection is told that it may do: by its role, not by its scopes, which a method's refusal
+// names.
 
 import type { Caller } from "./auth.ts";
 import { NODE } from "./params/shapes.ts";

@@ -124,8 +124,10 @@ export class NodeCalls {
   }
 
   #late(name: string, timeoutMs: number): Failure {
-    const text = `node "${name}" did not answer within ${timeoutMs / 1_000} s; it may have done it all the same`;
-    return fail("node_timeout", text, { hint: "Give a larger timeout, or look at what was done." });
+    const text = `node "${name}" did not answer within ${timeoutMs / 1_000} s`;
+    return fail("node_timeout", `${text}; it may have done it all the same`, {
+      hint: "Give a larger timeout, or look at what was done.",
+    });
   }
 
   /** Takes what a node says. False: nobody asked that node, or nobody waits any more. */

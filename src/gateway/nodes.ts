@@ -263,7 +263,7 @@ export class NodeHub {
     }
   }
 
-  /** Asks a node that is connected here for another process, by whose settings it was allowed, and by ours. */
+  /** Asks a node that is connected here for another process, whose settings allow it: ours must, too. */
   async #serve({ from, id, call }: Extract<Letter, { kind: "node.ask" }>): Promise<void> {
     const gone = new AbortController();
     this.#forOthers.set(id, gone);

@@ -57,7 +57,7 @@ type Policy = {
   readonly nodes?: NodeDoor | undefined;
 };
 
-/** Ours, as far as there is something to use them on, and those of outside servers that come with the session. */
+/** Ours, where there is something to use them on, and those of outside servers that come with the session. */
 function toolsIn({ outside, nodes }: Pick<Policy, "outside" | "nodes">): readonly Tool[] {
   const ours = nodes === undefined ? TOOLS.filter((tool) => tool !== nodesTool) : TOOLS;
   return [...ours, ...(outside?.tools ?? [])];

@@ -115,10 +115,10 @@ export const nodesTool: Tool = {
   spec: {
     name: NODES_TOOL,
     description:
-      "Use paired devices (nodes), other machines that offer commands. action list: all of them; describe: what " +
-      'one offers; invoke: ask one for a command and wait for its result. Common commands: "exec" with params ' +
-      '{command: [program, argument, …], cwd?, timeoutMs?} runs a program there without a shell, "notify" with ' +
-      "params {title?, body} shows a notification. Each device decides itself which programs it runs.",
+      "Use paired devices (nodes), other machines that offer commands. action list: all of them; describe: " +
+      "what one offers; invoke: ask one for a command and wait for its result. Common commands: exec with " +
+      "params {command: [program, argument, …], cwd?, timeoutMs?} runs a program there without a shell; " +
+      "notify with params {title?, body} shows a notification. Each device decides itself what it runs.",
     parameters: {
       type: "object",
       properties: {
@@ -128,7 +128,7 @@ export const nodesTool: Tool = {
         params: { type: "object", description: "With invoke: what the command takes." },
         timeoutSeconds: {
           type: "number",
-          description: `With invoke: how long to wait. Default 30, at most ${NODE_TIMEOUT_MAX_MS / SECOND_MS}.`,
+          description: "With invoke: how long to wait. Default 30, at most 600.",
         },
       },
       required: ["action"],

@@ -1,8 +1,8 @@
 // Owns the pairing of devices elsewhere: who asks, who is let in, who is taken away.
-// NP1: a device that no operator has let in gets no further than a request, of which there are few. A key that
-//      is not known is a device that is not known.
-// NP2: of several who settle a request or take a device away at once, one does; the others are told that it is
-//      gone.
+// NP1: a device that no operator has let in gets no further than a request, of which there are few. A key
+//      that is not known is a device that is not known.
+// NP2: of several who settle a request or take a device away at once, one does; the others are told that it
+//      is gone.
 
 import { createHash } from "node:crypto";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";

@@ -1,7 +1,8 @@
 // Owns what follows from the end of a run that a job, a web hook or a node set off: its reply goes where that
 // says (SPEC 5: cron and hook delivery).
 // RP1: the outbox row is written by the transaction that ends the run (I4, I5), to where the job says at that
-//      moment, or the hook or node said; silence stays silent, and a run that did not end well delivers nothing.
+//      moment, or the hook or node said; silence stays silent, and a run that did not end well delivers
+//      nothing.
 // RP2: text leaves only if the send policy lets it leave this session and reach that place.
 
 import { redactSecrets } from "../core/redact.ts";

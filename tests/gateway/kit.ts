@@ -103,13 +103,10 @@ async function openWorkers(
   settings: Settings,
   store: Store,
   world: World,
-  {
-    metrics,
-    outside,
-    nodes,
-  }: { metrics: Metrics; outside: OutsideServers | undefined; nodes: NodeHub | undefined },
+  { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
 ) {
   const channels = new Map<string, Channel>();
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const engine: Engine = new Engine({
     store,
     world,
@@ -152,7 +149,8 @@ async function openWorkers(
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
-  return { engine, outbox };
+  nodes?.start();
+  return { engine, outbox, nodes };
 }
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
@@ -170,15 +168,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const late: { engine?: Engine } = {};
-  const engineOf = (): Engine => {
-    if (late.engine === undefined) throw new Error("no engine yet");
-    return late.engine;
-  };
-  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: engineOf }) : undefined;
-  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside, nodes });
-  late.engine = engine;
-  nodes?.start();
+  const { engine, outbox, nodes } = await openWorkers(options, settings, store, world, { metrics, outside });
   const gateway = await startGateway({
     settings,
     world,

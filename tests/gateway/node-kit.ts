@@ -105,3 +105,12 @@ export function answer(raw: Raw, request: { id: string; nodeId: string }, said: 
   const params = { id: request.id, nodeId: request.nodeId, ...said };
   raw.send({ type: "req", id: `answer-${request.id}`, method: "node.invoke.result", params });
 }
+
+let events = 0;
+
+/** What the gateway answers to an event of the node. */
+export async function said(raw: Raw, event: string, payload: unknown, more: object = {}): Promise<Frame> {
+  const id = `event-${++events}`;
+  raw.send({ type: "req", id, method: "node.event", params: { event, payload, ...more } });
+  return raw.res(id);
+}

@@ -1,4 +1,5 @@
-// Owns the key by which this machine is known as a node: made once, kept in a file that its owner alone reads.
+// Owns the key by which this machine is known as a node: made once, kept in a file that its owner alone
+// reads.
 // NI1: the key never leaves the machine; what leaves is a signature.
 // NI2: a file that others may read, or that is damaged, is refused: a new key would be a new device.
 

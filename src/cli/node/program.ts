@@ -1,5 +1,5 @@
-// Owns this machine's life as a node: it asks to be paired, connects, answers what it is asked, and comes back
-// when the connection breaks.
+// Owns this machine's life as a node: it asks to be paired, connects, answers what it is asked, and comes
+// back when the connection breaks.
 // NP1: a command of one idempotency key is done once as long as this program runs, however often it is asked.
 // NP2: nobody waits for what was cancelled: it is ended.
 // NP3: it gives up only where waiting mends nothing: a wrong token, or another program with its key.

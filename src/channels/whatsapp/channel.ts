@@ -81,7 +81,11 @@ function messageOf({ host }: Parts, line: Line, arrived: Arrived): InboundMessag
       id: chatId,
       ...(groupId === undefined ? optional({ name: senderName }) : {}),
     },
-    sender: { id: senderId, ...optional({ name: senderName }), ...(alsoKnownAs.length > 0 ? { alsoKnownAs } : {}) },
+    sender: {
+      id: senderId,
+      ...optional({ name: senderName }),
+      ...(alsoKnownAs.length > 0 ? { alsoKnownAs } : {}),
+    },
     text: content.text,
     mentioned: groupId === undefined || arrived.namesUs || isAnswerToUs,
     media: content.media.map(({ id, ...media }) => ({
@@ -128,7 +132,8 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
       case "failed": {
         // The platform tells of it until it is answered, and may do so twice.
         if (!memory.failed(event.messageId)) break;
-        const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp does not say why";
+        const words =
+          saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp does not say why";
         line.failure = { words, atMs: clock.now() };
         const fields = { account: name, to: safeLine(event.to), messageId: safeLine(event.messageId) };
         log.warn(fields, `a text that WhatsApp had taken was not delivered: ${words}`);
@@ -242,7 +247,8 @@ export async function openWhatsApp(
     },
     async test(accountId) {
       const line = lineOf(parts, accountId);
-      if (line === undefined) return fail("channel_unknown", `no account "${safeLine(accountId)}" of WhatsApp is configured`);
+      if (line === undefined)
+        return fail("channel_unknown", `no account "${safeLine(accountId)}" of WhatsApp is configured`);
       const asked = await askNumber(line.account, world);
       if ("words" in asked) return fail("channel_unknown", asked.words);
       return ok([asked.name, ...remarks(line, world.clock.now())].join("; "));

@@ -40,7 +40,8 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   const text = textOf(fields.caption);
   const words = kind === "file" ? "a file" : kind === "voice" ? "a voice message" : kind;
   // Without an id there is nothing to be read: media that the platform could not take in, for one.
-  if (!MEDIA_ID.test(id)) return { text: `${note(words, "it could not be had")}${text && `\n${text}`}`, media: [] };
+  if (!MEDIA_ID.test(id))
+    return { text: `${note(words, "it could not be had")}${text && `\n${text}`}`, media: [] };
   const name = textOf(fields.filename) || undefined;
   const mimeType = textOf(fields.mime_type) || undefined;
   return { text, media: [{ kind, id, ...optional({ name, mimeType }) }] };

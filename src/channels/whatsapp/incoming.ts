@@ -112,7 +112,9 @@ function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: stri
   const content = contentOf(now);
   if (content === undefined) return skipped("nothing that could be answered", true);
   const { id, from } = fieldsOf(now.context);
-  const answers = isId(textOf(id)) ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber } : undefined;
+  const answers = isId(textOf(id))
+    ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber }
+    : undefined;
   return {
     ...{ kind: "message", messageId, content, ...sender, ...sentAt(message.timestamp) },
     namesUs: ourNumber !== "" && content.text.includes(`@${ourNumber}`),
@@ -149,5 +151,7 @@ function newsOf(change: unknown): NumberNews | undefined {
 export function readWebHook(body: unknown): NumberNews[] {
   const { object, entry } = fieldsOf(body);
   if (object !== "whatsapp_business_account") return [];
-  return listOf(entry).flatMap((one) => listOf(fieldsOf(one).changes).flatMap((change) => newsOf(change) ?? []));
+  return listOf(entry).flatMap((one) =>
+    listOf(fieldsOf(one).changes).flatMap((change) => newsOf(change) ?? []),
+  );
 }

@@ -53,7 +53,11 @@ export async function sendText(
   body: string,
   world: World,
 ): Promise<{ readonly messageId: string } | GraphProblem> {
-  const answer = await post(account, { ...recipient, type: "text", text: { body, preview_url: false } }, world);
+  const answer = await post(
+    account,
+    { ...recipient, type: "text", text: { body, preview_url: false } },
+    world,
+  );
   const problem = problemOf(answer, account.accessToken);
   if (problem !== undefined) return problem;
   const said = answer.kind === "answered" ? fieldsOf(jsonIn(answer.bytes)) : {};

@@ -13,7 +13,7 @@ import { channelPrefix, routeKeyOf } from "../../store/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/delivery-figures.ts";
 import type { OutsideStanding } from "../../tools/tool.ts";
 import type { CallContext, GatewayDeps, Methods } from "../call.ts";
-import type { ChannelRow } from "../payloads.ts";
+import type { ChannelRow } from "../payloads/channels.ts";
 import { seesEverything } from "./system.ts";
 
 /** What of the outbox is told of a way out. */
@@ -108,7 +108,62 @@ function programRows({ settings, programs }: GatewayDeps, all: boolean): Channel
     });
 }
 
-export const channelMethods: Methods<"channels.status"> = {
+async function test(
+  { deps }: CallContext,
+  { channel: id, accountId }: ParamsOf<"channels.test">,
+): Promise<Result<PayloadOf<"channels.test">>> {
+  const accounts = deps.settings.channels.filter(({ channel }) => channel === id);
+  const account = accounts.find((one) => accountId === undefined || one.accountId === accountId);
+  if (account === undefined) {
+    const there = deps.settings.channels.map((one) => accountName(one.channel, one.accountId)).join(", ");
+    const shown = JSON.stringify(accountName(id, accountId ?? "…").slice(0, 80));
+    return fail("channel_unknown", `there is no account ${shown}; configured: ${there || "none"}`);
+  }
+  const name = accountName(account.channel, account.accountId);
+  const found = await deps.channels.get(id)?.test?.(account.accountId);
+  if (found === undefined) return fail("channel_failed", `${name} can't be asked who it is`);
+  if (found.ok) return ok({ ok: true, account: name, name: redactSecrets(found.value) });
+  return fail("channel_failed", redactSecrets(found.error));
+}
+
+function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
+  return peer;
+}
+
+/** Who may write to agents is everybody's business: told only to tokens that cover every session (I9). */
+async function decide(
+  ctx: CallContext,
+  work: (unit: Unit) => Promise<Result<ChannelPeer>>,
+): Promise<Result<{ ok: true; peer: PeerRow }>> {
+  const allowed = needEverySession(ctx.caller, "pairing");
+  if (!allowed.ok) return allowed;
+  return ctx.deps.engine.commit(async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
+    const done = await work(unit);
+    if (!done.ok) return done;
+    const answer = { ok: true, peer: peerRow(done.value) } as const;
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}
+
+async function unbindSession(
+  ctx: CallContext,
+  { sessionKey }: ParamsOf<"bindings.unbind">,
+): Promise<Result<PayloadOf<"bindings.unbind">>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+  if (!found.ok) return found;
+  const { key } = found.value;
+  const { engine } = ctx.deps;
+  return engine.commit(async (unit): Promise<Result<PayloadOf<"bindings.unbind">>> => {
+    const asked = { what: { sessionKey: key }, why: "asked", tell: true } as const;
+    const ended = await unbind(ctx.deps, engine, unit, asked);
+    const answer = { ok: true, sessionKey: key, ended: ended.length } as const;
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}
+
+export const channelMethods: Methods<keyof ChannelPayloads> = {
   "channels.status": {
     async handle({ deps, caller }: CallContext) {
       const all = seesEverything(caller);
@@ -116,4 +171,31 @@ export const channelMethods: Methods<"channels.status"> = {
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });
     },
   },
+  "channels.test": { handle: test },
+  "channels.pair.list": {
+    async handle(ctx) {
+      const allowed = needEverySession(ctx.caller, "channels.pair.list");
+      if (!allowed.ok) return allowed;
+      const peers = await listPairings(ctx.access.db, ctx.deps.engine.now());
+      return ok({ peers: peers.map(peerRow) });
+    },
+  },
+  "channels.pair.approve": {
+    handle: (ctx, { code }) => decide(ctx, (unit) => approvePairing(ctx.deps, code, unit)),
+  },
+  "channels.pair.reject": {
+    handle: (ctx, { code }) => decide(ctx, (unit) => rejectPairing(ctx.deps, code, unit)),
+  },
+  "channels.pair.remove": {
+    handle: (ctx, { channel, peerId, accountId = "default" }) =>
+      decide(ctx, (unit) => removePeer(unit, { channel, accountId, peerId })),
+  },
+  "bindings.list": {
+    async handle(ctx) {
+      const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+      const bindings = await listBindings(ctx.access.db, BINDINGS_MAX);
+      return ok({ bindings: bindings.filter(({ sessionKey }) => sees(sessionKey)) });
+    },
+  },
+  "bindings.unbind": { handle: unbindSession },
 };

@@ -1,7 +1,7 @@
 // Owns the tab with the ways out of the gateway, and how each stands.
 
 import { useEffect, useRef } from "preact/hooks";
-import type { ChannelRow } from "../../../src/gateway/payloads.ts";
+import type { ChannelRow } from "../../../src/gateway/payloads/channels.ts";
 import { batched, tick } from "../clock.ts";
 import { ask, may, on } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";

@@ -9,9 +9,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
-import { Accounts } from "./channels/accounts.ts";
-import type { Channel } from "./channels/channel.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
@@ -173,6 +172,7 @@ interface Helpers {
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
+  readonly ways: ChannelParts;
 }
 
 /** The engine with everything that it executes and delivers with. */
@@ -180,11 +180,11 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp }: Helpers,
-): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
+  { metrics, sandboxFor, outside, acp, ways }: Helpers,
+): { engine: Engine; outbox: Outbox } {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
-  const channels = new Map<string, Channel>();
+  const { channels, burstDue } = ways;
   const hooks = createWebhooks(settings.outgoingHooks, world);
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
@@ -209,7 +209,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, burstDue, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -234,7 +234,7 @@ function buildEngine(
   engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox: both(outbox, news), channels };
+  return { engine, outbox: both(outbox, news) };
 }
 
 /** The database that the settings name. */
@@ -276,14 +276,18 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const metrics = openMetrics(options);
   undo.push(async () => metrics.close());
-  const helpers = { metrics, sandboxFor, outside, acp };
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
+  const ways = channelParts({ settings, world });
+  const helpers = { metrics, sandboxFor, outside, acp, ways };
+  const { engine, outbox } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
     const removed = await removeAttachments(workspace, dir);
     if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
   }
+  const checkModel = (name: string): Result<unknown> => resolveModel(settings.providers, name);
+  undo.push(() => ways.close());
+  await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
   undo.push(() => outbox.stop());
   undo.push(forgetSent(engine.commit, world));
@@ -298,7 +302,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
-    checkModel: (name) => resolveModel(settings.providers, name),
+    checkModel,
     sandboxFor,
     outside,
     refusesPeer,
@@ -316,8 +320,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   acp.port = gateway.port;
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
-  const accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });
-  accounts.start([...channels.values()].flatMap((channel) => channel.accounts ?? []));
+  ways.listen();
   return {
     port: gateway.port,
     token,
@@ -326,7 +329,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     store,
     close: async (graceMs) => {
       gateway.announce({ reason: "stopping" });
-      await accounts.stop();
+      await ways.deafen();
       await engine.stop(graceMs);
       await unwind(undo, world);
     },

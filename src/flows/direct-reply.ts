@@ -18,7 +18,10 @@ const CAUSE_CHARS_MAX = 300;
 /** Why a run failed, in one sentence for people. */
 function failureWords({ state, error }: Run): string {
   if (state === "timeout") return "I ran out of time before I had finished this.";
-  const line = redactSecrets(error ?? "").split("\n").find((one) => one.trim() !== "") ?? "";
+  const line =
+    redactSecrets(error ?? "")
+      .split("\n")
+      .find((one) => one.trim() !== "") ?? "";
   const cause = line.trim();
   if (cause === "") return "Something went wrong, and I could not finish this.";
   const cut = cause.length > CAUSE_CHARS_MAX ? `${cause.slice(0, CAUSE_CHARS_MAX).toWellFormed()}…` : cause;

@@ -1,4 +1,5 @@
-// Owns how long files are kept that people sent to a session: the date at which each folder of them goes.
+// Owns the stored dates of what came in at channels: when messages of one person are joined, and how long files
+// are kept that people sent to a session.
 // FI1: the date is a row, written by the transaction that keeps the message: a crash before it leaves a folder
 //      that the next start removes, a crash after it none.
 // FI2: the files go with their session, or after a month.
@@ -10,6 +11,9 @@ import type { Unit } from "../engine/unit.ts";
 import { deadlineKeysWith, hasDeadlineOf } from "../store/deadlines.ts";
 import type { Db } from "../store/sql.ts";
 import { attachmentDir } from "./attachments.ts";
+
+/** The kind of the stored deadline at which messages of one person are joined to a run. */
+export const INBOUND_DEADLINE = "inbound";
 
 /** The kind of the stored deadline at which a folder of files that people sent is removed. */
 export const INBOUND_FILES_DEADLINE = "inbound_files";
@@ -38,7 +42,12 @@ export function hasInboundFiles(db: Db, id: string): Promise<boolean> {
 }
 
 /** The folder is kept for this session. */
-export async function keepInboundFiles(dates: Dates, unit: Unit, id: string, sessionKey: string): Promise<void> {
+export async function keepInboundFiles(
+  dates: Dates,
+  unit: Unit,
+  id: string,
+  sessionKey: string,
+): Promise<void> {
   const key = `${id} ${sessionKey}`;
   await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now + KEPT_MS });
 }

@@ -73,6 +73,11 @@ function filedUnder(settings: Settings, { channel, accountId }: PeerId): string 
   return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
 }
 
+/** Whether somebody was told a moment ago: nothing is said again. */
+export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, now: number): boolean {
+  return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
+}
+
 /** Tells a stranger how to be let in, unless that was done a moment ago. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings" | "outbound">,
@@ -81,7 +86,7 @@ export async function askToPair(
 ): Promise<void> {
   const { now } = unit;
   const known = await holdPeer(unit.tx, stranger);
-  if (known !== undefined && (known.state !== "pending" || known.toldAt > now - TELL_AGAIN_MS)) return;
+  if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
   if (!isOpen && (await openAsks(unit.tx, stranger, now - CODE_MS)) >= OPEN_MAX) return;
   const code = isOpen ? (known.code ?? "") : newCode(unit);

@@ -139,3 +139,14 @@ export async function openAsks(
     .executeTakeFirstOrThrow();
   return Number(row.n);
 }
+
+/** Removes the deliveries whose ids begin so, and which were settled before this time. */
+export async function forgetTold(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("id", ">=", prefix)
+    .where("id", "<", `${prefix}~`)
+    .where("state", "<>", sql.lit("pending"))
+    .where("settled_at", "<", beforeMs)
+    .execute();
+}

@@ -124,7 +124,11 @@ export async function rewriteInbound(tx: Tx, seq: number, body: string): Promise
 export async function settleInbound(
   tx: Tx,
   seq: number,
-  settled: { readonly state: Exclude<InboundState, "pending">; readonly body: string; readonly runId?: string },
+  settled: {
+    readonly state: Exclude<InboundState, "pending">;
+    readonly body: string;
+    readonly runId?: string;
+  },
 ): Promise<void> {
   const { state, body, runId } = settled;
   await tx

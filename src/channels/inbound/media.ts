@@ -9,6 +9,7 @@ import { foldName, nameProblem } from "../../core/attachment-rules.ts";
 import { fail, type Result } from "../../core/errors.ts";
 import { cleanName } from "../../core/inbound-text.ts";
 import type { ImageBlock } from "../../core/message.ts";
+import { imageTypeOf } from "../../core/picture.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import type { AgentSettings, StoreSettings } from "../../core/settings.ts";
 import {
@@ -27,7 +28,7 @@ import type { InboundMedia } from "../channel.ts";
 const FILES_MAX = 10;
 const LOAD_MS = 30_000;
 /** Bytes of one picture that goes to the model by itself, and of all of them in a message. */
-const IMAGE_MAX_BYTES = 4 * 1024 * 1024;
+const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
 /** Messages whose files are read at once: what they bring is in memory meanwhile. */
 const AT_ONCE_MAX = 4;
@@ -75,15 +76,6 @@ const ENDINGS: Readonly<Record<string, string>> = {
   "text/plain": "txt",
 };
 
-/** The pictures that every model provider takes, by their first bytes. */
-function imageTypeOf(data: Buffer): string | undefined {
-  const head = data.toString("latin1", 0, 12);
-  if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (head.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (head.startsWith("GIF87a") || head.startsWith("GIF89a")) return "image/gif";
-  return head.startsWith("RIFF") && head.slice(8) === "WEBP" ? "image/webp" : undefined;
-}
-
 /** The type that a sender gives, if it is one. */
 function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
   const plain = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
@@ -92,7 +84,10 @@ function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
 
 /** A plain file name like the sender's, of which there is none yet. */
 function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<string>): string {
-  const given = (media.name ?? "").slice(0, 1_000).normalize("NFC").replaceAll(/[^\p{L}\p{N}\p{M} ._()-]/gu, "_");
+  const given = (media.name ?? "")
+    .slice(0, 1_000)
+    .normalize("NFC")
+    .replaceAll(/[^\p{L}\p{N}\p{M} ._()-]/gu, "_");
   const dot = given.lastIndexOf(".");
   const hasEnding = dot > 0 && given.length - dot <= 12;
   const stem = (hasEnding ? given.slice(0, dot) : given).slice(0, NAME_CHARS_MAX).trim();
@@ -144,11 +139,11 @@ async function load(world: World, media: InboundMedia, maxBytes: number): Promis
   const late = Promise.withResolvers<Result<Uint8Array>>();
   const timer = world.clock.at(world.clock.now() + LOAD_MS, () => {
     stopper.abort(new Error("it took too long"));
-    late.resolve(fail("channel_failed", `it was not there after ${LOAD_MS / 1_000} seconds`));
+    late.resolve(fail("file_problem", `it was not there after ${LOAD_MS / 1_000} seconds`));
   });
   const loaded = media.load(maxBytes, stopper.signal).catch((error: unknown) => {
     world.log.warn({ err: error }, "a file that came with a message could not be read");
-    return fail("channel_failed", "it could not be read");
+    return fail("file_problem", "it could not be read");
   });
   try {
     return await Promise.race([loaded, late.promise]);
@@ -172,17 +167,15 @@ function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }:
   into.files.push(plannedFile(name, mimeType, data));
 }
 
-async function gather(
-  world: World,
-  media: readonly InboundMedia[],
-  target: MediaTarget,
-): Promise<Gathered> {
+async function gather(world: World, media: readonly InboundMedia[], target: MediaTarget): Promise<Gathered> {
   const into: Gathered = { images: [], files: [], notes: [], shown: 0, bytes: 0 };
   const { maxBytes } = target;
   const megabytes = `${Math.round((maxBytes / 1024 / 1024) * 10) / 10} MB`;
   for (const [at, one] of media.entries()) {
     if (at === FILES_MAX) {
-      into.notes.push(`[${media.length - at} more files came with this message; ${FILES_MAX} are taken at most.]`);
+      into.notes.push(
+        `[${media.length - at} more files came with this message; ${FILES_MAX} are taken at most.]`,
+      );
       break;
     }
     const left = Math.min(maxBytes, maxBytes * 2 - into.bytes);

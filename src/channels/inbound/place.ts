@@ -85,8 +85,7 @@ export async function openSessionOf(unit: Unit, settings: Settings, place: Place
     await insertNew(unit, session);
     return session;
   }
-  const isRenamed =
-    isNamedByPlace(known) && displayName !== undefined && displayName !== known.displayName;
+  const isRenamed = isNamedByPlace(known) && displayName !== undefined && displayName !== known.displayName;
   if (!isRenamed && known.archivedAt === undefined) return known;
   await updateSession(unit.tx, key, {
     ...(isRenamed ? { displayName } : {}),

@@ -1,11 +1,11 @@
-// Owns how channels are part of a gateway: opened before anything is delivered, listened at once runs are executed.
-// Part of the composition root.
+// Owns how channels are part of a gateway: opened before anything is delivered, listened at once runs are
+// executed. Part of the composition root.
 // CH1: without a channel in the configuration nothing of this is loaded.
 // CH2: what comes in before the gateway is stopped is kept, or its platform brings it again.
 
 import type { Accounts, Standing } from "../channels/accounts.ts";
 import type { Channel, ChannelHost } from "../channels/channel.ts";
-import type { CommandParts } from "../channels/commands.ts";
+import type { CommandParts } from "../channels/commands/moment.ts";
 import type { Inbound } from "../channels/inbound.ts";
 import { COMMANDS } from "../core/command.ts";
 import type { Settings } from "../core/settings.ts";

@@ -1,12 +1,13 @@
 // Owns the way in from channels: what somebody says there becomes a run, once.
-// IN1: who is not answered leaves nothing behind but, as a stranger, an entry among a few (core/inbound-policy).
-// IN2: a message is kept, or known already, when `receive` resolves; it is kept once, whichever process, restart
-//      or second delivery brings it again.
-// IN3: what one person writes in one place is taken in the order in which it came; nobody waits for another one's
-//      files.
+// IN1: who is not answered leaves nothing behind but, as a stranger, an entry among a few
+//      (core/inbound-policy).
+// IN2: a message is kept, or known already, when `receive` resolves; it is kept once, whichever process,
+//      restart or second delivery brings it again.
+// IN3: what one person writes in one place is taken in the order in which it came; nobody waits for another
+//      one's files.
 // IN4: a command that fails is told as failed, and stops nothing that comes behind it.
-// Who is answered: inbound/admission.ts; how a message is kept: inbound/keep.ts; when and how messages become a run:
-// inbound/burst.ts; in which session: inbound/place.ts; files: inbound/media.ts.
+// Who is answered: inbound/admission.ts; how a message is kept: inbound/keep.ts; when and how messages
+// become a run: inbound/burst.ts; in which session: inbound/place.ts; files: inbound/media.ts.
 
 import { agentOf } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -16,7 +17,7 @@ import { StoreConflict, StoreProblem } from "../store/problems.ts";
 import { getSession } from "../store/sessions.ts";
 import { getBinding } from "../store/thread-bindings.ts";
 import type { InboundMessage } from "./channel.ts";
-import type { CommandParts } from "./commands.ts";
+import type { CommandParts } from "./commands/moment.ts";
 import { type AdmissionParts, type Admitted, createAdmission } from "./inbound/admission.ts";
 import { joinBurst, seesImages } from "./inbound/burst.ts";
 import { keepCommand, keepFailedCommand, keepMessage } from "./inbound/keep.ts";

@@ -1,4 +1,5 @@
-// Owns that people see that an answer is being written: where their message came from, while its run executes here.
+// Owns that people see that an answer is being written: where their message came from, while its run
+// executes here.
 // TY1: it is a courtesy: its failure is nobody's concern, and no run waits for it.
 // TY2: bounded: so many runs at once, each for so long, and never two calls for one at a time.
 

@@ -40,6 +40,7 @@ export const CODES = {
   too_many_children: form("error", "UNAVAILABLE", 429),
   send_denied: form("forbidden", "SEND_DENIED", 403),
   chain_limit: form("forbidden", "FORBIDDEN", 403),
+  budget_used: form("forbidden", "FORBIDDEN", 403),
   wait_cycle: form("forbidden", "CONFLICT", 409),
   open_flow: form("forbidden", "CONFLICT", 409),
   session_not_found: form("error", "NOT_FOUND", 404),

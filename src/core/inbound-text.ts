@@ -1,5 +1,5 @@
-// Owns how what people write at a channel becomes the input of a run: text that is fit to be stored and shown,
-// what it answers, what came with it, and what the model is told of the place.
+// Owns how what people write at a channel becomes the input of a run: text that is fit to be stored and
+// shown, what it answers, what came with it, and what the model is told of the place.
 // IT1: what nobody sees and no language needs is taken out; joiners, directions and emoji stay as they are.
 // IT2: what somebody else wrote stands in lines that are marked, so that no text can end its quotation.
 // IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
@@ -11,7 +11,9 @@ const NAME_CHARS_MAX = 100;
 /** First line of what the runtime tells a model of a message from a channel. */
 const CHAT_HEADING = "Chat message context";
 
-/** Controls but for tab and line feed; what reverses text; marks of files; halves of characters are mended. */
+/**
+ * Controls but for tab and line feed; what reverses text; marks of files; halves of characters are mended.
+ */
 const UNFIT = /[^\P{Cc}\t\n]|[\u202d\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]/gu;
 /** Letters that nobody sees: they spell flags behind a black flag, and elsewhere hide text. */
 const TAGS = /(\u{1F3F4}[\u{E0020}-\u{E007E}]{1,16}\u{E007F})|[\u{E0000}-\u{E007F}]/gu;
@@ -56,10 +58,17 @@ export interface Quoted {
   readonly senderName?: string | undefined;
 }
 
+/** As much of it as may be shown: it is kept with its message. */
+export function cutQuoted({ text, senderName }: Quoted): Quoted {
+  const name = cleanName(senderName);
+  const kept = text.slice(0, QUOTED_CHARS_MAX * 4).toWellFormed();
+  return { text: kept, ...(name === undefined ? {} : { senderName: name }) };
+}
+
 function quotation({ text, senderName }: Quoted): string {
-  const clean = cleanText(text.slice(0, QUOTED_CHARS_MAX * 4)).trim();
+  const clean = cleanText(text).trim();
   const kept = clean.slice(0, QUOTED_CHARS_MAX).toWellFormed();
-  const rest = kept.length < clean.length || text.length > QUOTED_CHARS_MAX * 4 ? " …" : "";
+  const rest = kept.length < clean.length ? " …" : "";
   const name = cleanName(senderName)?.replaceAll(/[[\]]/g, " ");
   const head = name === undefined ? "[In reply to:]" : `[In reply to ${name}:]`;
   return [head, ...`${kept}${rest}`.split("\n").map((line) => `${MARKED}${line}`)].join("\n");

@@ -36,6 +36,10 @@ export interface RunInput {
   readonly thinking?: string;
   /** With kind `append`: written as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
+  /** The run before it in its lane may read it between two of its steps, and then takes it over. */
+  readonly steer?: boolean;
+  /** The run that took it over: the message stands in the transcript as part of that one. */
+  readonly takenBy?: string;
 }
 
 /** Why and when a run ended. */

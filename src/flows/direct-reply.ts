@@ -1,6 +1,7 @@
-// Owns what follows from the end of a run that came from a channel: its answer goes back to where it was asked.
-// DR1: the outbox row is written by the transaction that ends the run (I4, I5), for the route of the message that
-//      began it: one person never gets another's answer.
+// Owns what follows from the end of a run that came from a channel: its answer goes back to where it was
+// asked.
+// DR1: the outbox row is written by the transaction that ends the run (I4, I5), for the route of the
+//      message that began it: one person never gets another's answer.
 // DR2: silence stays silent; a run that failed says so in one sentence; one that was aborted says nothing.
 // DR3: the send policy is asked here, where text would leave (SPEC 5): denied, the row is `skipped`.
 
@@ -46,7 +47,10 @@ function wordsOf(run: Run): string | undefined {
   }
 }
 
-/** A run has ended; if it came from a channel, and is no part of a conversation between sessions, it answers. */
+/**
+ * A run has ended; if it came from a channel, and is no part of a conversation between sessions, it
+ * answers.
+ */
 export async function directRunEnded(
   parts: Pick<JobParts, "settings" | "outbound">,
   unit: Unit,

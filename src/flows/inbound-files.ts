@@ -1,7 +1,7 @@
-// Owns the stored dates of what came in at channels: when messages of one person are joined, and how long files
-// are kept that people sent to a session.
-// FI1: the date is a row, written by the transaction that keeps the message: a crash before it leaves a folder
-//      that the next start removes, a crash after it none.
+// Owns the stored dates of what came in at channels: when messages of one person are joined, and how long
+// files are kept that people sent to a session.
+// FI1: the date is a row, written by the transaction that keeps the message: a crash before it leaves a
+//      folder that the next start removes, a crash after it none.
 // FI2: the files go with their session, or after a month.
 
 import type { Settings } from "../core/settings.ts";

@@ -1,6 +1,6 @@
 // Owns how a stranger at a channel is let in: a code that the stranger is told, and an operator who decides.
-// PR1: who is not known can make the gateway keep one row and say one sentence in ten minutes, and of an account
-//      so many at most are open at once: nobody fills a disk by writing.
+// PR1: who is not known can make the gateway keep one row and say one sentence in ten minutes, and of an
+//      account so many at most are open at once: nobody fills a disk by writing.
 // PR2: a code is decided on once, within an hour; afterwards it is as unknown as one that never was.
 // PR3: what the person is told goes through the outbox, in the unit that decides (I5).
 
@@ -62,7 +62,7 @@ function askedWords(code: string): string {
   return [
     "I do not know you yet, so I can't answer you.",
     `Your code is \`${code}\`; it is valid for one hour. Give it to whoever runs this gateway:`,
-    `\`parley channels pair approve ${code}\` lets you in, or \`/pair approve ${code}\` from an owner's chat.`,
+    `\`parley channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, lets you in.`,
   ].join("\n");
 }
 

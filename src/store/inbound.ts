@@ -1,5 +1,5 @@
-// Owns the table of what came in at channels: each message once, however often its platform brings it, and what
-// still waits to become part of a run.
+// Owns the table of what came in at channels: each message once, however often its platform brings it, and
+// what still waits to become part of a run.
 // IN1: a message is one row: whoever inserts it second is told that it is known, also after a restart.
 // IN2: rows that are being joined to a run are held, so that of two processes one joins them.
 
@@ -18,7 +18,9 @@ export interface InboundId {
   readonly edit: string;
 }
 
-/** `pending` until it is part of a run. `refused`: there was no room for it. `ignored`: it says nothing new. */
+/**
+ * `pending` until it is part of a run. `refused`: there was no room for it. `ignored`: it says nothing new.
+ */
 export type InboundState = "pending" | "done" | "refused" | "ignored";
 
 export interface InboundRow {
@@ -89,19 +91,32 @@ export async function otherVersions(tx: Tx, id: InboundId): Promise<(InboundRow 
   return rows.map((row) => ({ ...toInbound(row), edit: row.edit }));
 }
 
-/** What waits under a key: how many, and since when the first one. */
-export async function burstOf(
-  tx: Tx,
-  burstKey: string,
-): Promise<{ readonly count: number; readonly firstAt: number | undefined }> {
+/** What waits under a key. */
+interface Burst {
+  readonly count: number;
+  /** Characters of all their bodies. */
+  readonly chars: number;
+  /** When the first one came. */
+  readonly firstAt: number | undefined;
+}
+
+export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
   const row = await tx
     .selectFrom("inbound")
-    .select((eb) => [eb.fn.countAll<number>().as("n"), eb.fn.min("received_at").as("first_at")])
+    .select((eb) => [
+      eb.fn.countAll<number>().as("n"),
+      eb.fn.min("received_at").as("first_at"),
+      sql<number>`coalesce(sum(length(body_json)), 0)`.as("chars"),
+    ])
     .where("state", "=", PENDING)
     .where("burst_key", "=", burstKey)
     .executeTakeFirstOrThrow();
   const firstAt = row.first_at as number | null;
-  return { count: Number(row.n), firstAt: firstAt === null ? undefined : Number(firstAt) };
+  return {
+    count: Number(row.n),
+    chars: Number(row.chars),
+    firstAt: firstAt === null ? undefined : Number(firstAt),
+  };
 }
 
 /** What waits under a key, in order, held until the transaction ends. */

@@ -213,6 +213,8 @@ export interface LedgerTable {
   seq: Generated<number>;
   run_id: string;
   session_key: string;
+  /** The session above all that spawned it; unset: not known, of an earlier version. */
+  root_key: Generated<string | null>;
   agent_id: string;
   provider: string;
   model: string;

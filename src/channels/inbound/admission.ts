@@ -153,7 +153,10 @@ async function judge(
   return verdict;
 }
 
-/** What may be said of a message that is answered; undefined: it is not. A stranger may be told how to be let in. */
+/**
+ * What may be said of a message that is answered; undefined: it is not. A stranger may be told how to be
+ * let in.
+ */
 async function admit(
   parts: AdmissionParts,
   told: Set<string>,

@@ -1,7 +1,7 @@
 // Owns how messages that wait become runs: those that one person wrote in one place within a moment are one
 // message, in the order in which they came.
-// BU1: the run is accepted, and the messages settled, by one transaction: a crash anywhere loses none and makes
-//      none twice (I2, I4).
+// BU1: the run is accepted, and the messages settled, by one transaction: a crash anywhere loses none and
+//      makes none twice (I2, I4).
 // BU2: what would be too long for one run becomes several, in order; nothing is dropped.
 // BU3: a message that there is no room for is told so to whoever wrote it.
 
@@ -112,7 +112,7 @@ function refusalWords(code: string, error: string): string {
 }
 
 /** The session that messages from a place go to: the one that it is bound to, else its own. */
-export async function sessionFor(parts: BurstParts, unit: Unit, place: Place): Promise<Session> {
+async function sessionFor(parts: BurstParts, unit: Unit, place: Place): Promise<Session> {
   const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
   return bound ?? openSessionOf(unit, parts.settings, place);
 }

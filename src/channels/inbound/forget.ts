@@ -1,4 +1,5 @@
-// Owns how long is remembered what came in: messages, so that none is taken twice, and what strangers were told.
+// Owns how long is remembered what came in: messages, so that none is taken twice, and what strangers were
+// told.
 
 import type { Commit } from "../../engine/unit.ts";
 import { notePrefix } from "../../flows/outbox.ts";

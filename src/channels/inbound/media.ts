@@ -1,7 +1,7 @@
-// Owns what becomes of pictures, voice messages and files that come with a message: pictures that the model sees,
-// files in the agent's workspace, or a note that says why there is nothing.
-// MD1: what a sender says of a file is not believed: its type is read from its bytes, its name is made fit, its
-//      size is counted.
+// Owns what becomes of pictures, voice messages and files that come with a message: pictures that the model
+// sees, files in the agent's workspace, or a note that says why there is nothing.
+// MD1: what a sender says of a file is not believed: its type is read from its bytes, its name is made fit,
+//      its size is counted.
 // MD2: reading is bounded in bytes, files and time, and a file that can't be had takes nothing else along.
 // MD3: files are on disk before the message is kept; if that is not kept, they go.
 

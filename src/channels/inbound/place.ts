@@ -1,6 +1,6 @@
 // Owns which session a message from a channel belongs to (SPEC 2), and that the session is there.
-// PL1: a place has one session for each agent, whoever writes there; a place that is bound to a session has that
-//      one.
+// PL1: a place has one session for each agent, whoever writes there; a place that is bound to a session has
+//      that one.
 // PL2: the session is made by the transaction that needs it. One that was archived is taken up again: whoever
 //      writes means the conversation, not its row.
 

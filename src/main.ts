@@ -176,7 +176,8 @@ export async function inspectChannels(
   accounts: readonly ChannelAccount[],
   world: World,
 ): Promise<ChannelReport[]> {
-  const { accountName, openChannels } = await import("./channels/registry.ts");
+  const { accountName } = await import("./channels/accounts.ts");
+  const { openChannels } = await import("./channels/registry.ts");
   const nobody = (): Promise<never> => Promise.reject(new Error("nothing is taken while it is tried"));
   const host = { world, receive: nobody, cursor: async () => undefined, remember: nobody, commands: [] };
   const channels = await openChannels(accounts, () => host);

@@ -8,8 +8,8 @@
 
 import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { accountName } from "../channels/accounts.ts";
 import type { Channel, PlatformAnswer, PlatformCall } from "../channels/channel.ts";
-import { accountName } from "../channels/registry.ts";
 import { CODES, ok, type Result } from "../core/errors.ts";
 import type { World } from "../world.ts";
 import type { GatewayDeps } from "./call.ts";

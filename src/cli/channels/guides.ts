@@ -75,7 +75,8 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
       },
     ],
     afterwards: [
-      "Give Meta the web hook https://<your address>/channels/whatsapp/{account} and the same word; subscribe to messages.",
+      "Give Meta the web hook https://<your address>/channels/whatsapp/{account} and the same word.",
+      "Subscribe it to messages.",
     ],
     page: "WHATSAPP.md",
   },

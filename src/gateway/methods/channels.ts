@@ -1,20 +1,35 @@
-// Owns the method that tells how every way out of the gateway stands: channels, web hooks, outside programs.
-// CS1: figures and errors of the outbox are told only to callers whose token covers every session (I9).
+// Owns the methods about channels: how every way out of the gateway stands, who may write to agents, which
+// places are bound to a session.
+// CS1: figures and errors of the outbox, and who may write, are told only to callers whose token covers every
+//      session; a binding only to those who see its session (I9).
 
 import type { Standing } from "../../channels/accounts.ts";
-import { accountName } from "../../channels/registry.ts";
+import { accountName } from "../../channels/accounts.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
-import { ok } from "../../core/errors.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { agentIdInKey } from "../../core/session-key.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { unbind } from "../../flows/bindings.ts";
 import { hookRoute } from "../../flows/outgoing-hooks.ts";
+import { approvePairing, listPairings, rejectPairing, removePeer } from "../../flows/pairing.ts";
+import type { ChannelPeer } from "../../store/channel-peers.ts";
 import { channelPrefix, routeKeyOf } from "../../store/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/delivery-figures.ts";
+import { listBindings } from "../../store/thread-bindings.ts";
 import type { OutsideStanding } from "../../tools/tool.ts";
 import type { CallContext, GatewayDeps, Methods } from "../call.ts";
-import type { ChannelRow } from "../payloads/channels.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+import type { ChannelPayloads, ChannelRow, PeerRow } from "../payloads/channels.ts";
+import type { PayloadOf } from "../payloads.ts";
+import { needEverySession } from "./operations.ts";
 import { seesEverything } from "./system.ts";
+
+/** Bindings that are told of at once. */
+const BINDINGS_MAX = 1_000;
 
 /** What of the outbox is told of a way out. */
 function figuresOf(figures: DeliveryFigures | undefined): Partial<ChannelRow> {

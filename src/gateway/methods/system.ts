@@ -1,7 +1,7 @@
 // Owns what a client asks about the gateway itself: health, status, agents, models.
 // SY1: counts of work are told only to callers whose token covers every session (I9).
 
-import { accountName } from "../../channels/registry.ts";
+import { accountName } from "../../channels/accounts.ts";
 import { ok } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";

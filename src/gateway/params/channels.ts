@@ -6,7 +6,11 @@ const BY_CODE = object({ code: name, idempotencyKey }, ["code"]);
 
 export const CHANNEL_METHODS = {
   "channels.status": { scope: READ, params: NOTHING, ignored: [] },
-  "channels.test": { scope: ADMIN, params: object({ channel: name, accountId: name }, ["channel"]), ignored: [] },
+  "channels.test": {
+    scope: ADMIN,
+    params: object({ channel: name, accountId: name }, ["channel"]),
+    ignored: [],
+  },
   "channels.pair.list": { scope: ADMIN, params: NOTHING, ignored: [] },
   "channels.pair.approve": { scope: ADMIN, params: BY_CODE, ignored: [] },
   "channels.pair.reject": { scope: ADMIN, params: BY_CODE, ignored: [] },

@@ -1,7 +1,7 @@
 // Owns the tab with the ways out of the gateway, and how each stands.
 
 import { useEffect, useRef } from "preact/hooks";
-import type { ChannelRow } from "../../../src/gateway/payloads/channels.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { batched, tick } from "../clock.ts";
 import { ask, may, on } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
@@ -11,6 +11,8 @@ import { useReading } from "../parts/reading.ts";
 import { State, type Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import "./rows.css";
+
+type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
 const BATCH_MS = 1_000;
 /** Programs come up and go without an event. */

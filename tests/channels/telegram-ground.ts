@@ -4,14 +4,8 @@ import type { Channel, ChannelHost } from "../../src/channels/channel.ts";
 import { openTelegram } from "../../src/channels/telegram/channel.ts";
 import type { TelegramAccount } from "../../src/core/channel-settings.ts";
 import type { ChannelGround, Platform, Said, Trouble } from "../contract/channel.ts";
-import {
-  type FakeBot,
-  failed,
-  type Json,
-  startTelegram,
-  type TelegramServer,
-  type Upset,
-} from "../kit/telegram-server.ts";
+import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
+import { type FakeBot, failed, type Json, type Upset } from "../kit/telegram-state.ts";
 
 export const TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
 export const USERNAME = "parley_test_bot";

@@ -1,12 +1,10 @@
 // Owns what the methods of the fake Bot API server do, and the words in which they refuse.
 
-import type { Answer, FakeBot, FakeChat, Json, TelegramState } from "./telegram-server.ts";
+import { type Answer, type FakeBot, type FakeChat, failed, type Json, type TelegramState } from "./telegram-state.ts";
 
 const done = (result: unknown): Answer => ({ status: 200, body: { ok: true, result } });
-const bad = (description: string, code = 400, parameters?: Json): Answer => ({
-  status: code,
-  body: { ok: false, error_code: code, description, ...(parameters === undefined ? {} : { parameters }) },
-});
+const bad = (description: string, code = 400, parameters?: Json): Answer =>
+  failed(code, description, parameters);
 
 const ENTITY_TYPES = ["bold", "italic", "strikethrough", "code", "pre", "text_link", "blockquote"];
 

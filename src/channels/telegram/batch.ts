@@ -1,8 +1,8 @@
 // Owns what a batch of updates is: which are read together, and which still wait for others.
-// TA1: pictures that were sent together (an album) are one message, named by the first of them. An album at the
-//      end of a batch may still grow: it is left at the platform until it has stood still for a look.
-// TA2: what is joined follows each other without a gap: whatever a crash leaves unconfirmed comes again and is
-//      joined in the same way.
+// TA1: pictures that were sent together (an album) are one message, named by the first of them. An album at
+//      the end of a batch may still grow: it is left at the platform until it has stood still for a look.
+// TA2: what is joined follows each other without a gap: whatever a crash leaves unconfirmed comes again and
+//      is joined in the same way.
 
 import { fieldsOf, numberOf } from "./fields.ts";
 import { type Reader, type Reading, readUpdate } from "./update.ts";

@@ -1,5 +1,5 @@
-// Owns what a bot does before it listens: it finds out who it is, takes its messages back from a web hook, and
-// tells the platform its commands.
+// Owns what a bot does before it listens: it finds out who it is, takes its messages back from a web hook,
+// and tells the platform its commands.
 // TI1: a bot whose token is wrong says so, and that it lasts.
 // TI2: what only decorates, such as the menu, stops nobody from listening.
 

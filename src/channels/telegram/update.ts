@@ -1,7 +1,7 @@
-// Owns how an update of Telegram is read: which of them are messages of people, in the words of every channel.
+// Owns how an update of Telegram is read: which are messages of people, in the words of every channel.
 // TU1: an update of any shape is read without a throw: what makes no sense is skipped, with the reason.
-// TU2: nobody speaks as another: the sender is who Telegram says, never a name; an anonymous administrator and
-//      a channel are themselves, not the person behind them.
+// TU2: nobody speaks as another: the sender is who Telegram says, never a name; an anonymous administrator
+//      and a channel are themselves, not the person behind them.
 // TU3: what somebody else wrote (forwarded, quoted) is marked, and is never a command.
 // TU4: bots are not answered: neither this one nor others.
 

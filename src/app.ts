@@ -19,7 +19,7 @@ import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { isSubagentKey } from "./core/session-key.ts";
-import type { Settings } from "./core/settings.ts";
+import { dailyBudgets, type Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
@@ -214,6 +214,7 @@ function buildEngine(
     settings: {
       queueMax,
       ...agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
@@ -293,6 +294,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world,
     engine,
     outbound: outbox,
+    channels,
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,

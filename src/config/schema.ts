@@ -11,6 +11,7 @@ import { runtime } from "./runtime-schema.ts";
 import {
   agentSandbox,
   agentSubagents,
+  budget,
   moreTools,
   sandbox,
   spawnTool,
@@ -68,6 +69,7 @@ const agent = z.strictObject({
   runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
+  budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: none."),
 });
 
 const agents = z
@@ -82,6 +84,7 @@ const agents = z
           .describe("Runs that execute at once; waiting ones don't count."),
         sandbox,
         subagents,
+        budget: budget.optional().describe("Of each agent for itself."),
       })
       .prefault({}),
     list: z.array(agent).default([]).describe("Empty: one agent, main."),

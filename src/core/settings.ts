@@ -166,6 +166,15 @@ export interface AgentSettings {
   readonly sandbox: SandboxSettings;
   /** Absent: the built-in agent loop. */
   readonly runtime?: AcpRuntime;
+  /** Absent: it may use as much as it likes. */
+  readonly budget?: AgentBudget;
+}
+
+/** What an agent may use in a day of UTC, in all its sessions together; over it no run of it starts. */
+export interface AgentBudget {
+  readonly dailyTokens?: number;
+  /** USD. */
+  readonly dailyCost?: number;
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
@@ -359,4 +368,9 @@ export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "
 /** The thinking level that a run in this session starts with. */
 export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
   return session.thinkingLevel ?? agentOf(settings, session).thinking;
+}
+
+/** The daily budgets of those agents that have one. */
+export function dailyBudgets({ agents }: Pick<Settings, "agents">): Record<string, AgentBudget> {
+  return Object.fromEntries(agents.flatMap(({ id, budget }) => (budget === undefined ? [] : [[id, budget]])));
 }

@@ -13,7 +13,7 @@ import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
 import type { CronPayloads } from "./payloads/cron.ts";
-import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
+import type { ConfigCheck, LogPage, MetricsHistory, UsageReport } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -372,6 +372,7 @@ interface Payloads extends CronPayloads {
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "metrics.history": MetricsHistory;
+  usage: UsageReport;
   "logs.tail": LogPage;
   "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };

@@ -213,6 +213,8 @@ export interface LedgerTable {
   seq: Generated<number>;
   run_id: string;
   session_key: string;
+  /** The session above all that spawned it; unset: not known, of an earlier version. */
+  root_key: Generated<string | null>;
   agent_id: string;
   provider: string;
   model: string;
@@ -328,6 +330,8 @@ export interface ChannelPeerTable {
   /** When the code was last told. */
   told_at: number;
   decided_at: number | null;
+  /** Where the person reads what is decided. */
+  route_json: string | null;
 }
 
 /** How far a channel's account has read. */

@@ -9,7 +9,7 @@ import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { fail, ok } from "../../src/core/errors.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import { dailyBudgets, type Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
@@ -68,6 +68,8 @@ export interface HouseOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** What agents ask operators for. Default: nothing. */
   readonly permissions?: GatewayDeps["permissions"];
+  /** Beside webchat. */
+  readonly channels?: readonly Channel[];
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -111,6 +113,7 @@ async function openWorkers(
     settings: {
       ...settings.session,
       ...settings.session.agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
     },
     successors: withReplies(
@@ -141,12 +144,13 @@ async function openWorkers(
     world,
     owner: engine.processId,
   });
-  const webchat = createWebchat(engine.bus, world.clock);
-  channels.set(webchat.id, webchat);
+  for (const channel of [createWebchat(engine.bus, world.clock), ...(options.channels ?? [])]) {
+    channels.set(channel.id, channel);
+  }
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
-  return { engine, outbox };
+  return { engine, outbox, channels };
 }
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
@@ -164,12 +168,14 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside });
+  const helpers = { metrics, outside };
+  const { engine, outbox, channels } = await openWorkers(options, settings, store, world, helpers);
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
+    channels,
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",

@@ -126,6 +126,7 @@ function questionsOf(chainId: string, hiddenChain: string, jobId: string) {
     "demo.start": [{}],
     "demo.stop": [{}],
     "metrics.history": [{}],
+    usage: [{}, { by: "tree" }, { by: "session", days: 1, agentId: "research" }],
     "logs.tail": [{}],
     "config.check": [{}],
     "cron.list": [{}, { limit: 1 }],

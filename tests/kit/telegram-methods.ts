@@ -1,6 +1,13 @@
 // Owns what the methods of the fake Bot API server do, and the words in which they refuse.
 
-import { type Answer, type FakeBot, type FakeChat, failed, type Json, type TelegramState } from "./telegram-state.ts";
+import {
+  type Answer,
+  type FakeBot,
+  type FakeChat,
+  failed,
+  type Json,
+  type TelegramState,
+} from "./telegram-state.ts";
 
 const done = (result: unknown): Answer => ({ status: 200, body: { ok: true, result } });
 const bad = (description: string, code = 400, parameters?: Json): Answer =>

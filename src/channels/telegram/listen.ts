@@ -10,6 +10,7 @@ import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { type Item, openAlbum, readBatch } from "./batch.ts";
 import type { Bot, Called } from "./bot.ts";
+import { listOf } from "./fields.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, TOKEN_WORDS } from "./send.ts";
 import { introduce } from "./start.ts";
@@ -22,10 +23,11 @@ const POLL_GRACE_MS = 10_000;
 /** An empty answer that is there sooner did not wait. */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
+const NO_SENSE = "the answer is none of a Bot API server";
 /** How long an album is left alone before it is looked at again. */
 const ALBUM_MS = 500;
 /** Failures in a row that are waited out, and the first and longest pause behind one. */
-const FAILURES_MAX = 5;
+const FAILURES_MAX = 4;
 const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 10_000;
 /** The longest pause that the platform can ask for. */
@@ -71,12 +73,14 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
       await endure(answer, place, host.world, ear.signal);
       continue;
     }
-    if (!Array.isArray(answer.value)) throw new ListenProblem("the answer is none of a Bot API server");
     isFirst = false;
-    ear.ready();
-    await take(answer.value, place, { bot, host, reader, signal: ear.signal });
+    const updates = listOf(answer.value);
+    if (Array.isArray(answer.value)) {
+      ear.ready();
+      await take(updates, place, { bot, host, reader, signal: ear.signal });
+    } else await stumble(NO_SENSE, place, host.world, ear.signal);
     // A server that does not let requests wait must not be asked without end.
-    const isHasty = waits && answer.value.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
+    const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
     if (isHasty) await pause(host.world, HASTY_MS, ear.signal);
   }
 }
@@ -144,7 +148,7 @@ async function take(updates: readonly unknown[], place: Place, taker: Taker): Pr
     delete place.album;
     // All of it is confirmed: what comes next has any id.
     delete place.offset;
-    if (updates.length > 0) return stumble("the answer is none of a Bot API server", place, world, signal);
+    if (updates.length > 0) return stumble(NO_SENSE, place, world, signal);
     place.failures = 0;
     return;
   }

@@ -109,7 +109,8 @@ function readMessage(message: Fields, reader: Reader, isEdit: boolean): Reading 
       ...{ channel: "telegram", accountId: reader.accountId, messageId: id },
       chat: { type, id: chatId, ...chatNames(chat, type), ...optional({ thread: topic }) },
       sender,
-      ...wordsOf(message, content, reader),
+      ...wordsOf(message, content, reader, type),
+      accountName: reader.username,
       ...optional({ quoted: quotedOf(message) }),
       ...(isEdit ? { edit: editOf(at, content) } : {}),
       sentAt: at * 1_000,
@@ -206,14 +207,15 @@ function wordsOf(
   message: Fields,
   content: Content,
   reader: Reader,
-): Pick<Words, "text" | "mentioned" | "nativeCommand"> {
+  type: InboundMessage["chat"]["type"],
+): Pick<Words, "text" | "mentioned" | "nativeCommand" | "forwarded"> {
   const { words, note } = content;
   const origin = fieldsOf(message.forward_origin);
   const answers = idOf(fieldsOf(answeredBy(message).from).id) === reader.id;
   const lines = (...parts: (string | undefined)[]): string =>
     parts.filter((part) => part !== undefined && part !== "").join("\n");
   if (Object.keys(origin).length > 0) {
-    return { text: lines(forwardNote(origin), words, note), mentioned: answers };
+    return { text: lines(forwardNote(origin), words, note), mentioned: answers, forwarded: true };
   }
   const mentioned = answers || isNamed(content, reader);
   const command = commandOf(content);
@@ -224,5 +226,7 @@ function wordsOf(
   // What stands behind a command that goes by another name here is not meant for that one.
   const isRenamed = command?.name !== name.replaceAll("-", "_");
   const text = isRenamed ? `/${name}` : `/${name} ${command?.rest ?? ""}`.trim();
-  return { text, mentioned, nativeCommand: true };
+  // In a group the menu writes the bot's name behind the command: without it all bots are meant, or none.
+  const isChosen = type === "direct" || command?.to !== undefined;
+  return isChosen ? { text, mentioned, nativeCommand: true } : { text, mentioned };
 }

@@ -15,6 +15,7 @@ type Openers = {
 };
 
 const OPENERS: Openers = {
+  telegram: async (accounts, host) => (await import("./telegram/channel.ts")).openTelegram(accounts, host),
   whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 

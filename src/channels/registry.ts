@@ -15,6 +15,7 @@ type Openers = {
 
 const OPENERS: Openers = {
   discord: async (accounts, host) => (await import("./discord/channel.ts")).openDiscord(accounts, host),
+  whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 
 /** The name of an account in the whole deployment. */

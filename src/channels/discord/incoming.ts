@@ -158,6 +158,7 @@ export async function readMessage(
     text: text === "" && media.length === 0 ? "[mention without text]" : text,
     sender: { id: senderId, ...optional({ name: senderName }) },
     ...{ mentioned, ...optional({ quoted, edit }), sentAt: timeOfId(id), replyTo: spot.replyTo },
+    ...(forwarded === undefined ? {} : { forwarded: true }),
   };
 }
 

@@ -16,6 +16,7 @@ type Openers = {
 
 const OPENERS: Openers = {
   telegram: async (accounts, host) => (await import("./telegram/channel.ts")).openTelegram(accounts, host),
+  discord: async (accounts, host) => (await import("./discord/channel.ts")).openDiscord(accounts, host),
   whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 

@@ -19,6 +19,7 @@ import type { Caller } from "./auth.ts";
 import type { Demo, OpenDemo } from "./demo.ts";
 import type { History } from "./history.ts";
 import type { Metrics } from "./metrics.ts";
+import type { NodeHub } from "./nodes.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
 import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
@@ -69,6 +70,8 @@ export interface GatewayDeps {
   readonly openDemo?: OpenDemo;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Devices elsewhere. Absent: nodes.enabled is false. */
+  readonly nodes?: NodeHub | undefined;
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
   /** What is measured of this process. */

@@ -91,125 +91,135 @@ function wrongWith(body: Record<string, unknown>): string | undefined {
   return typeof target === "string" && target !== "" ? undefined : "there is no recipient";
 }
 
+/** What the platform has, and what was asked of it. */
+interface Platform extends Pick<WhatsAppServer, "media" | "tokens"> {
+  readonly sent: SentText[];
+  readonly asked: Record<string, unknown>[];
+  readonly paths: string[];
+  readonly typed: string[];
+  readonly scripts: Scripted[];
+  port: number;
+}
+
+function answer(response: ServerResponse, status: number, body: string, headers: object = {}): void {
+  response.writeHead(status, { "content-type": "application/json; charset=UTF-8", ...headers }).end(body);
+}
+
+function takeMessage(
+  { sent, typed, scripts }: Platform,
+  body: Record<string, unknown>,
+  response: ServerResponse,
+): void {
+  if (body.status === "read") {
+    typed.push(String(body.message_id));
+    answer(response, 200, JSON.stringify({ success: true }));
+    return;
+  }
+  const wrong = wrongWith(body);
+  if (wrong !== undefined) {
+    answer(response, 400, graphError(131009, `(#131009) ${wrong}`, { error_data: { details: wrong } }));
+    return;
+  }
+  const to = String(body.recipient ?? body.to);
+  const text = body.text as { body: string };
+  const id = `wamid.out${sent.length + 1}`;
+  const take = (): void =>
+    void sent.push({ id, to, recipientType: String(body.recipient_type), body: text.body });
+  const script = scripts.shift();
+  if (script !== undefined) {
+    script(response, take);
+    return;
+  }
+  take();
+  const contacts = [{ input: to, wa_id: to }];
+  answer(response, 200, JSON.stringify({ messaging_product: "whatsapp", contacts, messages: [{ id }] }));
+}
+
+function tellMedia({ media, port }: Platform, id: string, response: ServerResponse): void {
+  const one = media.get(id);
+  if (one === undefined) {
+    const words = "Unsupported get request. Object does not exist";
+    answer(response, 400, graphError(100, words, { error_subcode: 33 }));
+    return;
+  }
+  const { bytes, mimeType, url = `http://127.0.0.1:${port}/attachments/?mid=${id}` } = one;
+  const facts = { url, mime_type: mimeType, sha256: "0", file_size: String(bytes.length), id };
+  answer(response, 200, JSON.stringify({ ...facts, messaging_product: "whatsapp" }));
+}
+
+async function handle(platform: Platform, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { paths, tokens, media, asked } = platform;
+  const url = new URL(request.url ?? "/", "http://platform");
+  paths.push(`${url.pathname}${url.search}`);
+  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
+  const text = await readBody(request);
+  if (!tokens.has(token)) {
+    answer(response, 401, graphError(190, `Error validating access token: ${token} has expired`));
+    return;
+  }
+  if (url.pathname === "/attachments/") {
+    const one = media.get(url.searchParams.get("mid") ?? "");
+    response.writeHead(one === undefined ? 404 : 200, { "content-type": one?.mimeType ?? "text/plain" });
+    response.end(one?.bytes);
+    return;
+  }
+  const [id = "", edge, ...rest] = url.pathname.slice(VERSION.length + 1).split("/");
+  if (!url.pathname.startsWith(`${VERSION}/`) || rest.length > 0) {
+    answer(response, 404, graphError(2500, "Unknown path components"));
+    return;
+  }
+  if (request.method === "POST" && id === PHONE_NUMBER_ID && edge === "messages") {
+    const body = JSON.parse(text) as Record<string, unknown>;
+    asked.push(body);
+    takeMessage(platform, body, response);
+    return;
+  }
+  if (id === PHONE_NUMBER_ID && edge === undefined) {
+    const facts = { verified_name: "Parley Test", display_phone_number: "+1 555-078-3881", id };
+    answer(response, 200, JSON.stringify(facts));
+    return;
+  }
+  tellMedia(platform, id, response);
+}
+
+/** Posts a web hook until it is answered with 200. */
+async function postSigned(url: string, payload: object, secret?: string): Promise<number[]> {
+  const body = JSON.stringify(payload);
+  const headers = { "content-type": "application/json", "x-hub-signature-256": signatureOf(body, secret) };
+  const statuses: number[] = [];
+  while (statuses.at(-1) !== 200 && statuses.length < ATTEMPTS_MAX) {
+    const told = await fetch(url, { method: "POST", headers, body });
+    await told.text();
+    statuses.push(told.status);
+  }
+  return statuses;
+}
+
 export async function startWhatsApp(): Promise<WhatsAppServer> {
-  const sent: SentText[] = [];
-  const asked: Record<string, unknown>[] = [];
-  const paths: string[] = [];
-  const typed: string[] = [];
   const tokens = new Set([ACCESS_TOKEN]);
-  const media: WhatsAppServer["media"] = new Map();
-  const scripts: Scripted[] = [];
-  let port = 0;
-
-  const answer = (response: ServerResponse, status: number, body: string, headers: object = {}): void => {
-    response.writeHead(status, { "content-type": "application/json; charset=UTF-8", ...headers }).end(body);
+  const platform: Platform = {
+    ...{ sent: [], asked: [], paths: [], typed: [], scripts: [] },
+    ...{ tokens, media: new Map(), port: 0 },
   };
-
-  const takeMessage = (body: Record<string, unknown>, response: ServerResponse): void => {
-    if (body.status === "read") {
-      typed.push(String(body.message_id));
-      answer(response, 200, JSON.stringify({ success: true }));
-      return;
-    }
-    const wrong = wrongWith(body);
-    if (wrong !== undefined) {
-      answer(response, 400, graphError(131009, `(#131009) ${wrong}`, { error_data: { details: wrong } }));
-      return;
-    }
-    const to = String(body.recipient ?? body.to);
-    const text = body.text as { body: string };
-    const id = `wamid.out${sent.length + 1}`;
-    const take = (): void =>
-      void sent.push({ id, to, recipientType: String(body.recipient_type), body: text.body });
-    const script = scripts.shift();
-    if (script !== undefined) {
-      script(response, take);
-      return;
-    }
-    take();
-    const contacts = [{ input: to, wa_id: to }];
-    answer(response, 200, JSON.stringify({ messaging_product: "whatsapp", contacts, messages: [{ id }] }));
-  };
-
-  const tellMedia = (id: string, response: ServerResponse): void => {
-    const one = media.get(id);
-    if (one === undefined) {
-      answer(
-        response,
-        400,
-        graphError(100, "Unsupported get request. Object does not exist", { error_subcode: 33 }),
-      );
-      return;
-    }
-    const { bytes, mimeType, url = `http://127.0.0.1:${port}/attachments/?mid=${id}` } = one;
-    const facts = { url, mime_type: mimeType, sha256: "0", file_size: String(bytes.length), id };
-    answer(response, 200, JSON.stringify({ ...facts, messaging_product: "whatsapp" }));
-  };
-
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const url = new URL(request.url ?? "/", "http://platform");
-    paths.push(`${url.pathname}${url.search}`);
-    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    const text = await readBody(request);
-    if (!tokens.has(token)) {
-      answer(response, 401, graphError(190, `Error validating access token: ${token} has expired`));
-      return;
-    }
-    if (url.pathname === "/attachments/") {
-      const one = media.get(url.searchParams.get("mid") ?? "");
-      response.writeHead(one === undefined ? 404 : 200, { "content-type": one?.mimeType ?? "text/plain" });
-      response.end(one?.bytes);
-      return;
-    }
-    const [id = "", edge, ...rest] = url.pathname.slice(VERSION.length + 1).split("/");
-    if (!url.pathname.startsWith(`${VERSION}/`) || rest.length > 0) {
-      answer(response, 404, graphError(2500, "Unknown path components"));
-      return;
-    }
-    if (request.method === "POST" && id === PHONE_NUMBER_ID && edge === "messages") {
-      const body = JSON.parse(text) as Record<string, unknown>;
-      asked.push(body);
-      takeMessage(body, response);
-      return;
-    }
-    if (id === PHONE_NUMBER_ID && edge === undefined) {
-      const facts = { verified_name: "Parley Test", display_phone_number: "+1 555-078-3881", id };
-      answer(response, 200, JSON.stringify(facts));
-      return;
-    }
-    tellMedia(id, response);
-  };
-
   const server = createServer((request, response) => {
-    handle(request, response).catch(() => response.destroy());
+    handle(platform, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  port = (server.address() as AddressInfo).port;
+  platform.port = (server.address() as AddressInfo).port;
   const close = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
     });
   cleanup(close);
+  const next = (scripted: Scripted): void => void platform.scripts.push(scripted);
   return {
-    graphUrl: `http://127.0.0.1:${port}${VERSION}`,
-    ...{ sent, asked, paths, typed, media, tokens, close },
-    next: (scripted) => void scripts.push(scripted),
-    fail: (status, body, headers) => void scripts.push((response) => answer(response, status, body, headers)),
-    async post(url, payload, secret) {
-      const body = JSON.stringify(payload);
-      const statuses: number[] = [];
-      while (statuses.at(-1) !== 200 && statuses.length < ATTEMPTS_MAX) {
-        const told = await fetch(url, {
-          method: "POST",
-          headers: { "content-type": "application/json", "x-hub-signature-256": signatureOf(body, secret) },
-          body,
-        });
-        await told.text();
-        statuses.push(told.status);
-      }
-      return statuses;
-    },
+    ...platform,
+    graphUrl: `http://127.0.0.1:${platform.port}${VERSION}`,
+    close,
+    next,
+    fail: (status, body, headers) => next((response) => answer(response, status, body, headers)),
+    post: postSigned,
   };
 }
 

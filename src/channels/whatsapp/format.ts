@@ -1,6 +1,6 @@
 // Owns how markdown becomes what WhatsApp shows: *bold*, _slanted_, ~struck~, `code` and ```code```.
-// WF1: a mark is written only where WhatsApp takes it for one: within a line, around whole words. Elsewhere it
-//      is left away.
+// WF1: a mark is written only where WhatsApp takes it for one: within a line, around whole words. Elsewhere
+//      it is left away.
 // WF2: characters that WhatsApp would take for marks, and that are none, get an invisible character beside
 //      them; where it takes them for characters they stay as they are, and so does every address.
 // WF3: what has become too long goes without marks.

@@ -84,7 +84,8 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
     contacts.find(({ wa_id, user_id }) => wa_id === senderId || (userId !== "" && user_id === userId)) ??
     (contacts.length === 1 ? contacts[0] : undefined);
   const { name, username } = fieldsOf(contact?.profile);
-  const others = [number === "" ? "" : `+${number}`, userId, textOf(contact?.wa_id)];
+  // Names that people choose are not among them: those can be taken.
+  const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
   const senderName = (textOf(name) || textOf(username)).slice(0, NAME_CHARS_MAX) || undefined;
   return { senderId, alsoKnownAs, ...optional({ senderName }) };

@@ -49,7 +49,7 @@ function createTellTale({ clock, log }: World) {
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, before: last?.unsaid ?? 0 },
-      "a call without the platform's proof was refused: the secret here is not the platform's, or it is forged",
+      "a call without the platform's proof was refused: the secret here is another one, or it is forged",
     );
   };
 }

@@ -13,7 +13,9 @@ type Openers = {
   readonly [C in ChannelId]?: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
 };
 
-const OPENERS: Openers = {};
+const OPENERS: Openers = {
+  signal: async (accounts, host) => (await import("./signal/channel.ts")).openSignal(accounts, host),
+};
 
 /** The name of an account in the whole deployment. */
 export function accountName(channel: string, accountId: string): string {

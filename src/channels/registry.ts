@@ -3,7 +3,7 @@
 // RG2: a channel whose library is not installed says so as its own state; the others work.
 
 import type { ChannelAccount, ChannelId } from "../core/channel-settings.ts";
-import { type Account, ListenProblem } from "./accounts.ts";
+import { type Account, accountName, ListenProblem } from "./accounts.ts";
 import type { Channel, ChannelHost } from "./channel.ts";
 
 type AccountOf<C extends ChannelId> = Extract<ChannelAccount, { channel: C }>;
@@ -16,11 +16,6 @@ type Openers = {
 const OPENERS: Openers = {
   signal: async (accounts, host) => (await import("./signal/channel.ts")).openSignal(accounts, host),
 };
-
-/** The name of an account in the whole deployment. */
-export function accountName(channel: string, accountId: string): string {
-  return `${channel}:${accountId}`;
-}
 
 /** In place of a channel that can't be loaded: it takes no text, and says what is missing. */
 function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {

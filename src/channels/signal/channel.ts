@@ -1,5 +1,5 @@
-// Owns Signal as a channel, over a signal-cli daemon (`signal-cli daemon --http`): its accounts, what comes in
-// from them, and what leaves.
+// Owns Signal as a channel, over a signal-cli daemon (`signal-cli daemon --http`): its accounts, what comes
+// in from them, and what leaves.
 // SG1: an event is passed by once it is stored (I2): until then the stream stands still, and the place to go
 //      on from is that of the event before it.
 // SG2: what a daemon that keeps events brings again after a break is the same message again: its id is.
@@ -9,7 +9,7 @@ import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Route } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import { type Account, type Ear, ListenProblem } from "../accounts.ts";
+import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type {
   Channel,
   ChannelHost,
@@ -19,7 +19,6 @@ import type {
   OutgoingMessage,
 } from "../channel.ts";
 import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../fields.ts";
-import { accountName } from "../registry.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";
 import { eventsOf } from "./events.ts";
@@ -33,7 +32,7 @@ const LOAD_TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 /** The daemon may send its answer's head with the first sign of life, after 15 seconds. */
 const HEAD_MS = 30_000;
-/** How often storing is tried again while the stream stands still, and the first pause; each is twice as long. */
+/** How often storing is tried while the stream stands still, and the first pause; the next ones grow. */
 const STORE_TRIES = 6;
 const STORE_PAUSE_MS = 200;
 const ACCOUNTS_MAX = 1_000;
@@ -55,8 +54,8 @@ function whyNot(answer: Exclude<Answer, { kind: "result" }>, url: string): strin
 }
 
 function strange({ number, url }: SignalAccount): ListenProblem {
-  const text = `the signal-cli daemon at ${url} has no account ${number}: register or link it with signal-cli`;
-  return new ListenProblem(text, true);
+  const what = `the signal-cli daemon at ${url} has no account ${number}`;
+  return new ListenProblem(`${what}: register or link it with signal-cli`, true);
 }
 
 /** The ids that the account is known by. A daemon for one account alone does not tell. */
@@ -169,8 +168,8 @@ class Listener {
     const account = textOf(event.account);
     // A daemon for one account alone, which is not the one that is configured.
     if (account !== undefined && !own.has(account)) {
-      const text = `the daemon at ${settings.url} receives for ${safeLine(account).slice(0, 40)}, not for ${number}`;
-      throw new ListenProblem(text, true);
+      const other = safeLine(account).slice(0, 40);
+      throw new ListenProblem(`the daemon at ${settings.url} receives for ${other}, not for ${number}`, true);
     }
     const load = (attachment: string) => loadOf(this.#place, attachment);
     const read = readEnvelope(event, { channel: ID, accountId, own, load });

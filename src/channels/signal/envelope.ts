@@ -1,5 +1,5 @@
 // Owns how an event of a signal-cli daemon becomes a message: what it says, who said it, where.
-// EN1: nothing in it is believed to have a shape: what can't be read is left out, with its reason for the log.
+// EN1: nothing in it is believed to have a shape: what can't be read is left out, with a reason for the log.
 // EN2: a message and each of its changes have the same id, made of its sender and its time: that is how
 //      Signal itself names a message.
 // EN3: what this account wrote itself, on whichever of its devices, is no message.

@@ -9,7 +9,7 @@ import type { Clock } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 
 /** The daemon writes a line every 15 seconds. */
-export const SILENCE_MAX_MS = 60_000;
+const SILENCE_MAX_MS = 60_000;
 /** Of one event. A message's text has at most 64 KiB; attachments are not in it. */
 const EVENT_CHARS_MAX = 1024 * 1024;
 

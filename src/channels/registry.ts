@@ -14,6 +14,7 @@ type Openers = {
 };
 
 const OPENERS: Openers = {
+  imessage: async (accounts, host) => (await import("./imessage/channel.ts")).openIMessage(accounts, host),
   signal: async (accounts, host) => (await import("./signal/channel.ts")).openSignal(accounts, host),
 };
 

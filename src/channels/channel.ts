@@ -77,6 +77,10 @@ export interface InboundMessage {
   readonly replyTo: Route;
   /** It came as a command of the platform's own menu: text is `/name arguments`. */
   readonly nativeCommand?: boolean;
+  /** Somebody else wrote it elsewhere, and the sender passed it on. */
+  readonly forwarded?: boolean;
+  /** What the account is called in `/command@name`. Absent: such a name is ours where we are mentioned. */
+  readonly accountName?: string;
 }
 
 /** What a channel is given. */

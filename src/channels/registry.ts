@@ -16,6 +16,7 @@ type Openers = {
 const OPENERS: Openers = {
   imessage: async (accounts, host) => (await import("./imessage/channel.ts")).openIMessage(accounts, host),
   signal: async (accounts, host) => (await import("./signal/channel.ts")).openSignal(accounts, host),
+  whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 
 /** In place of a channel that can't be loaded: it takes no text, and says what is missing. */

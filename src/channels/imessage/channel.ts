@@ -1,7 +1,7 @@
 // Owns iMessage as a channel, over a program that speaks for Messages on this Mac (`imsg rpc`): its accounts,
 // what comes in from them, and what leaves.
-// IC1: how far was read is remembered after a message was stored (I2): what comes between is read again after a
-//      restart of either side, and is known.
+// IC1: how far was read is remembered after a message was stored (I2): what comes between is read again
+//      after a restart of either side, and is known.
 // IC2: what comes faster than it is stored is not kept in memory: it is read again from where storing stands.
 // IC3: a program that ends is started again: by whoever listens, after pauses that grow, and by what leaves.
 
@@ -297,7 +297,7 @@ async function deliver({ runner }: Place, { route, text }: OutgoingMessage): Pro
     { ...target, text: plainText(readMarkdown(text)) },
     SEND_TIMEOUT_MS,
   );
-  // An earlier text of which nobody knows what became keeps the later ones from leaving, until it is started anew.
+  // An earlier text, of which nobody knows what became, keeps the later ones from leaving until a new start.
   if (answer.kind === "error" && answer.code === CODES.blocked) await runner.restart();
   return outcomeOf(answer);
 }

@@ -1,4 +1,4 @@
-// Owns how a file is read that Messages keeps: its path comes from a program, and what is there from strangers.
+// Owns how a file is read that Messages keeps: its path comes from a program, what is there from strangers.
 // IF1: only regular files below the folders that are allowed are read; what a link leads out of them is not.
 // IF2: no more bytes are read than are wanted, whatever the file says of its size, and nothing is waited for:
 //      a pipe or a device is no file.

@@ -101,7 +101,7 @@ function escaped(text: string): string {
 }
 
 /** Whether one of the names is in a text, alone or behind an `@`. */
-export function isNamed(text: string, names: readonly string[]): boolean {
+function isNamed(text: string, names: readonly string[]): boolean {
   return names.some((name) => {
     const word = `(?<![\\p{L}\\p{N}_])${escaped(name)}(?![\\p{L}\\p{N}_])`;
     return name !== "" && new RegExp(word, "iu").test(text);

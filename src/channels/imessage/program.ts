@@ -1,6 +1,6 @@
-// Owns the program that speaks for Messages (`imsg rpc`): its start, its pipes, what it is asked, and its end.
-// IP1: it is the leader of a process group of its own, and gets an environment that is made for it: nothing of
-//      the gateway's.
+// Owns the program that speaks for Messages (`imsg rpc`): its start, its pipes, what it is asked, its end.
+// IP1: it is the leader of a process group of its own, and gets an environment that is made for it: nothing
+//      of the gateway's.
 // IP2: a request that failed says whether the program may have got it: what could not be written was not got.
 // IP3: nothing that it writes fills our memory, and what it does not read is bounded, too.
 // IP4: a stop is asked for by the end of its input, then by SIGTERM, then made with SIGKILL. If the gateway

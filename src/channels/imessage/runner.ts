@@ -1,5 +1,5 @@
-// Owns that an account has one program at a time: started when it is first needed, again after its end, and no
-// more once the channel is closed.
+// Owns that an account has one program at a time: started when it is first needed, again after its end, and
+// no more once the channel is closed.
 
 import type { World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";

@@ -263,6 +263,14 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
+/** What a crash left of files that nobody needs any more. */
+async function removeLost(store: Store, settings: Settings, world: World): Promise<void> {
+  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
+    const removed = await removeAttachments(workspace, dir);
+    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+  }
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -282,10 +290,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const { engine, outbox } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
-  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
-    const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
-  }
+  await removeLost(store, settings, world);
   const checkModel = (name: string): Result<unknown> => resolveModel(settings.providers, name);
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });

@@ -84,6 +84,13 @@ function addDeliveries(parent: Command, on: (command: Command, load: Load) => vo
   );
 }
 
+/** The options that say which place on a channel is meant. */
+function addPlace(command: Command, channel: string): void {
+  command.option("--channel <channel>", channel);
+  command.option("--account <id>", "of --channel: which account (default: the first)");
+  command.option("--thread <id>", "of --channel: the thread or topic");
+}
+
 /** The options that say what a job is; `add` has them, and `update`. */
 function addJobOptions(command: Command): void {
   command.option("--cron <expr>", 'minute, hour, day of month, month, day of week, like "30 7 * * 1-5"');
@@ -92,8 +99,8 @@ function addJobOptions(command: Command): void {
   command.option("--at <date>", "once, like 2027-03-01T09:00 (this machine's clock) or 2027-03-01T09:00Z");
   command.option("--in <duration>", "once, so long from now");
   command.option("--name <name>", "what people call it");
-  command.option("--deliver <session>", "the session in which replies are told, like main");
-  command.option("--channel <channel>", "of --deliver (default: webchat)");
+  command.option("--deliver <place>", "where replies are told: a session like main, or a chat of --channel");
+  addPlace(command, "of --deliver: webchat, last, or a channel that is set up (default: webchat)");
   command.option("--model <model>", "<provider>/<model> instead of the agent's");
   command.option("--thinking <level>", "instead of the agent's");
   command.option("--timeout <seconds>", "end a run after this long; 0: never", amount("--timeout", 0));
@@ -135,8 +142,11 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   );
   chat.option("--new", "a new session");
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
-  const send = parent.command("send").argument("<message>").description("say one thing to a session");
-  send.requiredOption("--session <key>", "to which session");
+  const send = parent.command("send").argument("<message>");
+  send.description("say one thing to a session, or send a text to a chat of a channel");
+  send.option("--session <key>", "to which session; with --channel: where the text is written down");
+  addPlace(send, "send it as it is to people on this channel, without a run");
+  send.option("--to <chat>", "of --channel: the chat");
   send.option("--wait <seconds>", "wait this long for the reply and print it", amount("--wait", 0));
   on(send, async () => (await import("./commands/send.ts")).runSend);
   addSessions(parent, on);

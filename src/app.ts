@@ -13,6 +13,7 @@ import { deadlineHandlers } from "./app/deadlines.ts";
 import { Accounts } from "./channels/accounts.ts";
 import type { Channel } from "./channels/channel.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
+import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
@@ -199,6 +200,7 @@ function buildEngine(
     world,
     port: openModelPort(world, metrics.modelCalled),
     answered: metrics.toolAnswered,
+    threads: threadsOf(channels, world),
     sandboxFor,
     outside,
     acp: acp.open,
@@ -209,7 +211,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, outbound, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -293,6 +295,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world,
     engine,
     outbound: outbox,
+    threads: threadsOf(channels, world),
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,

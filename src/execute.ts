@@ -27,6 +27,7 @@ import type { EndFacts } from "./engine/finish.ts";
 import type { Executor } from "./engine/lanes.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
+import type { Threads } from "./flows/bindings.ts";
 import { spawnChainOf } from "./flows/chain.ts";
 import { childContext } from "./flows/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
@@ -63,6 +64,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Where sub-agents get threads. Absent: nowhere. */
+  readonly threads?: Threads;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
@@ -214,6 +217,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     signal,
     wait: handle.wait,
     answered: parts.answered,
+    threads: parts.threads,
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside });

@@ -5,8 +5,10 @@ import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import { createChildCleanup } from "../flows/archive.ts";
 import { removeAttachments } from "../flows/attachments.ts";
+import { BINDING_DEADLINE, createBindingEnd } from "../flows/bindings.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/client-session.ts";
 import { CHILD_DEADLINE } from "../flows/job.ts";
+import type { Outbound } from "../flows/outbox.ts";
 import type { Mirror } from "../store/mirror.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
@@ -15,15 +17,18 @@ interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly mirror: Mirror;
+  readonly outbound: Outbound;
   /** Late: it is built with what this file gives. */
   engine(): Engine;
 }
 
 /** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
-  const { settings, world, mirror, engine } = parts;
+  const { settings, world, mirror, outbound, engine } = parts;
   const cleanup = createChildCleanup({
     settings,
+    outbound,
+    acceptor: engine,
     dropTranscript: (sessionId) => void mirror.remove(sessionId),
     removeAttachments(workspace, dir) {
       removeAttachments(workspace, dir).then(
@@ -36,6 +41,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
   });
   return new Map([
     [CHILD_DEADLINE, cleanup],
+    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     // Without it dates stay as they are, for a gateway that fires jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),

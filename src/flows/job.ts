@@ -195,9 +195,32 @@ async function wake(
   });
 }
 
+/**
+ * A child with a thread of its own has posted its result there, as the reply of its run; what did not end well
+ * left no reply, and is told there now. The requester has it in its transcript, or is woken with it.
+ */
+async function tellOfThread(
+  moment: Moment,
+  thread: Route,
+  text: string,
+  last: Run | undefined,
+): Promise<void> {
+  const { unit, flow, child } = moment;
+  if (last?.state !== "ok") {
+    const runId = last === undefined ? {} : { runId: last.runId };
+    await queueDelivery(moment, unit, { session: child, route: thread, text, kind: "announce", ...runId });
+  }
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
+  if (requester === undefined || !isThere) return;
+  if (requester.spawn !== undefined && (await wake(moment, requester, text, last))) return;
+  await hand(moment, requester, text, last, { kind: "append" });
+}
+
 /** Tells the requester, by the way that was agreed at the spawn and that is still open. */
 async function tell(moment: Moment, text: string, last: Run | undefined): Promise<void> {
   const { unit, flow, child } = moment;
+  if (child.spawn?.thread !== undefined) return tellOfThread(moment, child.spawn.thread, text, last);
   const route = child.spawn?.route;
   const requester = await getSession(unit.tx, flow.requesterKey);
   const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
@@ -346,7 +369,9 @@ export async function jobMayHaveEnded(
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const moment: Moment = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(moment);
-  const asked = last?.state === "ok" && (await askChild(moment, last, result));
+  // With a thread of its own it has said there what there is to say.
+  const asks = last?.state === "ok" && child.spawn?.thread === undefined;
+  const asked = asks && (await askChild(moment, last, result));
   if (!asked) await settle(moment);
 }
 

@@ -10,6 +10,7 @@ import type { Accepted } from "../engine/accept.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { AccessContext } from "../flows/access.ts";
+import type { Threads } from "../flows/bindings.ts";
 import type { Outbound } from "../flows/outbox.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
@@ -41,6 +42,8 @@ export interface GatewayDeps {
   readonly world: World;
   readonly engine: Engine;
   readonly outbound: Outbound;
+  /** Where sub-agents get threads. Absent: nowhere. */
+  readonly threads?: Threads;
   readonly version: string;
   /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
   readonly token: string;

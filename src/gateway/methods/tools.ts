@@ -51,6 +51,7 @@ async function invoke(
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     answered: ctx.deps.metrics.toolAnswered,
+    threads: ctx.deps.threads,
   };
   const { callId } = ctx;
   const inHand = runOfPass(ctx.deps.passes, ctx.caller);

@@ -19,8 +19,9 @@ import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
+import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
-import type { Settings } from "./core/settings.ts";
+import { dailyBudgets, type Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
@@ -35,6 +36,7 @@ import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/listen-failure.ts";
 import { type Metrics, openMetrics } from "./gateway/metrics.ts";
+import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -176,13 +178,20 @@ interface Helpers {
   readonly acp: AcpParts;
 }
 
+interface Working {
+  readonly engine: Engine;
+  readonly outbox: Outbox;
+  readonly channels: ReadonlyMap<string, Channel>;
+  readonly nodes: NodeHub | undefined;
+}
+
 /** The engine with everything that it executes and delivers with. */
 function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
   { metrics, sandboxFor, outside, acp }: Helpers,
-): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
+): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const channels = new Map<string, Channel>();
@@ -194,6 +203,7 @@ function buildEngine(
     settings,
     outbound,
   });
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const executor = createExecutor({
     settings,
     store,
@@ -203,6 +213,7 @@ function buildEngine(
     threads: threadsOf(channels, world),
     sandboxFor,
     outside,
+    nodes,
     acp: acp.open,
     engine: () => engine,
   });
@@ -216,6 +227,7 @@ function buildEngine(
     settings: {
       queueMax,
       ...agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
@@ -236,7 +248,8 @@ function buildEngine(
   engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox: both(outbox, news), channels };
+  nodes?.start();
+  return { engine, outbox: both(outbox, news), channels, nodes };
 }
 
 /** The database that the settings name. */
@@ -264,6 +277,14 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
+/** Attachments of sessions that are gone. */
+async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
+  for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
+    const removed = await removeAttachments(workspace, dir);
+    if (!removed.ok) log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+  }
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -279,23 +300,21 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const metrics = openMetrics(options);
   undo.push(async () => metrics.close());
   const helpers = { metrics, sandboxFor, outside, acp };
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
+  const { engine, outbox, channels, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
-  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
-    const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
-  }
+  await removeLost(store, settings, world);
   await outbox.start();
   undo.push(() => outbox.stop());
   undo.push(forgetSent(engine.commit, world));
   undo.push(() => acp.close());
+  undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
-    threads: threadsOf(channels, world),
+    channels,
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
@@ -304,6 +323,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     checkModel: (name) => resolveModel(settings.providers, name),
     sandboxFor,
     outside,
+    nodes,
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,
@@ -311,8 +331,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
-    ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
-    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));

@@ -285,6 +285,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     owners: file.commands.owners,
     channels: channelsOf(file, { agents, problems }),
     cron: file.cron,
+    nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };

@@ -36,6 +36,7 @@ import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
@@ -66,6 +67,8 @@ export interface ExecuteParts {
   readonly outside?: OutsideTools | undefined;
   /** Where sub-agents get threads. Absent: nowhere. */
   readonly threads?: Threads;
+  /** Devices elsewhere. Absent: nodes are off. */
+  readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
@@ -202,6 +205,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   // No backend: refused before the model is asked anything, never run bare (SPEC 5).
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const outside = await parts.outside?.forSession(chain, signal);
+  const nodes = await nodesIn(parts.nodes);
   const ctx: ToolContext = {
     ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
@@ -212,6 +216,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     session,
     agent,
     chain,
+    nodes,
     toolNames: toolNames(parts.outside),
     run,
     signal,
@@ -220,7 +225,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     threads: parts.threads,
   };
   const { runId, sessionKey } = run;
-  const tools = toolsFor({ settings, chain, outside });
+  const tools = toolsFor({ settings, chain, outside, nodes });
   const context = await contextOf(parts, run, session);
   const end = await runTurn({
     runId,

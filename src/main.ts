@@ -4,13 +4,15 @@
 
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
+  HostProgram,
+  HostProgramEnd,
   McpReport,
   RunningGateway,
   SandboxReport,
@@ -167,6 +169,12 @@ export async function inspectMcp(
   }
 }
 
+/** Runs a program for whom this machine is a node. */
+export async function runProgram(program: HostProgram, world: World): Promise<HostProgramEnd> {
+  const { runHostProgram } = await import("./sandbox/host-program.ts");
+  return runHostProgram(program, world);
+}
+
 /** Runs the command line. Resolves with the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
@@ -187,6 +195,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     },
     exitNow: (code) => process.exit(code),
     openGateway: (options) => openGateway(options, { world, env, home, openDemo: () => openDemo(world) }),
+    runProgram: (program) => runProgram(program, world),
+    machine: { version: versionOf(), hostName: hostname(), platform: process.platform },
     inspectStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(world),

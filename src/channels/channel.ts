@@ -79,7 +79,7 @@ export interface InboundMessage {
   readonly nativeCommand?: boolean;
   /** Somebody else wrote it elsewhere, and the sender passed it on. */
   readonly forwarded?: boolean;
-  /** What the account is called where people write `/command@name`. Absent: such a name counts as a mention. */
+  /** What the account is called in `/command@name`. Absent: such a name is ours where we are mentioned. */
   readonly accountName?: string;
 }
 

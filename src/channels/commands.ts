@@ -1,58 +1,89 @@
-// Owns the commands that people give in a chat: which message is one, and what is done and answered.
+// Owns the commands that people give in a chat: which message is one, who may give it, and who does it.
 // CO1: a command is done in the unit that its caller gives, whole or not at all: its answer is true once that
 //      unit is committed.
-// CO2: who may give it is decided here, for every door, before anything changes.
+// CO2: who may give it is decided here, for every door, before anything is read or changed.
 // CO3: what is shown of sessions is what the session of the chat may see (I9), safe to show, with secrets
 //      masked.
 
-import { COMMANDS, type CommandCall, parseCommand } from "../core/command.ts";
-import type { Result } from "../core/errors.ts";
-import type { Route } from "../core/route.ts";
-import type { Settings } from "../core/settings.ts";
-import type { Viewer } from "../core/visibility.ts";
-import type { Engine } from "../engine/engine.ts";
+import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/command.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Outbound } from "../flows/outbox.ts";
 import type { InboundMessage } from "./channel.ts";
+import {
+  beginAnew,
+  chooseModel,
+  chooseSending,
+  chooseThinking,
+  chooseVerbosity,
+} from "./commands/conversation.ts";
+import { help, hereOf, sessions, status, whoAmI } from "./commands/look.ts";
+import {
+  type CommandParts,
+  type CommandRequest,
+  type Here,
+  isTrusted,
+  type Moment,
+} from "./commands/moment.ts";
+import { binding, pair } from "./commands/place.ts";
+import { stop, subagents } from "./commands/work.ts";
 
-/** What commands are done with. */
-export interface CommandParts {
-  readonly engine: Engine;
-  readonly settings: Settings;
-  readonly outbound: Outbound;
-  /** Whether a model of this name could run; a failure lists valid ones. */
-  checkModel(name: string): Result<unknown>;
-}
+type Act =
+  | { readonly needs: "nothing"; do(moment: Moment): string | Promise<string> }
+  /** It is about a conversation: before the first message there is none. */
+  | { readonly needs: "session"; do(here: Here): Promise<string> };
 
-/** A command with who gave it, and where. */
-export interface CommandRequest extends CommandCall {
-  readonly sender: { readonly channel: string; readonly id: string; readonly isOwner: boolean };
-  readonly chatType: "direct" | "group" | "channel";
-  /** Whose conversation it is about. */
-  readonly sessionKey: string;
-  /** Where the answer goes. */
-  readonly route: Route;
-  readonly accountId: string;
-  /** Whose eyes count besides the session's own. Default: only those. */
-  readonly operator?: Extract<Viewer, { kind: "operator" }>;
-}
+const anywhere = (act: (moment: Moment) => string | Promise<string>): Act => ({ needs: "nothing", do: act });
+const inSession = (act: (here: Here) => Promise<string>): Act => ({ needs: "session", do: act });
+
+const ACTS: { readonly [N in CommandName]: Act } = {
+  help: anywhere(help),
+  whoami: anywhere(whoAmI),
+  status: inSession(status),
+  sessions: inSession(sessions),
+  stop: inSession(stop),
+  subagents: inSession(subagents),
+  new: inSession(beginAnew),
+  reset: inSession(beginAnew),
+  model: inSession(chooseModel),
+  think: inSession(chooseThinking),
+  verbose: inSession(chooseVerbosity),
+  send: inSession(chooseSending),
+  session: inSession(binding),
+  pair: anywhere(pair),
+};
 
 /** The command that a message is, if it is one: never a caption, an edit or what somebody else wrote. */
 export function readCommand(message: InboundMessage): CommandCall | undefined {
   if (message.media.length > 0 || message.edit !== undefined || message.forwarded === true) return undefined;
   const { accountName, mentioned, nativeCommand = false } = message;
-  return parseCommand(message.text, {
-    isOurs: (name) =>
-      accountName === undefined ? mentioned : name.toLowerCase() === accountName.toLowerCase(),
-    fromMenu: nativeCommand,
-  });
+  const isOurs = (name: string): boolean =>
+    accountName === undefined ? mentioned : name.toLowerCase() === accountName.toLowerCase();
+  return parseCommand(message.text, { isOurs, fromMenu: nativeCommand });
 }
 
-/** Does what a command says, in the unit. Returns the text of the answer, in Markdown. */
+/** Why this person may not give this command here; undefined: they may. */
+function refusalOf(request: CommandRequest): string | undefined {
+  const word = findCommand(request.command);
+  if (word?.ownerOnly === true && !request.sender.isOwner) return `/${word.name} is for owners only.`;
+  if (word?.ownerOnlyInGroups === true && !isTrusted(request)) {
+    return `/${word.name} is for owners only in a group.`;
+  }
+  return undefined;
+}
+
+/**
+ * Does what a command says, in the unit. Returns the text of the answer, in Markdown. What can't be done is
+ * an answer too, and has changed nothing.
+ */
 export async function performCommand(
-  _parts: CommandParts,
-  _unit: Unit,
+  parts: CommandParts,
+  unit: Unit,
   request: CommandRequest,
 ): Promise<string> {
-  return COMMANDS.map(({ usage, description }) => `- \`${usage}\`: ${description}`).join("\n") + request.args;
+  const refusal = refusalOf(request);
+  if (refusal !== undefined) return refusal;
+  const moment: Moment = { parts, unit, request };
+  const act = ACTS[request.command];
+  if (act.needs === "nothing") return act.do(moment);
+  const here = await hereOf(moment);
+  return here === undefined ? "There is no conversation here yet: say something first." : act.do(here);
 }

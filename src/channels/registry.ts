@@ -13,7 +13,9 @@ type Openers = {
   readonly [C in ChannelId]?: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
 };
 
-const OPENERS: Openers = {};
+const OPENERS: Openers = {
+  whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
+};
 
 /** The name of an account in the whole deployment. */
 export function accountName(channel: string, accountId: string): string {

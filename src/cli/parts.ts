@@ -176,6 +176,30 @@ export interface McpReport {
   readonly text: string;
 }
 
+/** A program that a node runs on this machine: without a shell, in this environment and no other. */
+export interface HostProgram {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly outputMaxBytes: number;
+  /** After this long it is ended, and what it started with it. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface HostProgramEnd {
+  /** `ended`: by itself. */
+  readonly ending: string;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Head and tail of its standard output. */
+  readonly stdout: string;
+  readonly stdoutBytes: number;
+  readonly truncated: boolean;
+  /** Of its error stream only a little. */
+  readonly stderr: string;
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -193,6 +217,10 @@ export interface CliParts {
   /** Ends the process at once. */
   exitNow(code: number): void;
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
+  /** Rejects when it could not be started. */
+  runProgram(program: HostProgram): Promise<HostProgramEnd>;
+  /** Of this program, and of the machine that it runs on. */
+  readonly machine: { readonly version: string; readonly hostName: string; readonly platform: string };
   inspectStore(dir: string): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;

@@ -7,6 +7,7 @@ import { Command, CommanderError, Option } from "commander";
 import { EXPLAINED } from "../core/explanation.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
+import { USAGE_GROUPS } from "../core/usage.ts";
 import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
 
@@ -126,6 +127,49 @@ function addCron(parent: Command, on: (command: Command, load: Load) => void): v
   on(runs, async () => (await commands()).showRuns);
 }
 
+/** Hangs devices elsewhere below `node`. */
+function addNodes(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/node.ts");
+  const group = parent
+    .command("node")
+    .description("devices elsewhere that agents may use, and this one as such");
+  const run = group.command("run").description("let a gateway's agents use this machine, within this list");
+  run.option("--name <name>", "what people call it (default: the machine's name)");
+  run.option(
+    "--allow-exec <pattern...>",
+    'programs that may be run, like "git status" "df *" (default: none)',
+    [],
+  );
+  run.option("--cwd <folder>", "where programs run, there and below (default: your home folder)");
+  run.option("--key <file>", "the key that it is known by (default: ~/.parley/node.json)");
+  on(run, async () => (await commands()).runNode);
+  const list = group.command("list", { isDefault: true }).description("paired nodes, and which are there");
+  on(list, async () => (await commands()).listNodes);
+  const pending = group.command("pending").description("devices that ask to be paired");
+  on(pending, async () => (await commands()).listPending);
+  const approve = group.command("approve").argument("<code>").description("let a device in, by its code");
+  approve
+    .option("--name <name>", "what people call it")
+    .option("--agent <id>", "whose sessions its runs are");
+  on(approve, async () => (await commands()).approveNode);
+  const reject = group.command("reject").argument("<code>").description("turn a device away");
+  on(reject, async () => (await commands()).rejectNode);
+  const describe = group.command("describe").argument("<node>").description("what one is and offers");
+  on(describe, async () => (await commands()).describeNode);
+  const invoke = group
+    .command("invoke")
+    .argument("<node>")
+    .argument("<command>")
+    .argument("[json]", "its params");
+  invoke.description("ask a node for a command").option("--key <key>", "the same key is done once");
+  invoke.option("--timeout <seconds>", "how long to wait", amount("--timeout", 1), 30);
+  on(invoke, async () => (await commands()).invokeNode);
+  const rename = group.command("rename").argument("<node>").argument("<name>").description("call it so");
+  on(rename, async () => (await commands()).renameNode);
+  const remove = group.command("remove").argument("<node>").description("pair it no more");
+  on(remove, async () => (await commands()).removeNode);
+}
+
 /** The commands that talk to a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
   const chat = parent.command("chat").description("talk to an agent in the terminal");
@@ -148,8 +192,16 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     parent.command("agents").description("the configured agents"),
     async () => (await import("./commands/agents.ts")).listAgents,
   );
+  const usage = parent.command("usage").description("what was consumed: tokens and money");
+  usage.addOption(new Option("--by <what>", "a line for each").choices(USAGE_GROUPS).default("agent"));
+  usage.option("--days <n>", "of so many days, today included (UTC)", amount("--days", 1), 30);
+  usage
+    .option("--agent <id>", "only this agent's")
+    .option("--limit <n>", "most lines", amount("--limit", 1), 100);
+  on(usage, async () => (await import("./commands/usage.ts")).showUsage);
   addDeliveries(parent, on);
   addCron(parent, on);
+  addNodes(parent, on);
   const may = parent.command("may").argument("<viewer>").argument("<target>");
   may.description("what one session may do to another, and the rule that decides");
   may.addOption(new Option("--access <what>", "only this").choices(EXPLAINED));

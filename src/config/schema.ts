@@ -11,6 +11,7 @@ import { runtime } from "./runtime-schema.ts";
 import {
   agentSandbox,
   agentSubagents,
+  budget,
   moreTools,
   sandbox,
   spawnTool,
@@ -68,6 +69,7 @@ const agent = z.strictObject({
   runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
+  budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: none."),
 });
 
 const agents = z
@@ -82,6 +84,7 @@ const agents = z
           .describe("Runs that execute at once; waiting ones don't count."),
         sandbox,
         subagents,
+        budget: budget.optional().describe("Of each agent for itself."),
       })
       .prefault({}),
     list: z.array(agent).default([]).describe("Empty: one agent, main."),
@@ -235,6 +238,22 @@ const cron = z
   .strictObject({ enabled: z.boolean().default(true).describe("Whether scheduled jobs are fired.") })
   .prefault({});
 
+const nodes = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("Whether devices elsewhere may be paired and asked."),
+    allowCommands: texts
+      .default(["exec", "notify", "device.*"])
+      .describe("Commands that may be asked of nodes, `*` as a wildcard. A node has its own list besides."),
+    allowedSessionKeys: texts
+      .default([])
+      .describe("Sessions that a node may write to besides its own, `*` as a wildcard."),
+    allowSandboxed: z
+      .boolean()
+      .default(false)
+      .describe("Whether sandboxed sessions may use nodes, although those are outside of every sandbox."),
+  })
+  .prefault({});
+
 /** The whole configuration file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("For editors."),
@@ -270,6 +289,7 @@ export const configSchema = z.strictObject({
   commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
   hooks: hooks.optional(),
   cron,
+  nodes,
 });
 
 export type ConfigFile = z.output<typeof configSchema>;

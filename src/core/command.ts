@@ -1,4 +1,4 @@
-// Owns which commands people have, and when a message is one: a whole message that is nothing but the command.
+// Owns which commands people have, and when a message is one: when it is nothing but the command.
 // CM1: only `/name arguments` on a single line is a command: nothing inside a longer text, a quote or a code
 //      block can be one.
 // CM2: `/name@somebody` is a command for whoever is called so, and for nobody else.
@@ -45,7 +45,11 @@ export const COMMANDS = [
     "list | cancel <id | all> | log <id>",
     "List, cancel or read the sub-agents of this chat",
   ),
-  word("session", "unbind | idle <hours | off> | max-age <hours | off>", "How long this thread stays bound"),
+  word(
+    "session",
+    "[unbind | idle <hours | off> | max-age <hours | off>]",
+    "The session that this place is bound to, and for how long",
+  ),
   word("whoami", "", "Who you are here, in the words of the settings"),
   word("pair", "approve <code>", "Let in somebody who was given a code (owner)", OWNER),
 ] as const satisfies readonly CommandWord[];

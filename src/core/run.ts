@@ -28,6 +28,8 @@ export interface RunInput {
   readonly images?: readonly ImageBlock[];
   readonly provenance?: Provenance;
   readonly senderName?: string;
+  /** Who wrote it at a channel, as settings name them: `<channel>:<id>`. */
+  readonly sender?: string;
   /** Runtime context, put behind the system prompt; starts with a fixed heading line (SPEC 4). */
   readonly context?: string;
   /** For this run only. */

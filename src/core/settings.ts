@@ -166,6 +166,15 @@ export interface AgentSettings {
   readonly sandbox: SandboxSettings;
   /** Absent: the built-in agent loop. */
   readonly runtime?: AcpRuntime;
+  /** Absent: it may use as much as it likes. */
+  readonly budget?: AgentBudget;
+}
+
+/** What an agent may use in a day of UTC, in all its sessions together; over it no run of it starts. */
+export interface AgentBudget {
+  readonly dailyTokens?: number;
+  /** USD. */
+  readonly dailyCost?: number;
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
@@ -255,6 +264,18 @@ export interface McpSettings {
   readonly maxResultBytes: number;
 }
 
+/** What devices elsewhere may do, and may be asked. */
+export interface NodeSettings {
+  /** False: no node connects, and no agent has the tool. */
+  readonly enabled: boolean;
+  /** Patterns with `*` of commands that may be asked of nodes. */
+  readonly allowCommands: readonly string[];
+  /** Patterns with `*` of the keys that a node may name besides its own session. */
+  readonly allowedSessionKeys: readonly string[];
+  /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
+  readonly allowSandboxed: boolean;
+}
+
 export interface Settings {
   readonly gateway: {
     readonly host: string;
@@ -319,6 +340,8 @@ export interface Settings {
     /** Whether jobs are fired when they fall due. */
     readonly enabled: boolean;
   };
+  /** Devices elsewhere that offer commands. */
+  readonly nodes: NodeSettings;
   /** Web hooks that come in. */
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */
@@ -359,4 +382,9 @@ export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "
 /** The thinking level that a run in this session starts with. */
 export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
   return session.thinkingLevel ?? agentOf(settings, session).thinking;
+}
+
+/** The daily budgets of those agents that have one. */
+export function dailyBudgets({ agents }: Pick<Settings, "agents">): Record<string, AgentBudget> {
+  return Object.fromEntries(agents.flatMap(({ id, budget }) => (budget === undefined ? [] : [[id, budget]])));
 }

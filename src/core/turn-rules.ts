@@ -185,10 +185,10 @@ export function subagentContext(args: {
   ];
   const inThread = [
     `You were started by ${named(args.requester)} for one task: the first message.`,
-    `You have a thread of the channel ${JSON.stringify(args.self.channel)} to yourself: your replies are posted`,
-    "there automatically, and what people write there comes to you, during the task and after it.",
-    "Your first reply is the result of the task, and that session is told it, too: write in it what you found",
-    "or did, and do not try to send it anywhere.",
+    `You have a thread of the channel ${JSON.stringify(args.self.channel)} to yourself: your replies are`,
+    "posted there automatically, and what people write there comes to you, during the task and after it.",
+    "Your first reply is the result of the task, and that session is told it, too: write in it what you",
+    "found or did, and do not try to send it anywhere.",
   ];
   return [
     HEADING.subagent,

@@ -4,6 +4,7 @@ import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { getChain } from "../store/chains.ts";
+import { dayStart, usageSince } from "../store/ledger.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { type AcceptLimits, hasBudget, withinBudget } from "./accept.ts";
 import { type EndFacts, runtimeMessage } from "./finish.ts";
@@ -58,8 +59,29 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
     const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
     return failed("run_failed", text);
   }
-  // A run that has begun goes on: the budget decides which runs start.
-  if (run.startedAt !== undefined || !hasBudget(limits)) return undefined;
+  // A run that has begun goes on: the budgets decide which runs start.
+  if (run.startedAt !== undefined) return undefined;
+  const day = await dailyRefusal(unit, run.agentId, limits);
+  if (day !== undefined || !hasBudget(limits)) return day;
   const budget = withinBudget(await getChain(unit.tx, run.chainId), limits);
   return budget.ok ? undefined : failed("chain_limit", budget.error);
+}
+
+/** Why no run of an agent starts today. */
+async function dailyRefusal(
+  unit: Unit,
+  agentId: string,
+  { dailyBudgets = {} }: AcceptLimits,
+): Promise<EndFacts | undefined> {
+  const budget = Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
+  if (budget === undefined) return undefined;
+  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
+  const used = await usageSince(unit.tx, agentId, dayStart(unit.now));
+  const tell = (what: string, key: string, value: number): EndFacts => {
+    const text = `agent "${agentId}" has used ${what} today, and its ${key} is ${value}`;
+    return failed("budget_used", `${text}; its next run can start after 00:00 UTC, or with a higher budget`);
+  };
+  if (used.totalTokens >= dailyTokens) return tell(`${used.totalTokens} tokens`, "dailyTokens", dailyTokens);
+  if (used.cost >= dailyCost) return tell(`${used.cost.toFixed(4)} USD`, "dailyCost", dailyCost);
+  return undefined;
 }

@@ -1,5 +1,6 @@
 // Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
 
+import type { Channel } from "../channels/channel.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
 import type { Run } from "../core/run.ts";
@@ -10,7 +11,6 @@ import type { Accepted } from "../engine/accept.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { AccessContext } from "../flows/access.ts";
-import type { Threads } from "../flows/bindings.ts";
 import type { Outbound } from "../flows/outbox.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
@@ -19,6 +19,7 @@ import type { Caller } from "./auth.ts";
 import type { Demo, OpenDemo } from "./demo.ts";
 import type { History } from "./history.ts";
 import type { Metrics } from "./metrics.ts";
+import type { NodeHub } from "./nodes.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
 import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
@@ -42,8 +43,8 @@ export interface GatewayDeps {
   readonly world: World;
   readonly engine: Engine;
   readonly outbound: Outbound;
-  /** Where sub-agents get threads. Absent: nowhere. */
-  readonly threads?: Threads;
+  /** By id: where people talk, and whose platforms may call. */
+  readonly channels: ReadonlyMap<string, Channel>;
   readonly version: string;
   /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
   readonly token: string;
@@ -69,6 +70,8 @@ export interface GatewayDeps {
   readonly openDemo?: OpenDemo;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Devices elsewhere. Absent: nodes.enabled is false. */
+  readonly nodes?: NodeHub | undefined;
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
   /** What is measured of this process. */

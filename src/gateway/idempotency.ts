@@ -42,6 +42,7 @@ export const IDEMPOTENCY = {
   "demo.start": "none",
   "demo.stop": "none",
   "metrics.history": "none",
+  usage: "none",
   "logs.tail": "none",
   "config.check": "none",
   "cron.list": "none",
@@ -51,6 +52,16 @@ export const IDEMPOTENCY = {
   "cron.update": "optional",
   "cron.remove": "optional",
   "cron.run": "optional",
+  "node.pair.list": "none",
+  "node.pair.approve": "optional",
+  "node.pair.reject": "optional",
+  "node.pair.remove": "optional",
+  "node.rename": "optional",
+  "node.list": "none",
+  "node.describe": "none",
+  "node.invoke": "required",
+  "node.invoke.result": "none",
+  "node.event": "optional",
 } as const satisfies Record<MethodName, Idempotency>;
 
 /** Undefined: there is no such method. */

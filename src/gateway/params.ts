@@ -9,6 +9,7 @@ import { accessParams } from "./params/access.ts";
 import { CHAIN_PARAMS } from "./params/chains.ts";
 import { CRON_METHODS } from "./params/cron.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
+import { NODE_METHODS } from "./params/nodes.ts";
 import { OPERATIONS } from "./params/operations.ts";
 import {
   ADMIN,
@@ -143,6 +144,8 @@ export const CONNECT = open(
     ),
     role: said,
     scopes: words,
+    caps: words,
+    commands: words,
     auth: open({ token: said, deviceToken: said, password: said }, []),
     device: open({ id: name, publicKey: said, signature: said, signedAt: { type: "number" }, nonce: said }, [
       "id",
@@ -294,6 +297,7 @@ export const METHODS = {
   ...DEMO_METHODS,
   ...OPERATIONS,
   ...CRON_METHODS,
+  ...NODE_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

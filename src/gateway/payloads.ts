@@ -13,7 +13,14 @@ import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
 import type { CronPayloads } from "./payloads/cron.ts";
-import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
+import type {
+  NodeInvokeCancel,
+  NodeInvokeRequest,
+  NodePairRequested,
+  NodePairResolved,
+  NodePayloads,
+} from "./payloads/nodes.ts";
+import type { ConfigCheck, LogPage, MetricsHistory, UsageReport } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -269,6 +276,10 @@ export interface EventPayloads {
   readonly sessions: SessionsEvent;
   readonly deliveries: DeliveriesEvent;
   readonly cron: CronEvent;
+  readonly "node.pair.requested": NodePairRequested;
+  readonly "node.pair.resolved": NodePairResolved;
+  readonly "node.invoke.request": NodeInvokeRequest;
+  readonly "node.invoke.cancel": NodeInvokeCancel;
   readonly presence: { readonly presence: readonly PresenceEntry[] };
   readonly health: Health;
   readonly tick: { readonly ts: number };
@@ -281,7 +292,7 @@ export interface DemoAddress {
   readonly token: string;
 }
 
-interface Payloads extends CronPayloads {
+interface Payloads extends CronPayloads, NodePayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;
@@ -372,6 +383,7 @@ interface Payloads extends CronPayloads {
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "metrics.history": MetricsHistory;
+  usage: UsageReport;
   "logs.tail": LogPage;
   "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };

@@ -16,9 +16,9 @@ create table inbound (
   burst_key text not null,
   body_json text not null,
   run_id text,
-  received_at integer not null
+  received_at integer not null,
+  unique (channel, account_id, chat_id, message_id, edit)
 ) strict;
-create unique index inbound_once on inbound (channel, account_id, chat_id, message_id, edit);
 create index inbound_of_burst on inbound (state, burst_key, seq);
 create index inbound_by_age on inbound (received_at);
 
@@ -28,14 +28,13 @@ create table channel_peers (
   peer_id text not null,
   name text,
   state text not null,
-  code text,
+  code text unique,
   asked_at integer not null,
   told_at integer not null,
   decided_at integer,
   route_json text,
   primary key (channel, account_id, peer_id)
 ) strict, without rowid;
-create unique index channel_peers_by_code on channel_peers (code) where code is not null;
 
 create table channel_cursors (
   channel text not null,
@@ -71,9 +70,9 @@ create table inbound (
   burst_key ${T} not null,
   body_json ${T} not null,
   run_id ${T},
-  received_at bigint not null
+  received_at bigint not null,
+  unique (channel, account_id, chat_id, message_id, edit)
 );
-create unique index inbound_once on inbound (channel, account_id, chat_id, message_id, edit);
 create index inbound_of_burst on inbound (state, burst_key, seq);
 create index inbound_by_age on inbound (received_at);
 
@@ -83,14 +82,13 @@ create table channel_peers (
   peer_id ${T} not null,
   name ${T},
   state ${T} not null,
-  code ${T},
+  code ${T} unique,
   asked_at bigint not null,
   told_at bigint not null,
   decided_at bigint,
   route_json ${T},
   primary key (channel, account_id, peer_id)
 );
-create unique index channel_peers_by_code on channel_peers (code) where code is not null;
 
 create table channel_cursors (
   channel ${T} not null,

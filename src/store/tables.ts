@@ -213,6 +213,8 @@ export interface LedgerTable {
   seq: Generated<number>;
   run_id: string;
   session_key: string;
+  /** The session above all that spawned it; unset: not known, of an earlier version. */
+  root_key: Generated<string | null>;
   agent_id: string;
   provider: string;
   model: string;
@@ -356,6 +358,40 @@ export interface ThreadBindingTable {
   max_age_ms: number;
 }
 
+/** A paired device, and where it was last connected. */
+export interface NodeTable {
+  id: string;
+  name: string;
+  platform: string;
+  version: string;
+  /** The raw key in base64url. */
+  public_key: string;
+  caps_json: string;
+  commands_json: string;
+  agent_id: string | null;
+  paired_at: number;
+  last_seen_at: number | null;
+  /** The process that holds its connection; that may be dead. */
+  owner: string | null;
+  conn_id: string | null;
+  connected_at: number | null;
+}
+
+/** A device that asks to be paired. */
+export interface NodeRequestTable {
+  node_id: string;
+  request_id: string;
+  code: string;
+  name: string;
+  platform: string;
+  version: string;
+  public_key: string;
+  caps_json: string;
+  commands_json: string;
+  remote: string;
+  created_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -378,4 +414,6 @@ export interface Tables {
   channel_peers: ChannelPeerTable;
   channel_cursors: ChannelCursorTable;
   thread_bindings: ThreadBindingTable;
+  nodes: NodeTable;
+  node_requests: NodeRequestTable;
 }

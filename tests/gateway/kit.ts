@@ -9,7 +9,7 @@ import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { fail, ok } from "../../src/core/errors.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import { dailyBudgets, type Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
@@ -22,6 +22,7 @@ import type { GatewayDeps } from "../../src/gateway/call.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 import type { OpenDemo } from "../../src/gateway/demo.ts";
 import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
+import { NodeHub } from "../../src/gateway/nodes.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
@@ -68,6 +69,8 @@ export interface HouseOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** What agents ask operators for. Default: nothing. */
   readonly permissions?: GatewayDeps["permissions"];
+  /** Beside webchat. */
+  readonly channels?: readonly Channel[];
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -89,7 +92,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -105,12 +108,14 @@ async function openWorkers(
   { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
 ) {
   const channels = new Map<string, Channel>();
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const engine: Engine = new Engine({
     store,
     world,
     settings: {
       ...settings.session,
       ...settings.session.agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
     },
     successors: withReplies(
@@ -124,6 +129,7 @@ async function openWorkers(
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
       outside,
+      nodes,
       answered: metrics.toolAnswered,
     }),
     deadlineHandlers: new Map([
@@ -141,12 +147,14 @@ async function openWorkers(
     world,
     owner: engine.processId,
   });
-  const webchat = createWebchat(engine.bus, world.clock);
-  channels.set(webchat.id, webchat);
+  for (const channel of [createWebchat(engine.bus, world.clock), ...(options.channels ?? [])]) {
+    channels.set(channel.id, channel);
+  }
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
-  return { engine, outbox };
+  nodes?.start();
+  return { engine, outbox, channels, nodes };
 }
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
@@ -164,12 +172,16 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox } = await openWorkers(options, settings, store, world, { metrics, outside });
+  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, {
+    metrics,
+    outside,
+  });
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
+    channels,
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
@@ -180,6 +192,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
     outside,
+    nodes,
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -192,6 +205,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     if (stopped) return;
     stopped = true;
     await gateway.close();
+    await nodes?.close();
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

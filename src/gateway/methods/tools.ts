@@ -3,12 +3,14 @@
 //      takes.
 // TO2: a call with a session's pass is that session's own call, in the run that it has under way.
 
+import { threadsOf } from "../../channels/threads.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
+import { nodesIn } from "../../tools/nodes.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 
@@ -48,10 +50,11 @@ async function invoke(
     session,
     agent,
     chain,
+    nodes: await nodesIn(ctx.deps.nodes),
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     answered: ctx.deps.metrics.toolAnswered,
-    threads: ctx.deps.threads,
+    threads: threadsOf(ctx.deps.channels, ctx.deps.world),
   };
   const { callId } = ctx;
   const inHand = runOfPass(ctx.deps.passes, ctx.caller);
@@ -75,7 +78,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
       if (!found.ok) return found;
       const { chain } = found.value;
       const outside = await ctx.deps.outside?.forSession(chain, ctx.signal);
-      const all = describeTools({ ...found.value, outside });
+      const all = describeTools({ ...found.value, outside, nodes: await nodesIn(ctx.deps.nodes) });
       const tools = all
         .filter((tool) => tool.allowed)
         .map(({ name, description, parameters, reason }) => ({ name, description, parameters, reason }));

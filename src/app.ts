@@ -20,7 +20,7 @@ import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
 import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
-import type { Settings } from "./core/settings.ts";
+import { dailyBudgets, type Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
@@ -225,6 +225,7 @@ function buildEngine(
     settings: {
       queueMax,
       ...agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
       pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
     },
@@ -311,6 +312,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world,
     engine,
     outbound: outbox,
+    channels,
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,

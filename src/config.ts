@@ -9,10 +9,10 @@ import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { channelsOf } from "./config/channels.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
 import { incomingHooksOf } from "./config/incoming-hooks.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
-import { notUsedWarnings } from "./config/not-yet.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { type ConfigFile, configSchema } from "./config/schema.ts";
@@ -97,7 +97,6 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   const told = withoutValues(problems, source.values);
   if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
   warnings.push(
-    ...notUsedWarnings(source.tree),
     ...keyWarnings(settings.providers),
     ...placeWarnings(settings, path),
     ...clusterWarnings(settings),
@@ -284,8 +283,8 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
-    cron: file.cron,
-    nodes: file.nodes,
+    channels: channelsOf(file, { agents, problems }),
+    ...{ cron: file.cron, nodes: file.nodes },
     hooks: incomingHooksOf(file.hooks, { agents, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };

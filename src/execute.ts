@@ -233,6 +233,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     tools: tools.map((tool) => tool.spec),
     everyTool: toolSpecs(outside, calledIn(entries)),
     append: (entry) => handle.append(storedEntry(entry)),
+    steered: () => handle.steered(),
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
     onText: (text) => handle.text(text),

@@ -51,6 +51,7 @@ test("without a file everything has a default and the offline model answers", ()
         sandbox: SANDBOX,
       },
     ],
+    channels: [],
     maxConcurrent: 8,
     subagents: {
       maxConcurrent: 8,
@@ -106,7 +107,11 @@ test.each(["", "  \n", "// nothing yet\n", "/* a */ // b", "{}", "\uFEFF{}"])(
 
 test("the example of the specification loads", () => {
   const { settings, warnings } = config().good(SPEC_EXAMPLE, { env: { PARLEY_TOKEN: "", LOCAL_KEY: "k" } });
-  expect(warnings).toEqual(["not used by this version: channels.telegram, channels.discord"]);
+  expect(warnings).toEqual([]);
+  expect(settings.channels).toMatchObject([
+    { channel: "telegram", accountId: "default", botToken: "x", dmPolicy: "pairing" },
+    { channel: "discord", accountId: "default", token: "y", groupPolicy: "allowlist" },
+  ]);
   expect(settings.agents.map(({ id, model, workspace }) => ({ id, model, workspace }))).toEqual([
     { id: "main", model: "local/qwen3", workspace: join(config().home, ".parley/workspace") },
     {

@@ -3,7 +3,9 @@
 // L2: the same turn over the same entries goes on where it stopped: what was appended is never made again.
 // L3: how the turn ended is read off what was appended, live and after a crash alike.
 // L4: after an abort nothing more is appended, and the turn settles at once.
-// A throw of `append` or `callTool` (the run was taken away, or a bug) is not caught here.
+// L5: what somebody says meanwhile is read between two steps: once every call is answered, before the model is
+//     asked again.
+// A throw of `append`, `callTool` or `steered` (the run was taken away, or a bug) is not caught here.
 
 import {
   type AssistantMessage,
@@ -39,6 +41,8 @@ export interface TurnArgs {
   /** Durable before it returns. Throws if the run was taken away. */
   append(entry: Entry): Promise<void>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  /** What somebody said meanwhile: asked before each model call, and durable already. Default: nothing. */
+  steered?(): Promise<Entry | undefined>;
   /** The whole text so far of the assistant message being written. */
   onText(text: string): void;
   onTool(event: ToolEvent): void;
@@ -102,6 +106,9 @@ export async function runTurn(args: TurnArgs): Promise<TurnEnd> {
     if (progress.steps >= stepsMax) {
       return failed(progress, `stopped after ${stepsMax} model calls without a final answer`);
     }
+    const said = await args.steered?.();
+    if (said !== undefined) progress.entries.push(said);
+    if (args.signal.aborted) return aborted(progress);
     const outcome = await callModel(args, progress, append);
     if (args.signal.aborted || outcome.kind === "aborted") {
       return aborted(progress, outcome.kind === "aborted" ? outcome.partial : undefined);
@@ -156,10 +163,14 @@ function contextOf(message: Message): number {
   return message.role === "assistant" ? message.usage.totalTokens : 0;
 }
 
-/** What this run wrote: it begins with its input, and nothing of another run is appended while it lives. */
+/**
+ * What this run wrote, and what it was told meanwhile: it begins with its input, and nothing of another run is
+ * appended while it lives.
+ */
 function ownMessages(entries: readonly Entry[]): Message[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
-  return messages.slice(messages.findLastIndex((message) => message.role === "user") + 1);
+  const isInput = (message: Message): boolean => message.role === "user" && message.steered !== true;
+  return messages.slice(messages.findLastIndex(isInput) + 1);
 }
 
 function isWritten(message: Message): message is AssistantMessage {

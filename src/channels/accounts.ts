@@ -2,7 +2,10 @@
 // AC1: an account is listened at only while it is held; whoever loses it stops before anybody else can begin,
 //      as long as it can reach its clock: a process that stood still finds out at its next beat.
 // AC2: what its holder leaves, by a stop or by its death, the next one takes up.
+// AC3: an account that can't be listened at is tried again after pauses that grow, and says why; nobody else
+//      feels it.
 
+import { redactSecrets } from "../core/redact.ts";
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/holdings.ts";
 import { LEASE_MS } from "../store/processes.ts";
@@ -11,12 +14,47 @@ import type { Timer, World } from "../world.ts";
 /** How often a holding is asked for, or kept. */
 const HOLD_MS = 1_000;
 
+/** The first and the longest pause before an account that failed is tried again. */
+const RETRY_MIN_MS = 1_000;
+const RETRY_MAX_MS = 5 * 60_000;
+/** One that has worked this long begins with the shortest pause again. */
+const STEADY_MS = 60_000;
+const ERROR_CHARS_MAX = 300;
+
 /** One account of a channel, as far as only one process may listen at it. */
 export interface Account {
-  /** Unique in the deployment, like `telegram:123456`. */
+  /** Unique in the deployment, like `telegram:default`. */
   readonly name: string;
-  /** Listens until the signal fires. A throw is logged, and it begins anew. */
-  listen(signal: AbortSignal): Promise<void>;
+  /** Listens until the signal fires. After a throw, or a return without cause, it begins anew. */
+  listen(ear: Ear): Promise<void>;
+}
+
+/** What whoever listens is given. */
+export interface Ear {
+  /** Fires when it has to stop. */
+  readonly signal: AbortSignal;
+  /** Tells that it works: messages come in from now on. */
+  ready(): void;
+}
+
+/** Thrown out of `listen`: words for an operator, which hold no secret. */
+export class ListenProblem extends Error {
+  /** Nothing but a change of settings, or at the platform, will mend it: it is tried again rarely. */
+  readonly lasting: boolean;
+  constructor(message: string, lasting = false) {
+    super(message);
+    this.lasting = lasting;
+  }
+}
+
+/** How an account stands. `standby`: another process listens at it. */
+export interface Standing {
+  readonly account: string;
+  readonly state: "standby" | "connecting" | "ready" | "retrying";
+  /** Since when, ms since 1970. */
+  readonly since: number;
+  readonly error?: string;
+  readonly retryAt?: number;
 }
 
 interface AccountParts {
@@ -43,6 +81,11 @@ export class Accounts {
     }
   }
 
+  /** How each account stands in this process. */
+  standings(): Standing[] {
+    return this.#keepers.map((keeper) => keeper.standing);
+  }
+
   /** Stops to listen, and leaves the accounts to others. */
   async stop(): Promise<void> {
     await Promise.all(this.#keepers.splice(0).map((keeper) => keeper.stop()));
@@ -59,10 +102,21 @@ class Keeper {
   #timer: Timer | undefined;
   #expiry: Timer | undefined;
   #stopped = false;
+  #failures = 0;
+  #standing: Standing;
 
   constructor(parts: AccountParts, account: Account) {
     this.#parts = parts;
     this.#account = account;
+    this.#standing = { account: account.name, state: "standby", since: parts.world.clock.now() };
+  }
+
+  get standing(): Standing {
+    return this.#standing;
+  }
+
+  #stand(state: Standing["state"], more: Pick<Standing, "error" | "retryAt"> = {}): void {
+    this.#standing = { account: this.#account.name, state, since: this.#parts.world.clock.now(), ...more };
   }
 
   look(): void {
@@ -107,14 +161,22 @@ class Keeper {
   }
 
   #begin(): void {
-    if (this.#listening !== undefined) return;
-    const stopper = new AbortController();
     const { world } = this.#parts;
-    const { name } = this.#account;
-    world.log.info({ account: name }, "listening");
-    const over = this.#account.listen(stopper.signal).then(
-      () => {},
-      (error: unknown) => world.log.error({ err: error, account: name }, "listening failed; it begins anew"),
+    const { retryAt } = this.#standing;
+    if (this.#listening !== undefined || (retryAt !== undefined && world.clock.now() < retryAt)) return;
+    const stopper = new AbortController();
+    const { signal } = stopper;
+    let readyAt: number | undefined;
+    const ready = (): void => {
+      if (signal.aborted || readyAt !== undefined) return;
+      readyAt = world.clock.now();
+      this.#stand("ready");
+      world.log.info({ account: this.#account.name }, "listening");
+    };
+    this.#stand("connecting");
+    const over = this.#account.listen({ signal, ready }).then(
+      () => (signal.aborted ? undefined : this.#failed(new ListenProblem("the platform hung up"), readyAt)),
+      (error: unknown) => this.#failed(error, readyAt),
     );
     const listening = { stopper, over };
     this.#listening = listening;
@@ -123,10 +185,30 @@ class Keeper {
     });
   }
 
+  #failed(error: unknown, readyAt: number | undefined): void {
+    const { world } = this.#parts;
+    const { name: account } = this.#account;
+    const now = world.clock.now();
+    const steady = readyAt !== undefined && now - readyAt >= STEADY_MS;
+    this.#failures = steady ? 1 : this.#failures + 1;
+    const lasting = error instanceof ListenProblem && error.lasting;
+    const grownMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.#failures - 1, 20));
+    const pauseMs = (lasting ? RETRY_MAX_MS : grownMs) * (0.75 + world.random() / 2);
+    const text = error instanceof Error ? error.message : String(error);
+    this.#stand("retrying", {
+      error: redactSecrets(text).slice(0, ERROR_CHARS_MAX),
+      retryAt: now + Math.round(pauseMs),
+    });
+    // What is no ListenProblem was not expected: its stack is for whoever mends it.
+    const fields = error instanceof ListenProblem ? { account } : { account, err: error };
+    world.log.error({ ...fields, retryInMs: Math.round(pauseMs) }, `listening failed: ${text}`);
+  }
+
   async #leave(): Promise<void> {
     this.#expiry?.cancel();
     const listening = this.#listening;
     listening?.stopper.abort(new Error(`${this.#account.name} is another process's to listen at`));
     await listening?.over;
+    if (this.#standing.state !== "standby") this.#stand("standby");
   }
 }

@@ -7,6 +7,7 @@ import { Command, CommanderError, Option } from "commander";
 import { EXPLAINED } from "../core/explanation.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
+import { USAGE_GROUPS } from "../core/usage.ts";
 import { type Cli, createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
 
@@ -191,6 +192,13 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     parent.command("agents").description("the configured agents"),
     async () => (await import("./commands/agents.ts")).listAgents,
   );
+  const usage = parent.command("usage").description("what was consumed: tokens and money");
+  usage.addOption(new Option("--by <what>", "a line for each").choices(USAGE_GROUPS).default("agent"));
+  usage.option("--days <n>", "of so many days, today included (UTC)", amount("--days", 1), 30);
+  usage
+    .option("--agent <id>", "only this agent's")
+    .option("--limit <n>", "most lines", amount("--limit", 1), 100);
+  on(usage, async () => (await import("./commands/usage.ts")).showUsage);
   addDeliveries(parent, on);
   addCron(parent, on);
   addNodes(parent, on);

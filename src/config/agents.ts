@@ -2,7 +2,13 @@
 // in.
 
 import { closestKeys } from "../core/session-key.ts";
-import type { AcpRuntime, AgentSettings, ProviderSettings, SandboxSettings } from "../core/settings.ts";
+import type {
+  AcpRuntime,
+  AgentBudget,
+  AgentSettings,
+  ProviderSettings,
+  SandboxSettings,
+} from "../core/settings.ts";
 import { checkModel } from "./providers.ts";
 import type { AgentInFile, ConfigFile } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
@@ -48,8 +54,25 @@ export function agentsOf(
       },
       sandbox: sandboxOf(defaults.sandbox, agent.sandbox),
       ...(runtime === undefined ? {} : { runtime }),
+      ...budgetOf(defaults.budget, agent.budget),
     };
   });
+}
+
+/** Key by key the agent's own, else the defaults'; `null`: none, whatever the defaults say. */
+function budgetOf(
+  defaults: ConfigFile["agents"]["defaults"]["budget"],
+  own: AgentInFile["budget"],
+): { budget?: AgentBudget } {
+  const dailyTokens = own?.dailyTokens === undefined ? defaults?.dailyTokens : own.dailyTokens;
+  const dailyCost = own?.dailyCost === undefined ? defaults?.dailyCost : own.dailyCost;
+  if (dailyTokens == null && dailyCost == null) return {};
+  return {
+    budget: {
+      ...(dailyTokens == null ? {} : { dailyTokens }),
+      ...(dailyCost == null ? {} : { dailyCost }),
+    },
+  };
 }
 
 function runtimeOf({ runtime }: AgentInFile, expand: (path: string) => string): AcpRuntime | undefined {

@@ -1,10 +1,9 @@
 // Owns the shape of the configuration file: every key, its type, its bounds, its default and its meaning.
 // G1: an unknown key is an error. G2: everything has a default; an empty file is a whole configuration.
-// Keys of features that this version does not have yet are checked like all others and listed in
-// NOT_USED_YET.
 
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
+import { channels, inbound, threadBindings } from "./channels-schema.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
 import { hookMappings, outgoingHooks } from "./hooks-schema.ts";
 import { mcp } from "./mcp.ts";
@@ -12,21 +11,12 @@ import { runtime } from "./runtime-schema.ts";
 import {
   agentSandbox,
   agentSubagents,
+  budget,
   moreTools,
   sandbox,
   spawnTool,
   subagents,
 } from "./subagents-schema.ts";
-
-const threadBindings = z.strictObject({
-  enabled: z.boolean().default(true).describe("Whether threads may be bound to sub-agents."),
-  idleHours: z
-    .number()
-    .min(0)
-    .default(24)
-    .describe("A binding ends after this time without a message; 0: never."),
-  maxAgeHours: z.number().min(0).default(0).describe("A binding ends at this age; 0: never."),
-});
 
 const cost = z
   .strictObject({
@@ -79,6 +69,7 @@ const agent = z.strictObject({
   runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
+  budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: none."),
 });
 
 const agents = z
@@ -93,6 +84,7 @@ const agents = z
           .describe("Runs that execute at once; waiting ones don't count."),
         sandbox,
         subagents,
+        budget: budget.optional().describe("Of each agent for itself."),
       })
       .prefault({}),
     list: z.array(agent).default([]).describe("Empty: one agent, main."),
@@ -184,7 +176,7 @@ const session = z
           .describe("USD of one chain; over it no run of it starts. Unset: none."),
       })
       .prefault({}),
-    threadBindings: threadBindings.optional(),
+    threadBindings,
   })
   .prefault({});
 
@@ -227,21 +219,6 @@ const tools = z
     sandbox: moreTools.describe("Of sandboxed sessions, besides the rules that hold for all."),
     sessions_spawn: spawnTool,
     mcp,
-  })
-  .prefault({});
-
-const channel = z.strictObject({ threadBindings: threadBindings.partial().optional() });
-/** Its keys are not published yet. */
-const openChannel = z.looseObject(channel.shape);
-
-const channels = z
-  .strictObject({
-    telegram: channel.extend({ botToken: optionalText }).optional(),
-    discord: channel.extend({ token: optionalText }).optional(),
-    whatsapp: openChannel.optional(),
-    signal: openChannel.optional(),
-    imessage: openChannel.optional(),
-    webchat: channel.optional(),
   })
   .prefault({});
 
@@ -308,6 +285,7 @@ export const configSchema = z.strictObject({
   session,
   tools,
   channels,
+  inbound,
   commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
   hooks: hooks.optional(),
   cron,
@@ -317,14 +295,6 @@ export const configSchema = z.strictObject({
 export type ConfigFile = z.output<typeof configSchema>;
 export type ProviderInFile = ConfigFile["models"]["providers"][string];
 export type AgentInFile = ConfigFile["agents"]["list"][number];
-
-/**
- * Sections of the published configuration whose feature this version does not have; `*` is any key or index.
- */
-export const NOT_USED_YET: Readonly<Record<string, z.ZodType>> = {
-  "session.threadBindings": threadBindings,
-  "channels.*": openChannel,
-};
 
 /** The published JSON Schema of the configuration file. */
 export function configJsonSchema(): Record<string, unknown> {

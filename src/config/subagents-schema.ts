@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { SANDBOX_BACKENDS, SANDBOX_MODES } from "../core/settings.ts";
-import { DAY_SECONDS, limit, modelName, optionalText, texts, toolFilter } from "./fields.ts";
+import { DAY_SECONDS, limit, MAX, modelName, optionalText, texts, toolFilter } from "./fields.ts";
 
 const sandboxKeys = {
   mode: z
@@ -66,6 +66,18 @@ export const agentSubagents = z.strictObject({
   model: modelName
     .nullish()
     .describe("Of sub-agents that are this agent. Default: agents.defaults.subagents.model, else its own."),
+});
+
+/** What an agent may use in a day. */
+export const budget = z.strictObject({
+  dailyTokens: limit(1, MAX)
+    .nullish()
+    .describe("Tokens in a day (UTC) of all its sessions; over it no run of it starts. Unset: none."),
+  dailyCost: z
+    .number()
+    .positive("must be more than 0")
+    .nullish()
+    .describe("USD in a day (UTC) of all its sessions; over it no run of it starts. Unset: none."),
 });
 
 const attachments = z

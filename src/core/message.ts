@@ -69,6 +69,8 @@ export interface UserMessage {
   readonly timestamp: number;
   readonly provenance?: Provenance;
   readonly senderName?: string;
+  /** It came while a run was under way and was read between two of its steps: it begins no run. */
+  readonly steered?: boolean;
 }
 
 export interface AssistantMessage {

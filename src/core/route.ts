@@ -10,3 +10,15 @@ export interface Route {
   readonly accountId?: string;
   readonly threadId?: string;
 }
+
+/** Whether two routes name one place: channel, account, chat and thread. */
+export function isSamePlace(one: Route | undefined, other: Route | undefined): boolean {
+  return (
+    one !== undefined &&
+    other !== undefined &&
+    one.channel === other.channel &&
+    one.to === other.to &&
+    one.accountId === other.accountId &&
+    one.threadId === other.threadId
+  );
+}

@@ -28,12 +28,18 @@ export interface RunInput {
   readonly images?: readonly ImageBlock[];
   readonly provenance?: Provenance;
   readonly senderName?: string;
+  /** Who wrote it at a channel, as settings name them: `<channel>:<id>`. */
+  readonly sender?: string;
   /** Runtime context, put behind the system prompt; starts with a fixed heading line (SPEC 4). */
   readonly context?: string;
   /** For this run only. */
   readonly thinking?: string;
   /** With kind `append`: written as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
+  /** The run before it in its lane may read it between two of its steps, and then takes it over. */
+  readonly steer?: boolean;
+  /** The run that took it over: the message stands in the transcript as part of that one. */
+  readonly takenBy?: string;
 }
 
 /** Why and when a run ended. */

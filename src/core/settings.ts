@@ -1,6 +1,7 @@
 // Owns the shape of the settings as every part sees them: complete, checked and frozen.
 // `config.ts` makes one from file and environment; nothing here has a default of its own.
 
+import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
 import type { SendOverride, Session } from "./session.ts";
 
@@ -165,6 +166,15 @@ export interface AgentSettings {
   readonly sandbox: SandboxSettings;
   /** Absent: the built-in agent loop. */
   readonly runtime?: AcpRuntime;
+  /** Absent: it may use as much as it likes. */
+  readonly budget?: AgentBudget;
+}
+
+/** What an agent may use in a day of UTC, in all its sessions together; over it no run of it starts. */
+export interface AgentBudget {
+  readonly dailyTokens?: number;
+  /** USD. */
+  readonly dailyCost?: number;
 }
 
 export type TokenScope = "operator.read" | "operator.write" | "operator.admin";
@@ -322,7 +332,10 @@ export interface Settings {
     };
     readonly mcp: McpSettings;
   };
+  /** Who is an owner on a channel, like `telegram:123`. */
   readonly owners: readonly string[];
+  /** The accounts at channels that are enabled. */
+  readonly channels: readonly ChannelAccount[];
   readonly cron: {
     /** Whether jobs are fired when they fall due. */
     readonly enabled: boolean;
@@ -369,4 +382,9 @@ export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "
 /** The thinking level that a run in this session starts with. */
 export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
   return session.thinkingLevel ?? agentOf(settings, session).thinking;
+}
+
+/** The daily budgets of those agents that have one. */
+export function dailyBudgets({ agents }: Pick<Settings, "agents">): Record<string, AgentBudget> {
+  return Object.fromEntries(agents.flatMap(({ id, budget }) => (budget === undefined ? [] : [[id, budget]])));
 }

@@ -52,6 +52,13 @@ export interface AcceptLimits {
   readonly maxChainTokens?: number;
   /** USD that a chain may cost. Absent: no budget. */
   readonly maxChainCost?: number;
+  /** What an agent may use in a day of UTC. Absent: as much as it likes. */
+  readonly dailyBudgets?: Readonly<Record<string, DailyBudget>>;
+}
+
+interface DailyBudget {
+  readonly dailyTokens?: number;
+  readonly dailyCost?: number;
 }
 
 async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Run | undefined>> {

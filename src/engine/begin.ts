@@ -4,6 +4,7 @@ import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { getChain } from "../store/chains.ts";
+import { dayStart, usageSince } from "../store/ledger.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { type AcceptLimits, hasBudget, withinBudget } from "./accept.ts";
 import { type EndFacts, runtimeMessage } from "./finish.ts";
@@ -17,10 +18,9 @@ export function failed(code: Code, error: string): EndFacts {
   return { state: "error", code, error };
 }
 
-async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
-  const { input } = run;
-  if (input.injected === true) return runtimeMessage(unit, input.text);
-  const message: UserMessage = {
+/** What a run was asked, as its session's transcript has it. */
+export function inputMessage(unit: Unit, { input }: Run): UserMessage {
+  return {
     id: unit.newId(),
     role: "user",
     content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
@@ -28,14 +28,17 @@ async function inputEntry(unit: Unit, run: Run): Promise<Entry> {
     ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
     ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
   };
-  return message;
+}
+
+function inputEntry(unit: Unit, run: Run): Entry {
+  return run.input.injected === true ? runtimeMessage(unit, run.input.text) : inputMessage(unit, run);
 }
 
 /** Writes the run's input to the transcript, unless an earlier attempt did. */
 export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
   const { sessionKey, sessionId, runId } = run;
-  const entry = await inputEntry(unit, run);
+  const entry = inputEntry(unit, run);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
   if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }
@@ -56,8 +59,29 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
     const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
     return failed("run_failed", text);
   }
-  // A run that has begun goes on: the budget decides which runs start.
-  if (run.startedAt !== undefined || !hasBudget(limits)) return undefined;
+  // A run that has begun goes on: the budgets decide which runs start.
+  if (run.startedAt !== undefined) return undefined;
+  const day = await dailyRefusal(unit, run.agentId, limits);
+  if (day !== undefined || !hasBudget(limits)) return day;
   const budget = withinBudget(await getChain(unit.tx, run.chainId), limits);
   return budget.ok ? undefined : failed("chain_limit", budget.error);
+}
+
+/** Why no run of an agent starts today. */
+async function dailyRefusal(
+  unit: Unit,
+  agentId: string,
+  { dailyBudgets = {} }: AcceptLimits,
+): Promise<EndFacts | undefined> {
+  const budget = Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
+  if (budget === undefined) return undefined;
+  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
+  const used = await usageSince(unit.tx, agentId, dayStart(unit.now));
+  const tell = (what: string, key: string, value: number): EndFacts => {
+    const text = `agent "${agentId}" has used ${what} today, and its ${key} is ${value}`;
+    return failed("budget_used", `${text}; its next run can start after 00:00 UTC, or with a higher budget`);
+  };
+  if (used.totalTokens >= dailyTokens) return tell(`${used.totalTokens} tokens`, "dailyTokens", dailyTokens);
+  if (used.cost >= dailyCost) return tell(`${used.cost.toFixed(4)} USD`, "dailyCost", dailyCost);
+  return undefined;
 }

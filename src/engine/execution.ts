@@ -3,18 +3,18 @@
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
 
 import type { LiveEvent } from "../core/event.ts";
-import type { Entry } from "../core/message.ts";
+import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
-import type { Store } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
+import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText } from "./transcript-writer.ts";
-import type { Commit, Unit } from "./unit.ts";
+import type { Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
@@ -37,6 +37,8 @@ export interface LaneHandle {
    * written by the transaction that ends the run, or by the next append. Throws `LostLane`.
    */
   append(entry: Entry): Promise<void>;
+  /** A message that came meanwhile and is to be read now, before the next step; it is on disk already. */
+  steered(): Promise<UserMessage | undefined>;
   /** The whole text so far of the message being written. */
   text(textSoFar: string): void;
   publish(event: LiveEvent): void;
@@ -59,9 +61,7 @@ export interface Execution {
   leave(): void;
 }
 
-export interface ExecutionParts {
-  readonly store: Store;
-  readonly commit: Commit;
+export interface ExecutionParts extends SteeringParts {
   readonly bus: Bus;
   readonly watch: EndWatch;
   readonly slots: Slots;
@@ -134,6 +134,7 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
       run,
       signal: stopper.signal,
       append,
+      steered: () => takeSteering(run, fence, parts),
       text: stream.text,
       publish: (event) => parts.bus.publish(event),
       duringCall: keeper.duringCall,

@@ -18,7 +18,7 @@ import { together } from "../store/transaction.ts";
 import type { AcceptLimits } from "./accept.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
-import { type EndFacts, endInUnit, type FinishParts, NO_SUCCESSORS } from "./finish.ts";
+import { type EndFacts, endInUnit, NO_SUCCESSORS } from "./finish.ts";
 import type { Pool } from "./slots.ts";
 import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
@@ -39,7 +39,6 @@ type Claim =
   | { kind: "empty" };
 
 export interface LaneParts extends ExecutionParts {
-  readonly finish: FinishParts;
   readonly executor: Executor;
   readonly owner: string;
   readonly limits: AcceptLimits;

@@ -40,7 +40,7 @@ export interface LifecycleContext {
 type Facts = Pick<LifecycleContext, "engine" | "settings">;
 
 const LABEL_CHARS_MAX = 200;
-const VERBOSE_LEVELS = ["off", "on", "full"];
+export const VERBOSE_LEVELS = ["off", "on", "full"];
 /** Sessions below a deleted one whose work is cancelled with it. */
 const DESCENDANTS_MAX = 10_000;
 const INJECTED_MAX_BYTES = 256 * 1024;
@@ -164,23 +164,31 @@ export async function patchSession(
   if (request.sendPolicy !== undefined && !mayAdmin) {
     return fail("missing_scope", "sendPolicy is changed with the scope operator.admin only");
   }
+  return ctx.engine.commit((unit) => patchIn(ctx, unit, session, request));
+}
+
+/** The same in a unit, for whoever has decided that it may be done. A failure has changed nothing. */
+export async function patchIn(
+  ctx: Pick<LifecycleContext, "settings" | "checkModel">,
+  unit: Unit,
+  session: Session,
+  request: PatchRequest,
+): Promise<Result<Session>> {
   const checked = checkPatch(ctx, request);
   if (!checked.ok) return checked;
   if (request.model != null && findAgent(ctx.settings, session.agentId)?.runtime !== undefined) {
     return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`);
   }
-  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
-    const before = await holdSession(unit.tx, session.key);
-    if (before === undefined) return gone(session);
-    if (before.archivedAt !== undefined && request.archived !== false) {
-      return fail("session_archived", `session ${session.key} is archived and read-only`, {
-        hint: "Restore it first: archived: false.",
-      });
-    }
-    await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
-    unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
-    return changed(unit, session, request.also);
-  });
+  const before = await holdSession(unit.tx, session.key);
+  if (before === undefined) return gone(session);
+  if (before.archivedAt !== undefined && request.archived !== false) {
+    return fail("session_archived", `session ${session.key} is archived and read-only`, {
+      hint: "Restore it first: archived: false.",
+    });
+  }
+  await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
+  return changed(unit, session, request.also);
 }
 
 /** The session as the unit leaves it. */
@@ -265,20 +273,28 @@ export async function resetSession(
   session: Session,
   also?: Also<Session>,
 ): Promise<Result<Session>> {
+  return ctx.engine.commit((unit) => resetIn(ctx, unit, session, also));
+}
+
+/** The same in a unit. A failure has changed nothing. */
+export async function resetIn(
+  ctx: Facts,
+  unit: Unit,
+  session: Session,
+  also?: Also<Session>,
+): Promise<Result<Session>> {
   const { key } = session;
-  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
-    await holdForAbort(unit.tx, key);
-    const before = await getSession(unit.tx, key);
-    if (before === undefined) return gone(session);
-    if (before.archivedAt !== undefined) {
-      return fail("session_archived", `session ${key} is archived and read-only`);
-    }
-    await endFlows(ctx, unit, key, "session_reset");
-    await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
-    await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
-    unit.publish({ kind: "session", sessionKey: key, change: "reset" });
-    return changed(unit, session, also);
-  });
+  await holdForAbort(unit.tx, key);
+  const before = await getSession(unit.tx, key);
+  if (before === undefined) return gone(session);
+  if (before.archivedAt !== undefined) {
+    return fail("session_archived", `session ${key} is archived and read-only`);
+  }
+  await endFlows(ctx, unit, key, "session_reset");
+  await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
+  await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
+  unit.publish({ kind: "session", sessionKey: key, change: "reset" });
+  return changed(unit, session, also);
 }
 
 interface DeleteRequest {

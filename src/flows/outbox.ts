@@ -63,6 +63,36 @@ export async function queueDelivery(
   return { id, state };
 }
 
+/** What the gateway itself says to somebody at a channel. */
+interface Note {
+  /** Whose people it is about. */
+  readonly sessionKey: string;
+  readonly route: Route;
+  readonly text: string;
+  /** What it is about; notes of one sort can be found again by their ids. */
+  readonly about: "pairing" | "command" | "trouble";
+}
+
+/** What the ids of notes of a sort begin with. */
+export function notePrefix(about: Note["about"]): string {
+  return `${about}-`;
+}
+
+/**
+ * Writes the outbox row of what the gateway itself answers: to a command, to a stranger, about a message
+ * that can't be taken. No session speaks, so no send policy is asked (SPEC 5).
+ */
+export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<void> {
+  const { sessionKey, route, text, about } = note;
+  const id = `${notePrefix(about)}${unit.newId()}`;
+  await insertDelivery(unit.tx, {
+    ...{ id, sessionKey, kind: "send", route, text, state: "pending" },
+    createdAt: unit.now,
+  });
+  unit.after(() => ports.outbound.deliveryQueued());
+  publishOutbox(unit, { id, sessionKey }, "pending");
+}
+
 /** RPC `send`: text from an operator to a channel target, kept in the session's transcript as well. */
 export async function sendText(
   ports: { settings: Settings; outbound: Outbound; engine: Engine },

@@ -1,5 +1,6 @@
 // Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
 
+import type { Channel } from "../channels/channel.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
 import type { Run } from "../core/run.ts";
@@ -42,6 +43,8 @@ export interface GatewayDeps {
   readonly world: World;
   readonly engine: Engine;
   readonly outbound: Outbound;
+  /** By id: where people talk, and whose platforms may call. */
+  readonly channels: ReadonlyMap<string, Channel>;
   readonly version: string;
   /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
   readonly token: string;

@@ -21,15 +21,10 @@ import type { Dispatcher } from "./dispatch.ts";
 import { createHookGuard, digestOf, signatureCheck } from "./hook-proof.ts";
 import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./hook-request.ts";
 import { bearer, type Env, jsonOf, readBytes, refuse } from "./http-request.ts";
+import type { UnprovenRoom } from "./unproven.ts";
 
 /** Bytes of a body. */
 const BODY_MAX_BYTES = 1024 * 1024;
-/**
- * Bytes of bodies that are in memory while it is not known yet who sent them. Counted as they come: who sends
- * slowly takes nobody's place.
- */
-const UNPROVEN_MAX_BYTES = 64 * 1024 * 1024;
-const UNPROVEN_RETRY_MS = 1_000;
 const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
 const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
@@ -39,6 +34,7 @@ type HookDoor = (c: Context<Env>) => Promise<Response>;
 interface DoorParts {
   readonly deps: GatewayDeps;
   readonly dispatcher: Dispatcher;
+  readonly unproven: UnprovenRoom;
 }
 
 interface Accepted {
@@ -94,11 +90,12 @@ class Door {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #guard: ReturnType<typeof createHookGuard>;
-  #unprovenBytes = 0;
+  readonly #unproven: UnprovenRoom;
 
-  constructor({ deps, dispatcher }: DoorParts) {
+  constructor({ deps, dispatcher, unproven }: DoorParts) {
     this.#deps = deps;
     this.#dispatcher = dispatcher;
+    this.#unproven = unproven;
     const { settings, world, token } = deps;
     const gatewayTokens = [token, ...settings.gateway.tokens.map((one) => one.token)];
     this.#guard = createHookGuard(world.clock, settings.hooks, gatewayTokens);
@@ -145,33 +142,15 @@ class Door {
     } else {
       const check = signatureCheck(proof, header);
       if (!check.ok) return check;
-      raw = await this.#readUnproven(c);
-      const fits = raw.ok ? check.value(raw.value) : raw;
-      if (!fits.ok) return fits;
+      raw = await this.#unproven.read(c, BODY_MAX_BYTES, async (body) => {
+        const fits = check.value(body);
+        return fits.ok ? ok(body) : fits;
+      });
     }
     if (!raw.ok) return raw;
     const body = jsonOf(raw.value);
     if (body === undefined) return fail("invalid_argument", "the body is no JSON");
     return ok({ name: mapping?.id ?? name, raw: raw.value, body, header, signal: c.req.raw.signal });
-  }
-
-  async #readUnproven(c: Context<Env>): Promise<Result<Uint8Array>> {
-    let held = 0;
-    const take = (bytes: number): Result<void> => {
-      if (this.#unprovenBytes + bytes > UNPROVEN_MAX_BYTES) {
-        return fail("rate_limited", "too many web hooks at once; send it again", {
-          details: { retryAfterMs: UNPROVEN_RETRY_MS },
-        });
-      }
-      this.#unprovenBytes += bytes;
-      held += bytes;
-      return ok(undefined);
-    };
-    try {
-      return await readBytes(c, BODY_MAX_BYTES, take);
-    } finally {
-      this.#unprovenBytes -= held;
-    }
   }
 
   #agentWork({ body, header }: Known): Result<Work> {

@@ -18,12 +18,13 @@ import { storeAnswers } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import type { OpenAiDoor } from "./openai.ts";
 import { createPage } from "./page.ts";
+import { createUnprovenRoom, type UnprovenRoom } from "./unproven.ts";
 import { isObject } from "./validate.ts";
 
 /** Bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
 /** Paths beside those that are read, in words. */
-const OTHERS = "POST /tools/invoke, /v1/ (OpenAI), /mcp, POST /hooks/";
+const OTHERS = "POST /tools/invoke, /v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
 /** Fields of a tool call's body beside `tool` and `args`. */
 const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
@@ -105,11 +106,24 @@ function openAiRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> 
   };
 }
 
+type Door = (c: Context<Env>) => Promise<Response>;
+
 /** The routes of web hooks that come in; who has none pays nothing for them. */
-function hookRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> {
-  let door: Promise<(c: Context<Env>) => Promise<Response>> | undefined;
+function hookRoutes(parts: HttpParts, unproven: UnprovenRoom): Door {
+  let door: Promise<Door> | undefined;
   return async (c) => {
-    door ??= import("./hooks.ts").then(({ createHookDoor }) => createHookDoor(parts));
+    door ??= import("./hooks.ts").then(({ createHookDoor }) => createHookDoor({ ...parts, unproven }));
+    return (await door)(c);
+  };
+}
+
+/** The routes that platforms of channels call; loaded like those of web hooks. */
+function platformRoutes({ deps }: HttpParts, unproven: UnprovenRoom): Door {
+  let door: Promise<Door> | undefined;
+  return async (c) => {
+    door ??= import("./platform-calls.ts").then(({ createPlatformDoor }) =>
+      createPlatformDoor({ deps, unproven }),
+    );
     return (await door)(c);
   };
 }
@@ -143,7 +157,9 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.get("/metrics", authenticate(parts.authority), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
   app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
-  app.all("/hooks/*", hookRoutes(parts));
+  const unproven = createUnprovenRoom();
+  app.all("/hooks/*", hookRoutes(parts, unproven));
+  app.all("/channels/*", platformRoutes(parts, unproven));
   const mcp = mcpDoor(parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
   app.all("/mcp", authenticate(parts.authority), async (c) =>

@@ -42,6 +42,7 @@ export const IDEMPOTENCY = {
   "demo.start": "none",
   "demo.stop": "none",
   "metrics.history": "none",
+  usage: "none",
   "logs.tail": "none",
   "config.check": "none",
   "cron.list": "none",

@@ -20,7 +20,7 @@ import type {
   NodePairResolved,
   NodePayloads,
 } from "./payloads/nodes.ts";
-import type { ConfigCheck, LogPage, MetricsHistory } from "./payloads/operations.ts";
+import type { ConfigCheck, LogPage, MetricsHistory, UsageReport } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -383,6 +383,7 @@ interface Payloads extends CronPayloads, NodePayloads {
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "metrics.history": MetricsHistory;
+  usage: UsageReport;
   "logs.tail": LogPage;
   "config.check": ConfigCheck;
   "permissions.list": { readonly permissions: readonly PermissionQuestion[] };

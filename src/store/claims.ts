@@ -34,6 +34,29 @@ export async function nextInLane(db: Db, sessionKey: string): Promise<Run | unde
   return row === undefined || row.state !== "queued" ? undefined : toRun(row);
 }
 
+/** The first run of a lane that has not started, whoever holds the lane. */
+export async function nextQueued(db: Db, sessionKey: string): Promise<Run | undefined> {
+  const row = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", "queued")
+    .orderBy("lane_seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row && toRun(row);
+}
+
+/** Notes in a run that has not started that another one takes it over. */
+export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({ input_json: JSON.stringify(input) })
+    .where("run_id", "=", runId)
+    .where("state", "=", "queued")
+    .execute();
+}
+
 /** A queued run as its owner executes it. The first start stays, so that a time-out counts downtime. */
 export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
   return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };

@@ -46,6 +46,10 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   cron_runs: { order: ["seq"], made: ["seq"] },
   nodes: { order: ["id"] },
   node_requests: { order: ["node_id"] },
+  inbound: { order: ["seq"], long: ["body_json"], made: ["seq"] },
+  channel_peers: { order: ["channel", "account_id", "peer_id"] },
+  channel_cursors: { order: ["channel", "account_id", "name"] },
+  thread_bindings: { order: ["route_key"] },
 };
 
 /** Every table that is copied. */

@@ -3,6 +3,7 @@
 // G2: one migration is one transaction: it stands whole or not at all.
 
 import type { DatabaseSync } from "node:sqlite";
+import { CHANNELS } from "./channel-schema.ts";
 import { CRON } from "./cron-schema.ts";
 import { NODES } from "./node-schema.ts";
 
@@ -327,13 +328,20 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
+// Whose work it was, by the session at the top of those that were spawned one by another, and by day.
+const USAGE = `
+alter table ledger add column root_key text;
+create index ledger_of_agent on ledger (agent_id, at);
+create index ledger_by_age on ledger (at);
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
   SPAWNS,
   PROCESSES,
   SESSION_TREE + CHAIN_PICTURES + CRON,
-  NODES,
+  CHANNELS + USAGE + NODES,
 ];
 
 /** The version that this program writes. */

@@ -6,6 +6,7 @@
 //      version before uses it neither renames nor takes away nor tightens; that is left to the version after.
 // How it is applied: postgres-migrate.ts.
 
+import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { NODES_ON_POSTGRES } from "./node-schema.ts";
 
@@ -371,9 +372,16 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
+// Whose work it was, by the session at the top of those that were spawned one by another, and by day.
+const USAGE = `
+alter table ledger add column root_key ${T};
+create index ledger_of_agent on ledger (agent_id, at);
+create index ledger_by_age on ledger (at);
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
-  NODES_ON_POSTGRES,
+  CHANNELS_ON_POSTGRES + USAGE + NODES_ON_POSTGRES,
 ];

@@ -206,3 +206,33 @@ test("a call keeps its id from attempt to attempt, and is told which attempt it 
   expect(seen.filter(([id]) => id === second).map(([, attempt]) => attempt)).toEqual([2, 3]);
   expect(seen.filter(([id]) => id === third).map(([, attempt]) => attempt)).toEqual([2, 3]);
 });
+
+test("L5, L2: what was said meanwhile is read between two steps, wherever the process dies", async () => {
+  const plan: Plan = [["again"], ["again"]];
+  /** Said once, behind the first result: on disk before the turn hears of it. */
+  const setupOf = (entries: Entry[], appendsMax: number): TurnSetup => ({
+    ...counting(plan, entries).setup,
+    appendsMax,
+    more: {
+      maxSteps: 3,
+      steered: async () => {
+        const isDue = messagesOf(entries).at(-1)?.role === "toolResult" && entries.length === 3;
+        if (!isDue) return undefined;
+        const said = { ...userSays("and this", "later"), steered: true };
+        entries.push(said);
+        return said;
+      },
+    },
+  });
+  const whole: Entry[] = [userSays("go")];
+  const end = await startTurn(setupOf(whole, 99)).end;
+  const roles = ["user", "assistant", "toolResult", "user", "assistant", "toolResult", "assistant"];
+  expect(messagesOf(whole).map(({ role }) => role)).toEqual(roles);
+  for (let crashAt = 0; crashAt < 5; crashAt += 1) {
+    const entries: Entry[] = [userSays("go")];
+    await expect(startTurn(setupOf(entries, crashAt)).end).rejects.toBeInstanceOf(Crash);
+    // Steps and usage of the whole run count, those before the message as well.
+    expect(await startTurn(setupOf(entries, 99)).end).toEqual(end);
+    expect(messagesOf(entries).map(({ role }) => role)).toEqual(roles);
+  }
+});

@@ -24,7 +24,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
   accounts.start([
     {
       name: NAME,
-      async listen(signal) {
+      async listen({ signal }) {
         ears.began.push(name);
         if (more.failing?.() === true) throw new Error("the platform hung up");
         ears.listening.add(name);

@@ -9,7 +9,7 @@ import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { fail, ok } from "../../src/core/errors.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import { dailyBudgets, type Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
@@ -69,6 +69,8 @@ export interface HouseOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** What agents ask operators for. Default: nothing. */
   readonly permissions?: GatewayDeps["permissions"];
+  /** Beside webchat. */
+  readonly channels?: readonly Channel[];
   /** The test ends it by the death of its process: only its sockets are closed. */
   readonly dies?: boolean;
 }
@@ -113,6 +115,7 @@ async function openWorkers(
     settings: {
       ...settings.session,
       ...settings.session.agentToAgent,
+      dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
     },
     successors: withReplies(
@@ -144,13 +147,14 @@ async function openWorkers(
     world,
     owner: engine.processId,
   });
-  const webchat = createWebchat(engine.bus, world.clock);
-  channels.set(webchat.id, webchat);
+  for (const channel of [createWebchat(engine.bus, world.clock), ...(options.channels ?? [])]) {
+    channels.set(channel.id, channel);
+  }
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
   nodes?.start();
-  return { engine, outbox, nodes };
+  return { engine, outbox, channels, nodes };
 }
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
@@ -168,12 +172,14 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox, nodes } = await openWorkers(options, settings, store, world, { metrics, outside });
+  const helpers = { metrics, outside };
+  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
+    channels,
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
@@ -183,8 +189,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     checkModel: (name) =>
       name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
     sandboxFor: async () => ok(undefined),
-    outside,
-    nodes,
+    ...{ outside, nodes },
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -196,8 +201,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const stop = async (): Promise<void> => {
     if (stopped) return;
     stopped = true;
-    await gateway.close();
-    await nodes?.close();
+    await gateway.close().then(() => nodes?.close());
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

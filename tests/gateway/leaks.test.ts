@@ -140,6 +140,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "demo.start": [{}],
     "demo.stop": [{}],
     "metrics.history": [{}],
+    usage: [{}, { by: "tree" }, { by: "session", days: 1, agentId: "research" }],
     "logs.tail": [{}],
     "config.check": [{}],
     "cron.list": [{}, { limit: 1 }],

@@ -50,7 +50,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["gateway"],
   preact: ["ui"],
   "@preact/signals": ["ui"],
-  marked: ["ui"],
+  marked: ["ui", "channels"],
 };
 
 /** The composition root: it may import everything, and nobody else may import it. */

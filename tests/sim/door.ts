@@ -27,6 +27,7 @@ export function openDoor(given: Pick<GatewayDeps, Given>) {
   const deps: GatewayDeps = {
     ...given,
     metrics,
+    channels: new Map(),
     version: "story",
     timeZone: () => "UTC",
     token: OWNER_TOKEN,

@@ -13,7 +13,9 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 /** The tables of a store, without what a process has at the moment only. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
-  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests"],
+  ...["refusals", "cron_jobs", "cron_runs"],
+  ...["nodes", "node_requests"],
+  ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Numbers that every database makes for itself, in the order of the rows. */
@@ -26,7 +28,16 @@ const TEXTS = [
 ];
 const LONG = "long text of a row, ".repeat(5_000);
 /** Columns that may hold long texts: what stands in an index may not. */
-const LONG_COLUMNS = ["input_json", "reply", "error", "request_text", "latest_reply", "text", "answer_json"];
+const LONG_COLUMNS = [
+  "input_json",
+  "reply",
+  "error",
+  "request_text",
+  "latest_reply",
+  "text",
+  "answer_json",
+  "body_json",
+];
 const INTEGERS = [0, 1, -1, 2 ** 31, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 1_700_000_000_000];
 const REALS = [0, 0.1, 1 / 3, -5, 1e-300, Number.MAX_VALUE, Number.MIN_VALUE];
 const STATES: Readonly<Record<string, readonly string[]>> = {
@@ -34,6 +45,8 @@ const STATES: Readonly<Record<string, readonly string[]>> = {
   waits: ["open", "answered", "ended"],
   flows: ["open", "ended"],
   deliveries: ["pending", "sent", "failed", "skipped"],
+  inbound: ["pending", "done", "ignored"],
+  channel_peers: ["pending", "approved", "blocked"],
 };
 /** What must not be the same in two rows. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
@@ -51,6 +64,10 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   cron_jobs: ["id"],
   nodes: ["id"],
   node_requests: ["node_id", "request_id", "code"],
+  inbound: ["message_id"],
+  channel_peers: ["peer_id", "code"],
+  channel_cursors: ["name"],
+  thread_bindings: ["route_key"],
 };
 
 interface Column {

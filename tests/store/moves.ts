@@ -68,11 +68,22 @@ export async function smallStore(): Promise<string> {
   return dir;
 }
 
-/** Takes an embedded file of this version back to the one before. */
-export const UNDO_LAST_MIGRATION = `
-  drop table cron_runs; drop table cron_jobs;
+/** What takes each migration away again, the newest first. */
+const UNDONE = [
+  `drop table inbound; drop table channel_peers; drop table channel_cursors; drop table thread_bindings;
+  drop index ledger_of_agent; drop index ledger_by_age;
+  alter table ledger drop column root_key;`,
+  `drop table cron_runs; drop table cron_jobs;
   drop table refusals; drop index chains_newest;
   alter table chains drop column last_at; alter table chains drop column crossed;
   drop index sessions_roots;
-  alter table sessions drop column cost; alter table sessions drop column orphaned;
-  pragma user_version = ${SCHEMA_VERSION - 1};`;
+  alter table sessions drop column cost; alter table sessions drop column orphaned;`,
+  `drop table processes; drop table holdings; drop table live_payloads; drop index runs_by_end;
+  alter table runs drop column pool; alter table runs drop column resuming;
+  alter table waits drop column owner; alter table deliveries drop column attempt_owner;`,
+];
+
+/** Takes an embedded file of this version back by so many. */
+export function undoMigrations(count: number): string {
+  return `${UNDONE.slice(0, count).join("\n")} pragma user_version = ${SCHEMA_VERSION - count};`;
+}

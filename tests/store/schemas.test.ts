@@ -10,7 +10,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { freshUrl, inEmbedded, inPostgres, UNDO_LAST_MIGRATION } from "./moves.ts";
+import { freshUrl, inEmbedded, inPostgres, undoMigrations } from "./moves.ts";
 
 interface Column {
   readonly table: string;
@@ -110,7 +110,7 @@ test("a session of an older version has cost what the runs of its present transc
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(`${UNDO_LAST_MIGRATION} ${SPENT};`);
+  file.exec(`${undoMigrations(2)} ${SPENT};`);
   file.close();
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });

@@ -6,7 +6,6 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { copyRows } from "../../src/store/copy.ts";
-import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
 import { PROGRESS_FILE } from "../../src/store/mirror.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { beginFillingWhole, beginReadingWhole, WHOLE_TIMEOUTS } from "../../src/store/postgres-whole.ts";
@@ -27,7 +26,7 @@ import {
   saySomething,
   schemaOf,
   smallStore,
-  UNDO_LAST_MIGRATION,
+  undoMigrations,
 } from "./moves.ts";
 import { userMessage } from "./samples.ts";
 
@@ -174,10 +173,7 @@ test("a file of an older version is moved as this version would have it, and sta
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`${UNDO_LAST_MIGRATION} drop table processes; drop table holdings; drop table live_payloads; drop index runs_by_end;
-    alter table runs drop column pool; alter table runs drop column resuming;
-    alter table waits drop column owner; alter table deliveries drop column attempt_owner;
-    pragma user_version = ${SCHEMA_VERSION - 2}; pragma journal_mode = delete`);
+  old.exec(`${undoMigrations(3)} pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);
   const url = await freshUrl();

@@ -126,6 +126,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
+    channels: [],
     cron: choices.cron ?? { enabled: true },
     nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },

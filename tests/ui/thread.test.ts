@@ -3,10 +3,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/message.ts";
+import { isTame } from "../../src/core/tame-markdown.ts";
 import { filesOf, parsed, sessionOf, summaryOf, type ToolCall } from "../../ui/src/conversation/calls.ts";
 import { itemsOf } from "../../ui/src/conversation/items.ts";
 import { originOf } from "../../ui/src/conversation/origin.ts";
-import { isTame, lastBlockAt } from "../../ui/src/conversation/tame.ts";
+import { lastBlockAt } from "../../ui/src/conversation/tame.ts";
 import {
   currentRun,
   type Message,

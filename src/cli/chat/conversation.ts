@@ -4,6 +4,7 @@
 // CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (view.ts,
 //      CV1).
 
+import { COMMANDS, parseCommand } from "../../core/command.ts";
 import type { Message } from "../../core/message.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
@@ -19,13 +20,22 @@ import { ChatView, type Op } from "./view.ts";
 /** Messages from before that are shown at the start. */
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
+const USAGE_COLUMNS = 13;
 const HELP = [
   "/stop         stop the agent and its sub-agents (Ctrl-C too, while it works)",
   "/subagents    the sub-agents of this session, and what they are doing",
   "/history [N]  the last N messages (20)",
   "/quit         leave; the agent finishes by itself (Ctrl-D too)",
+  "Answered by the gateway, in the transcript:",
+  ...COMMANDS.filter(({ name }) => !["help", "stop"].includes(name)).map(
+    ({ name, description }) => `${`/${name}`.padEnd(USAGE_COLUMNS)} ${description}`,
+  ),
   "Everything else is said to the agent.",
 ];
+
+function isCommand(text: string): boolean {
+  return parseCommand(text, { isOurs: () => false }) !== undefined;
+}
 
 export interface ConversationEnd {
   /** Everything that was said while it lasted. */
@@ -132,10 +142,11 @@ class Conversation {
       case "/stop":
         return this.#stop();
       case "/subagents":
-        return this.#subagents();
+        return argument === undefined ? this.#subagents() : void this.#say(text);
       case "/history":
         return this.#history(Number(argument ?? HISTORY_DEFAULT));
       default:
+        if (isCommand(text)) return void this.#say(text);
         return this.#tell(`there is no command ${safeLine(name ?? "")}; /help lists them`);
     }
   }
@@ -152,7 +163,8 @@ class Conversation {
 
   async #say(text: string): Promise<void> {
     const runId = this.#cli.parts.world.ids.uuid();
-    this.#view.typed(text);
+    // A command is no message: the transcript has its answer alone.
+    if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);
     const sent = await this.#link.call("chat.send", {
       sessionKey: this.#key,

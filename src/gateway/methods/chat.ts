@@ -11,6 +11,7 @@ import { type CallContext, type Methods, ownRun } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
+import { answerCommand, commandOf } from "./commands.ts";
 
 /** A timeout a person can't have meant is no timeout. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
@@ -41,6 +42,8 @@ async function send(
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
   const session = found.value;
+  const command = images.value.length === 0 ? commandOf(ctx, message) : undefined;
+  if (command !== undefined) return answerCommand(ctx, session, { ...command, runId: idempotencyKey });
   const answer = { runId: idempotencyKey, status: "started" } as const;
   const accepted = await sendDirect(ctx.deps, {
     session,

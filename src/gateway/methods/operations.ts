@@ -1,17 +1,23 @@
-// Owns the methods about the gateway's own work: its figures over time, its log, its configuration.
+// Owns the methods about the gateway's own work: its figures over time, what was consumed, its log, its
+// configuration.
 // OP1: they speak of every session's work, so they answer only a token that covers every session (I9).
 // OP2: a line of the log leaves as it stands on stderr: masked there, and cut where it is too long.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
+import { dayStart, usageBy, usageSince } from "../../store/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, Methods } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
-import { LOG_LEVELS, type LogLine, type LogPage } from "../payloads/operations.ts";
+import { LOG_LEVELS, type LogLine, type LogPage, type UsageReport } from "../payloads/operations.ts";
 import { isObject } from "../validate.ts";
 import { seesEverything } from "./system.ts";
 
+const DAY_MS = 86_400_000;
+const USAGE_DAYS = 30;
+const USAGE_DAYS_MAX = 3_660;
+const USAGE_LINES = { byDefault: 100, max: 1_000 } as const;
 const LINES = { byDefault: 200, max: 500 } as const;
 /** Where pino's levels begin, in the order of `LOG_LEVELS`. */
 const LEVELS_FROM = [0, 30, 40, 50];
@@ -84,7 +90,29 @@ function masked<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner)])) as T;
 }
 
-export const operationMethods: Methods<"metrics.history" | "logs.tail" | "config.check"> = {
+async function usage(ctx: CallContext, params: ParamsOf<"usage">): Promise<UsageReport> {
+  const { by = "agent", days = USAGE_DAYS, agentId } = params;
+  const limit = Math.min(params.limit ?? USAGE_LINES.byDefault, USAGE_LINES.max);
+  const { db } = ctx.access;
+  const now = ctx.deps.engine.now();
+  const since = dayStart(now) - (Math.min(days, USAGE_DAYS_MAX) - 1) * DAY_MS;
+  const found = await usageBy(db, { by, since, agentId, limit: limit + 1 });
+  const budgets = [];
+  for (const { id, budget } of ctx.deps.settings.agents) {
+    if (budget === undefined) continue;
+    const today = await usageSince(db, id, dayStart(now));
+    budgets.push({ agentId: id, ...budget, tokensToday: today.totalTokens, costToday: today.cost });
+  }
+  return { by, since, lines: found.slice(0, limit), truncated: found.length > limit, budgets };
+}
+
+export const operationMethods: Methods<"metrics.history" | "usage" | "logs.tail" | "config.check"> = {
+  usage: {
+    async handle(ctx, params) {
+      const allowed = needEverySession(ctx.caller, "usage");
+      return allowed.ok ? ok(await usage(ctx, params)) : allowed;
+    },
+  },
   "metrics.history": {
     async handle(ctx, { since }) {
       const allowed = needEverySession(ctx.caller, "metrics.history");

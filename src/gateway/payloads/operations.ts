@@ -1,4 +1,7 @@
-// Owns what is answered about the gateway's own work: its figures over time, its log, its configuration.
+// Owns what is answered about the gateway's own work: its figures over time, what was consumed, its log, its
+// configuration.
+
+import type { UsageGroup, UsageLine } from "../../core/usage.ts";
 
 /** A number, or null where it could not be measured or there was nothing to measure. */
 type Point = number | null;
@@ -48,6 +51,25 @@ export interface LogPage {
   readonly dropped: number;
   /** There are more lines that fit after these. */
   readonly more: boolean;
+}
+
+/** What was consumed since then, a line for each agent, session, model or day. */
+export interface UsageReport {
+  readonly by: UsageGroup;
+  /** ms since 1970: the beginning of a day of UTC. */
+  readonly since: number;
+  /** The costliest first; of days the newest. */
+  readonly lines: readonly UsageLine[];
+  /** There are more lines than were asked for. */
+  readonly truncated: boolean;
+  /** Of the agents that have a daily budget: what of it is used. */
+  readonly budgets: readonly {
+    readonly agentId: string;
+    readonly dailyTokens?: number;
+    readonly dailyCost?: number;
+    readonly tokensToday: number;
+    readonly costToday: number;
+  }[];
 }
 
 /** The configuration file as it is now, beside what runs. */

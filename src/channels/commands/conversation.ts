@@ -1,0 +1,84 @@
+// Owns the commands that change a conversation: begin anew, choose its model, how long it thinks, how much it
+// tells, and whether text may leave it.
+// CC1: what is checked here is checked by the one who does it (flows/lifecycle.ts): nothing is written for an
+//      argument that is not valid.
+
+import { modelNames, modelOf, THINKING_LEVELS, thinkingOf } from "../../core/settings.ts";
+import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/lifecycle.ts";
+import { activeRuns } from "../../store/runs.ts";
+import { code, count, type Here, why } from "./moment.ts";
+
+/** Says that what is set for the agent holds again. */
+const DEFAULT = "default";
+const MODELS_SHOWN_MAX = 30;
+
+export async function beginAnew({ parts, unit, session, request }: Here): Promise<string> {
+  if (request.args !== "") return `/${request.command} takes nothing behind it; nothing was changed.`;
+  const running = await activeRuns(unit.tx, session.key);
+  const reset = await resetIn(parts, unit, session);
+  if (!reset.ok) return why(reset);
+  const stopped = running.length === 0 ? "" : ` ${count(running.length, "run")} of the earlier one ended.`;
+  return `A new conversation begins; the earlier one is kept in the records.${stopped}`;
+}
+
+async function set(here: Here, patch: PatchRequest, done: string): Promise<string> {
+  const patched = await patchIn(here.parts, here.unit, here.session, patch);
+  return patched.ok ? done : why(patched);
+}
+
+export async function chooseModel(here: Here): Promise<string> {
+  const { parts, session, request } = here;
+  const wanted = request.args;
+  if (wanted === "") {
+    const names = modelNames(parts.settings.providers);
+    const shown = names.slice(0, MODELS_SHOWN_MAX).map((name) => code(name, 200));
+    const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
+    const own = session.model === undefined ? "the agent's" : "chosen here";
+    return (
+      `The model is ${code(modelOf(parts.settings, session), 200)} (${own}). ` +
+      `There is: ${shown.join(", ")}${more}. \`/model default\` takes the agent's again.`
+    );
+  }
+  if (wanted.toLowerCase() === DEFAULT) return set(here, { model: null }, "The agent's model is used again.");
+  return set(here, { model: wanted }, `The model is ${code(wanted, 200)} from the next message on.`);
+}
+
+/** One of a few words, or what was chosen so far. */
+async function chooseLevel(
+  here: Here,
+  what: { name: string; field: "thinkingLevel" | "verboseLevel"; now: string; valid: readonly string[] },
+): Promise<string> {
+  const { name, field, now, valid } = what;
+  const wanted = here.request.args.toLowerCase();
+  const list = `Valid: ${valid.join(", ")}, and ${DEFAULT} for what is set for the agent.`;
+  if (wanted === "") return `${name} is ${code(now)}. ${list}`;
+  if (wanted === DEFAULT) return set(here, { [field]: null }, `${name} is what is set for the agent again.`);
+  if (!valid.includes(wanted)) return `${name} can't be ${code(wanted)}. ${list}`;
+  return set(here, { [field]: wanted }, `${name} is ${code(wanted)} from the next message on.`);
+}
+
+export function chooseThinking(here: Here): Promise<string> {
+  const now = thinkingOf(here.parts.settings, here.session);
+  return chooseLevel(here, { name: "Thinking", field: "thinkingLevel", now, valid: THINKING_LEVELS });
+}
+
+export function chooseVerbosity(here: Here): Promise<string> {
+  const now = here.session.verboseLevel ?? "off";
+  return chooseLevel(here, { name: "Verbose", field: "verboseLevel", now, valid: VERBOSE_LEVELS });
+}
+
+const SEND_WORDS = {
+  on: { policy: "allow", told: "Text may leave this conversation, whatever the rules say." },
+  off: { policy: "deny", told: "No text leaves this conversation until /send on or /send inherit." },
+  inherit: { policy: null, told: "The rules of the settings decide whether text may leave." },
+} as const;
+
+export async function chooseSending(here: Here): Promise<string> {
+  const wanted = here.request.args.toLowerCase();
+  if (wanted === "on" || wanted === "off" || wanted === "inherit") {
+    const { policy, told } = SEND_WORDS[wanted];
+    return set(here, { sendPolicy: policy }, told);
+  }
+  const now = { allow: "on", deny: "off", inherit: "inherit" }[here.session.sendPolicy ?? "inherit"];
+  return `/send takes on, off or inherit. It is ${code(now)} now; nothing was changed.`;
+}

@@ -1,0 +1,119 @@
+// Owns the commands that only look: what there is to say, what is going on, what this conversation sees, and
+// who somebody is.
+
+import { COMMANDS, type CommandWord, findCommand } from "../../core/command.ts";
+import { modelOf, thinkingOf } from "../../core/settings.ts";
+import { keyRulesOf, openGate } from "../../flows/access.ts";
+import { type ListedSession, listVisible } from "../../flows/list.ts";
+import { openSpawnsOf } from "../../store/flows.ts";
+import { activityOf, getSession } from "../../store/sessions.ts";
+import {
+  accessOf,
+  code,
+  count,
+  excerpt,
+  type Here,
+  keyCode,
+  type Moment,
+  senderName,
+  viewerOf,
+} from "./moment.ts";
+
+const SESSIONS_SHOWN_MAX = 20;
+const AGES = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+] as const;
+
+/** `5 min ago`, `now`. */
+export function ago(atMs: number, nowMs: number): string {
+  const pastMs = nowMs - atMs;
+  const found = AGES.find(([, ms]) => pastMs >= ms);
+  return found === undefined ? "now" : `${Math.floor(pastMs / found[1])} ${found[0]} ago`;
+}
+
+function helpLine({ usage, description }: CommandWord): string {
+  return `- \`${usage}\`: ${description}`;
+}
+
+export function help({ request }: Moment): string {
+  const { chatType, sender, args } = request;
+  const mine = COMMANDS.filter((one) => sender.isOwner || !one.ownerOnly).filter(
+    (one) => sender.isOwner || chatType === "direct" || !one.ownerOnlyInGroups,
+  );
+  const list = ["Commands stand alone in a message:", ...mine.map(helpLine)].join("\n");
+  if (args === "") return list;
+  const name = args.replace(/^\//, "");
+  const found = findCommand(name);
+  return found === undefined ? `There is no command ${code(`/${name}`)}. ${list}` : helpLine(found).slice(2);
+}
+
+export function whoAmI({ request, parts }: Moment): string {
+  const { sender, route, chatType, sessionKey, accountId, operator } = request;
+  const goesTo = `What is said here goes to the session ${code(sessionKey, 512)}.`;
+  if (operator !== undefined) return `You are an operator: ${operator.scopes.join(", ")}. ${goesTo}`;
+  const { channel, to, threadId } = route;
+  const owner = sender.isOwner ? "You are an owner." : "You are no owner (`commands.owners`).";
+  const thread = threadId === undefined ? "" : `, thread ${code(threadId, 200)}`;
+  const shared = parts.settings.channels.filter((account) => account.channel === channel).length > 1;
+  const account = shared ? ` Account ${code(accountId)}.` : "";
+  return [
+    `You are ${code(senderName(request), 200)}. ${owner}`,
+    `This is the ${chatType} chat ${code(`${channel}:${to}`, 300)}${thread}.${account}`,
+    goesTo,
+  ].join("\n");
+}
+
+function number(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+export async function status(here: Here): Promise<string> {
+  const { parts, unit, session } = here;
+  const { settings } = parts;
+  const verdict = await openGate(accessOf(here), await viewerOf(here)).decide("status", session);
+  if (!verdict.allowed) return excerpt(verdict.error);
+  const activity = (await activityOf(unit.tx, [session.key])).get(session.key);
+  const jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
+  const { totalTokens, contextTokens, cost, sendPolicy, label } = session;
+  const named = label === undefined ? "" : ` (${code(label)})`;
+  const paid = cost > 0 ? `, ${cost.toFixed(4)} USD` : "";
+  const waiting = activity?.queuedRuns ?? 0;
+  const doing = activity?.state ?? "idle";
+  return [
+    `${keyCode(here, session.key)}${named} is ${doing}, last used ${ago(session.updatedAt, unit.now)}.`,
+    `- Model ${code(modelOf(settings, session), 200)}, thinking ${code(thinkingOf(settings, session))}`,
+    `- ${number(contextTokens)} tokens in its context; ${number(totalTokens)} used${paid}`,
+    `- ${count(waiting, "message")} waiting, ${count(jobs.length, "sub-agent")} at work`,
+    ...(sendPolicy === undefined
+      ? []
+      : [`- Text may ${sendPolicy === "allow" ? "" : "not "}leave it (/send)`]),
+  ].join("\n");
+}
+
+function sessionLine(here: Here, { session, state, queuedRuns }: ListedSession): string {
+  const name = session.label ?? session.displayName;
+  const waiting = queuedRuns === 0 ? "" : `, ${queuedRuns} waiting`;
+  const named = name === undefined ? "" : ` ${code(name)}`;
+  const used = ago(session.updatedAt, here.unit.now);
+  return `- ${keyCode(here, session.key)}${named}: ${state}${waiting}, ${used}`;
+}
+
+/** Rows of what this conversation sees. */
+export async function sessions(here: Here): Promise<string> {
+  const isGlobal = keyRulesOf(here.parts.settings).scope === "global";
+  const { rows, nextCursor } = await listVisible(accessOf(here), await viewerOf(here), {
+    limit: SESSIONS_SHOWN_MAX,
+    ...(isGlobal ? {} : { excludeKeys: ["global"] }),
+  });
+  if (rows.length === 0) return "No session is visible from here.";
+  const more = nextCursor === undefined ? [] : ["and more"];
+  return [...rows.map((row) => sessionLine(here, row)), ...more].join("\n");
+}
+
+/** The conversation that a command is about, if it exists. */
+export async function hereOf(moment: Moment): Promise<Here | undefined> {
+  const session = await getSession(moment.unit.tx, moment.request.sessionKey);
+  return session === undefined ? undefined : { ...moment, session };
+}

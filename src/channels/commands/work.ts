@@ -1,0 +1,175 @@
+// Owns the commands about work that is under way: stop it, and see to the sub-agents that have a part of it.
+// CW1: in a group one stops what one began oneself; owners stop everything. In a direct chat everything is
+//      stopped but what another person began.
+// CW2: only sub-agents of this very conversation are named, and any other name is answered alike (I9).
+
+import { textOf } from "../../core/message.ts";
+import type { Run } from "../../core/run.ts";
+import type { Session } from "../../core/session.ts";
+import { openGate } from "../../flows/access.ts";
+import { cancelJob } from "../../flows/cancel-jobs.ts";
+import { listVisible } from "../../flows/list.ts";
+import { type Flow, getFlow, openSpawnsOf } from "../../store/flows.ts";
+import { activeRuns, getRun } from "../../store/runs.ts";
+import { getSession } from "../../store/sessions.ts";
+import { lastMessages } from "../../store/transcripts.ts";
+import { ago } from "./look.ts";
+import { accessOf, begunBy, code, count, excerpt, type Here, isTrusted, viewerOf } from "./moment.ts";
+
+const LISTED_MAX = 20;
+const LOG_MESSAGES = 10;
+/** Characters of a sub-agent's id that name it. */
+const SHORT_ID_CHARS = 8;
+
+const NOT_YOURS = "Only whoever began it, or an owner, can stop what is running here.";
+
+/** Whether this person may end a run. */
+function mayStop({ request }: Here, run: Pick<Run, "input">): boolean {
+  if (request.sender.isOwner || begunBy(request, run)) return true;
+  return request.chatType === "direct" && run.input.sender === undefined;
+}
+
+/** The runs whose work this person may end: those under way, and those whose sub-agents are. */
+async function stoppable(here: Here): Promise<{ all: number; mine: string[] }> {
+  const { unit, session } = here;
+  const active = await activeRuns(unit.tx, session.key);
+  const jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
+  const ids = new Set([
+    ...active.map(({ runId }) => runId),
+    ...jobs.flatMap((job) => job.requesterRunId ?? []),
+  ]);
+  const mine: string[] = [];
+  for (const runId of ids) {
+    const run = active.find((one) => one.runId === runId) ?? (await getRun(unit.tx, runId));
+    if (run !== undefined && mayStop(here, run)) mine.push(runId);
+  }
+  return { all: ids.size, mine };
+}
+
+export async function stop(here: Here): Promise<string> {
+  const { parts, unit, session, request } = here;
+  if (request.args !== "") return "/stop takes nothing behind it; nothing was stopped.";
+  const sessionKey = session.key;
+  const { all, mine } = await stoppable(here);
+  const ended: string[] = [];
+  if (mine.length === all) {
+    // Also what no run of this conversation asked for, as after a reset.
+    const whole = request.sender.isOwner || request.chatType === "direct";
+    if (all > 0 || whole) ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
+  } else {
+    for (const runId of mine) {
+      ended.push(...(await parts.engine.abortIn(unit, { sessionKey, runId })).runIds);
+    }
+  }
+  const stopped = new Set(ended).size;
+  if (stopped > 0) return `Stopped: ${count(stopped, "run")}${mine.length < all ? " that you began" : ""}.`;
+  return all > mine.length ? NOT_YOURS : "Nothing is running here.";
+}
+
+function shortId({ key }: Session): string {
+  return key.slice(key.lastIndexOf(":") + 1).slice(0, SHORT_ID_CHARS);
+}
+
+async function children(here: Here) {
+  const wanted = { spawnedBy: here.session.key, limit: LISTED_MAX };
+  return listVisible(accessOf(here), await viewerOf(here), wanted);
+}
+
+async function jobOf(here: Here, child: Session): Promise<Flow | undefined> {
+  return child.spawn === undefined ? undefined : getFlow(here.unit.tx, child.spawn.flowId);
+}
+
+async function list(here: Here): Promise<string> {
+  const { rows, nextCursor } = await children(here);
+  if (rows.length === 0) return "This conversation has no sub-agents.";
+  const lines: string[] = [];
+  for (const { session, state } of rows) {
+    const job = await jobOf(here, session);
+    const name = session.label === undefined ? "" : ` ${code(session.label)}`;
+    const does = job?.open === true ? state : (job?.endReason ?? "finished");
+    const since = ago(session.createdAt, here.unit.now);
+    lines.push(
+      `- ${code(shortId(session))}${name}: ${does}, since ${since}; ${excerpt(job?.requestText ?? "", 120)}`,
+    );
+  }
+  return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
+}
+
+/** The sub-agents that somebody means: by the beginning of the id, the key or the label. */
+async function meant(here: Here, name: string): Promise<Session[]> {
+  const { rows } = await children(here);
+  const open: Session[] = [];
+  for (const job of await openSpawnsOf(here.unit.tx, { sessionKey: here.session.key })) {
+    const child = await getSession(here.unit.tx, job.targetKey);
+    if (child !== undefined) open.push(child);
+  }
+  // Those at work, even if they are too old for the list.
+  const known = new Map([...rows.map(({ session }) => session), ...open].map((child) => [child.key, child]));
+  const gate = openGate(accessOf(here), await viewerOf(here));
+  const found: Session[] = [];
+  for (const child of known.values()) {
+    const id = child.key.slice(child.key.lastIndexOf(":") + 1);
+    const isMeant = child.key === name || child.label === name || (name.length >= 4 && id.startsWith(name));
+    if (isMeant && (await gate.admits("read", child))) found.push(child);
+  }
+  return found;
+}
+
+/** The one that is meant, or what to say instead. */
+async function oneMeant(here: Here, name: string): Promise<Session | string> {
+  const [first, second] = await meant(here, name);
+  if (first === undefined)
+    return `No sub-agent of this conversation is called ${code(name)}: /subagents lists them.`;
+  return second === undefined ? first : `Several sub-agents are called ${code(name)}: give more of the id.`;
+}
+
+/** Whether this person may decide on a sub-agent: in a group whoever asked for it, and owners. */
+export async function mayCancel(here: Here, job: Flow): Promise<boolean> {
+  if (isTrusted(here.request)) return true;
+  const run = job.requesterRunId === undefined ? undefined : await getRun(here.unit.tx, job.requesterRunId);
+  return run !== undefined && begunBy(here.request, run);
+}
+
+async function cancel(here: Here, name: string): Promise<string> {
+  const { unit, parts, session } = here;
+  let jobs: Flow[] = [];
+  if (name.toLowerCase() === "all") jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
+  else {
+    const child = await oneMeant(here, name);
+    if (typeof child === "string") return child;
+    const job = await jobOf(here, child);
+    if (job?.open === true) jobs = [job];
+  }
+  let refused = 0;
+  let cancelled = 0;
+  for (const job of jobs) {
+    if (await mayCancel(here, job)) {
+      await cancelJob(parts.engine, unit, job);
+      cancelled += 1;
+    } else refused += 1;
+  }
+  if (cancelled > 0) return `Cancelled: ${count(cancelled, "sub-agent")}.`;
+  return refused > 0
+    ? "Only whoever began it, or an owner, can cancel it."
+    : "There is nothing left to cancel.";
+}
+
+async function log(here: Here, name: string): Promise<string> {
+  const child = await oneMeant(here, name);
+  if (typeof child === "string") return child;
+  const messages = await lastMessages(here.unit.tx, child.sessionId, LOG_MESSAGES, { includeTools: false });
+  const lines = messages
+    .map((message) => ({ who: message.role === "user" ? "told" : "said", text: textOf(message) }))
+    .filter(({ text }) => text.trim() !== "")
+    .map(({ who, text }) => `- ${who}: ${excerpt(text)}`);
+  return lines.length === 0 ? "It has said nothing yet." : lines.join("\n");
+}
+
+export async function subagents(here: Here): Promise<string> {
+  const [action = "list", ...rest] = here.request.args.split(/\s+/).filter((part) => part !== "");
+  const name = rest.join(" ");
+  if (action === "list" && name === "") return list(here);
+  if (action === "cancel" && name !== "") return cancel(here, name);
+  if (action === "log" && name !== "") return log(here, name);
+  return "/subagents takes `list`, `cancel <id | all>` or `log <id>`.";
+}

@@ -1,0 +1,271 @@
+// Owns how markdown is read for platforms that show text with marks, or text alone.
+// MK1: what is no markup stays character by character; HTML and character references stay as they are
+//      written. Only empty lines become one, and line ends `\n`.
+// MK2: marks are within the text, never empty, sorted, properly inside each other, none inside its own kind,
+//      and never begin or end within a character.
+// MK3: what can't be parsed soon is plain text.
+// MK4: where a link leads is never lost: where a platform can't be told, it is written out.
+
+import { Lexer, type Token, type Tokens } from "marked";
+import { optional } from "../core/optional.ts";
+import { isTame } from "../core/tame-markdown.ts";
+
+type MarkKind = "bold" | "italic" | "strike" | "code" | "pre" | "link" | "quote";
+
+export interface Mark {
+  readonly kind: MarkKind;
+  /** UTF-16 units of the text: the first one, and the one behind the last. */
+  readonly from: number;
+  readonly to: number;
+  /** Of a link: http, https, mailto or tel. */
+  readonly href?: string;
+  /** Of `pre`, where the writer named it: a word. */
+  readonly language?: string;
+}
+
+export interface MarkedText {
+  readonly text: string;
+  /** By their beginning; outer ones first. */
+  readonly marks: readonly Mark[];
+}
+
+/** What a platform may be told to lead to. */
+const LINK = /^(?:https?:\/\/|mailto:|tel:)[^\s\p{Cc}]+$/iu;
+const LANGUAGE = /^[\w+#.-]{1,40}/;
+const RULE = "———";
+
+/** A text as it grows, with its marks in the order in which they begin. */
+interface Page {
+  text: string;
+  readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
+  /** Kinds that are open. */
+  readonly open: MarkKind[];
+  /** What each further line of a list's item begins with. */
+  indent: string;
+}
+
+function write(page: Page, text: string): void {
+  const lines = text.split("\n");
+  lines.forEach((line, index) => {
+    if (index > 0) page.text += "\n";
+    const isFresh = page.text.endsWith("\n") && line !== "";
+    page.text += isFresh ? page.indent + line : line;
+  });
+}
+
+/** A mark over what `content` writes, unless it is inside its own kind. */
+function marked(
+  page: Page,
+  mark: { kind: MarkKind; href?: string; language?: string },
+  content: () => void,
+): void {
+  if (page.open.includes(mark.kind)) {
+    content();
+    return;
+  }
+  // An indentation that this line still needs is before the mark.
+  if (page.indent !== "" && page.text.endsWith("\n") && mark.kind !== "pre") page.text += page.indent;
+  const whole = { ...mark, from: page.text.length, to: 0 };
+  page.marks.push(whole);
+  page.open.push(mark.kind);
+  content();
+  page.open.pop();
+  whole.to = page.text.length;
+}
+
+/** A link where the platform may lead to; else the address is written behind the words. */
+function linked(page: Page, href: string, content: () => void): void {
+  if (LINK.test(href) && URL.canParse(href)) {
+    marked(page, { kind: "link", href }, content);
+    return;
+  }
+  const from = page.text.length;
+  content();
+  const words = page.text.slice(from).trim();
+  if (href !== "" && words !== href) write(page, words === "" ? href : ` (${href})`);
+}
+
+function writeLink(page: Page, { href, tokens }: Tokens.Link | Tokens.Image): void {
+  linked(page, href, () => {
+    const from = page.text.length;
+    writeInline(page, tokens);
+    if (page.text.length === from) write(page, href);
+  });
+}
+
+function writeInline(page: Page, tokens: readonly Token[]): void {
+  for (const token of tokens) writeSpan(page, token);
+}
+
+type Writer = (page: Page, token: Tokens.Generic) => void;
+
+const over =
+  (kind: MarkKind): Writer =>
+  (page, { tokens = [] }) =>
+    marked(page, { kind }, () => writeInline(page, tokens));
+
+const SPANS: Readonly<Record<string, Writer>> = {
+  strong: over("bold"),
+  em: over("italic"),
+  del: over("strike"),
+  br: (page) => write(page, "\n"),
+  codespan: (page, { text }) => marked(page, { kind: "code" }, () => write(page, text)),
+  link: (page, token) => writeLink(page, token as Tokens.Link),
+  image: (page, token) => writeLink(page, token as Tokens.Image),
+  checkbox: (page, { checked }) => write(page, checked === true ? "☑ " : "☐ "),
+  escape: (page, { text }) => write(page, text),
+  text: (page, { tokens, text }) => (tokens === undefined ? write(page, text) : writeInline(page, tokens)),
+};
+
+const asWritten: Writer = (page, { raw }) => write(page, raw.replace(/\n+$/, ""));
+
+function writeSpan(page: Page, token: Token): void {
+  (SPANS[token.type] ?? asWritten)(page, token);
+}
+
+function writeCode(page: Page, { text, lang = "" }: Tokens.Code): void {
+  const language = LANGUAGE.exec(lang.trim())?.[0];
+  const { indent } = page;
+  // Code that is copied from a list is as it was written.
+  page.indent = "";
+  marked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
+  page.indent = indent;
+}
+
+function writeRow(page: Page, cells: readonly Tokens.TableCell[]): void {
+  cells.forEach((cell, index) => {
+    if (index > 0) write(page, " | ");
+    writeInline(page, cell.tokens);
+  });
+}
+
+function writeTable(page: Page, { header, rows }: Tokens.Table): void {
+  marked(page, { kind: "bold" }, () => writeRow(page, header));
+  for (const row of rows) {
+    write(page, "\n");
+    writeRow(page, row);
+  }
+}
+
+function writeList(page: Page, { ordered, start, items, loose }: Tokens.List): void {
+  const { indent } = page;
+  items.forEach((item, index) => {
+    if (index > 0) write(page, loose ? "\n\n" : "\n");
+    const behind = /^\s*\d+([.)])/.exec(item.raw)?.[1] ?? ".";
+    write(page, ordered ? `${Number(start) + index}${behind} ` : "• ");
+    page.indent = `${indent}${ordered ? "   " : "  "}`;
+    writeBlocks(page, item.tokens);
+    page.indent = indent;
+  });
+}
+
+const BLOCKS: Readonly<Record<string, Writer>> = {
+  heading: over("bold"),
+  paragraph: (page, { tokens = [] }) => writeInline(page, tokens),
+  blockquote: (page, { tokens = [] }) => marked(page, { kind: "quote" }, () => writeBlocks(page, tokens)),
+  code: (page, token) => writeCode(page, token as Tokens.Code),
+  list: (page, token) => writeList(page, token as Tokens.List),
+  table: (page, token) => writeTable(page, token as Tokens.Table),
+  hr: (page) => write(page, RULE),
+};
+
+/** Blocks, each on lines of its own; with an empty line between them where the writer left one. */
+function writeBlocks(page: Page, tokens: readonly Token[]): void {
+  let before: Token | undefined;
+  let isParted = false;
+  for (const token of tokens) {
+    if (token.type === "space") {
+      isParted = true;
+      continue;
+    }
+    if (before !== undefined && before.type !== "checkbox") {
+      write(page, isParted || /\n[ \t]*\n$/.test(before.raw) ? "\n\n" : "\n");
+    }
+    isParted = false;
+    (BLOCKS[token.type] ?? SPANS[token.type] ?? asWritten)(page, token);
+    before = token;
+  }
+}
+
+/** Whether a character has one half before this place, and one behind it. */
+function isWithinCharacter(text: string, at: number): boolean {
+  return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1));
+}
+
+/** Reads markdown. Hostile text, and what is too deep, comes back as it is, without marks. */
+export function readMarkdown(markdown: string): MarkedText {
+  const source = markdown.toWellFormed();
+  const plain: MarkedText = { text: source, marks: [] };
+  if (!isTame(source)) return plain;
+  const page: Page = { text: "", marks: [], open: [], indent: "" };
+  try {
+    writeBlocks(page, new Lexer({ gfm: true }).lex(source));
+  } catch {
+    // Deeper than the parser can go.
+    return plain;
+  }
+  const { text } = page;
+  // Nothing but markup, such as a lone rule of a list: better as it was written than nothing.
+  if (/^[•\s]*$/.test(text)) return plain;
+  const marks = page.marks
+    .filter(({ from, to }) => from < to && !isWithinCharacter(text, from) && !isWithinCharacter(text, to))
+    .sort((one, other) => one.from - other.from || other.to - one.to);
+  return { text, marks };
+}
+
+/** Whether the words of a link say where it leads. */
+function tellsItself(words: string, href: string): boolean {
+  const bare = (address: string): string =>
+    address
+      .trim()
+      .replace(/^(?:https?:\/\/|mailto:|tel:)/i, "")
+      .replace(/\/$/, "");
+  return bare(words) === bare(href);
+}
+
+/** Where something is put into a text. */
+interface Insertion {
+  readonly at: number;
+  readonly text: string;
+}
+
+function insertions({ text, marks }: MarkedText): Insertion[] {
+  const found = marks.flatMap(({ kind, from, to, href = "" }): Insertion[] => {
+    const words = text.slice(from, to);
+    if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
+    if (kind !== "quote") return [];
+    // In a list the lines of a quote are indented as far as the first one.
+    const column = from - (text.lastIndexOf("\n", from - 1) + 1);
+    const starts = [...words.matchAll(/\n( *)/g)].map(
+      ({ index, 1: spaces = "" }) => from + index + 1 + Math.min(spaces.length, column),
+    );
+    return [from, ...starts].map((at) => ({ at, text: "> " }));
+  });
+  return found.sort((one, other) => one.at - other.at);
+}
+
+/** The same for a platform that marks neither links nor quotes: they are written out. */
+export function spelledOut(marked: MarkedText): MarkedText {
+  const added = insertions(marked);
+  const pieces: string[] = [];
+  let end = 0;
+  for (const { at, text } of added) {
+    pieces.push(marked.text.slice(end, at), text);
+    end = at;
+  }
+  const moved = (at: number, counts: (insertion: Insertion) => boolean): number =>
+    added.filter(counts).reduce((sum, { text }) => sum + text.length, at);
+  const marks = marked.marks
+    .filter(({ kind }) => kind !== "link" && kind !== "quote")
+    .map((mark) => ({
+      ...mark,
+      from: moved(mark.from, ({ at }) => at <= mark.from),
+      to: moved(mark.to, ({ at }) => at < mark.to),
+    }));
+  return { text: pieces.join("") + marked.text.slice(end), marks };
+}
+
+/** The same for a platform that shows text alone. */
+export function plainText(marked: MarkedText): string {
+  return spelledOut(marked).text;
+}

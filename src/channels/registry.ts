@@ -1,0 +1,75 @@
+// Owns which channels there are, and how each is loaded.
+// RG1: what is not configured is not loaded: it costs no time at the start and no memory.
+// RG2: a channel whose library is not installed says so as its own state; the others work.
+
+import type { ChannelAccount, ChannelId } from "../core/channel-settings.ts";
+import { type Account, ListenProblem } from "./accounts.ts";
+import type { Channel, ChannelHost } from "./channel.ts";
+
+type AccountOf<C extends ChannelId> = Extract<ChannelAccount, { channel: C }>;
+
+/** How each channel is opened with its accounts, of which there is at least one. */
+type Openers = {
+  readonly [C in ChannelId]?: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
+};
+
+const OPENERS: Openers = {
+  whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
+};
+
+/** The name of an account in the whole deployment. */
+export function accountName(channel: string, accountId: string): string {
+  return `${channel}:${accountId}`;
+}
+
+/** In place of a channel that can't be loaded: it takes no text, and says what is missing. */
+function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {
+  const account = ({ accountId }: ChannelAccount): Account => ({
+    name: accountName(id, accountId),
+    listen: () => Promise.reject(new ListenProblem(why, true)),
+  });
+  return {
+    id,
+    deduplicates: false,
+    deliver: () => Promise.resolve({ kind: "retry", error: why }),
+    accounts: accounts.map(account),
+  };
+}
+
+/** In words for an operator. */
+function whyUnloaded(id: ChannelId, error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  const missing = /Cannot find package '([^']+)'/.exec(error instanceof Error ? error.message : "")?.[1];
+  if (code !== "ERR_MODULE_NOT_FOUND" || missing === undefined)
+    return `the channel ${id} could not be loaded`;
+  return `the channel ${id} needs the package ${missing}, which is not installed: npm install ${missing}`;
+}
+
+async function openOne<C extends ChannelId>(
+  id: C,
+  accounts: readonly AccountOf<C>[],
+  host: ChannelHost,
+): Promise<Channel> {
+  const open = OPENERS[id];
+  try {
+    if (open === undefined) throw new Error(`there is no channel ${id}`);
+    return await open(accounts, host);
+  } catch (error) {
+    host.world.log.error({ err: error, channel: id }, "a channel could not be loaded");
+    return unloaded(id, accounts, whyUnloaded(id, error));
+  }
+}
+
+/** Opens the channels that these accounts are of. `hostOf`: what each is given. */
+export function openChannels(
+  accounts: readonly ChannelAccount[],
+  hostOf: (channel: ChannelId) => ChannelHost,
+): Promise<Channel[]> {
+  const ids = [...new Set(accounts.map(({ channel }) => channel))];
+  return Promise.all(
+    ids.map((id) => {
+      const own = accounts.filter(({ channel }) => channel === id) as AccountOf<typeof id>[];
+      return openOne(id, own, hostOf(id));
+    }),
+  );
+}

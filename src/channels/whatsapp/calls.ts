@@ -1,0 +1,52 @@
+// Owns the calls of the platform: the question whether the web hook is ours, and the web hooks.
+// WW1: nothing is read, said or done before the proof holds: the word that was agreed on, or a signature over
+//      the very bytes. Both are compared in constant time.
+// WW2: what a web hook brings goes to the account whose number it names, if that account's app signed it.
+//      What is of no such number is answered and left.
+// WW3: the platform is told that it was received when it is stored (CH1): a failure leaves the rest to the
+//      next time, when what was stored already is known again by its id.
+
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import type { WhatsAppAccount } from "../../core/channel-settings.ts";
+import type { PlatformAnswer, PlatformCall } from "../channel.ts";
+import { jsonIn } from "./fields.ts";
+import { type NumberNews, readWebHook } from "./incoming.ts";
+
+const SIGNATURE = /^sha256=([0-9a-f]{64})$/i;
+/** The platform sends ten digits. */
+const CHALLENGE = /^[\w.-]{1,256}$/;
+
+const answer = (status: number, body: string): PlatformAnswer => ({ status, body });
+
+function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(given), digest(wanted));
+}
+
+/** Answers the question that is asked once, when the web hook is set up. */
+function verify({ query }: PlatformCall, { verifyToken }: WhatsAppAccount): PlatformAnswer {
+  const challenge = query.get("hub.challenge") ?? "";
+  const isOurs = isSame(query.get("hub.verify_token") ?? "", verifyToken);
+  if (query.get("hub.mode") !== "subscribe" || !isOurs) return answer(403, "not accepted");
+  return CHALLENGE.test(challenge) ? answer(200, challenge) : answer(400, "no challenge");
+}
+
+function isSigned({ header, body }: PlatformCall, { appSecret }: WhatsAppAccount): boolean {
+  const given = SIGNATURE.exec(header("x-hub-signature-256")?.trim() ?? "")?.[1];
+  if (given === undefined) return false;
+  return timingSafeEqual(createHmac("sha256", appSecret).update(body).digest(), Buffer.from(given, "hex"));
+}
+
+/** Answers a call. `take` stores what a web hook brings of one number. */
+export async function answerCall(
+  call: PlatformCall,
+  account: WhatsAppAccount,
+  take: (news: NumberNews) => Promise<void>,
+): Promise<PlatformAnswer> {
+  if (call.method === "GET") return verify(call, account);
+  if (!isSigned(call, account)) return answer(401, "not accepted");
+  const body = jsonIn(call.body);
+  if (body === undefined) return answer(400, "no JSON");
+  for (const news of readWebHook(body)) await take(news);
+  return answer(200, "ok");
+}

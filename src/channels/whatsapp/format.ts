@@ -1,0 +1,154 @@
+// Owns how markdown becomes what WhatsApp shows: *bold*, _slanted_, ~struck~, `code` and ```code```.
+// WF1: a mark is written only where WhatsApp takes it for one: within a line, around whole words. Elsewhere it
+//      is left away.
+// WF2: characters that WhatsApp would take for marks, and that are none, get an invisible character beside
+//      them; where it takes them for characters they stay as they are, and so does every address.
+// WF3: what has become too long goes without marks.
+
+import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
+
+/** Characters that the platform takes in one text. */
+const TEXT_MAX_CHARS = 4096;
+/** Joins words without a blank; beside a mark's character it keeps it from being a mark. */
+const JOINER = "\u2060";
+
+const SIGNS: Readonly<Partial<Record<Mark["kind"], string>>> = { bold: "*", italic: "_", strike: "~" };
+const ADDRESS = /\b(?:https?:\/\/|www\.)\S+/gi;
+const WORD = /[\p{L}\p{N}]/u;
+const BLANK = /^\s?$/;
+
+/** One character of the text that goes out, or a sign that stands for a mark. */
+interface Cell {
+  readonly text: string;
+  /** `sign`: a mark of ours. `fixed`: never looked at, as in code and addresses. */
+  readonly kind: "plain" | "sign" | "fixed";
+}
+
+/** What is put before the character at an index, in order. */
+class Signs {
+  readonly #ends = new Map<number, string[]>();
+  readonly #begins = new Map<number, string[]>();
+
+  /** Marks come with the outer ones first: of those that end together the inner one ends first. */
+  add(from: number, to: number, sign: string): void {
+    this.#begins.set(from, [...(this.#begins.get(from) ?? []), sign]);
+    this.#ends.set(to, [sign, ...(this.#ends.get(to) ?? [])]);
+  }
+
+  at(index: number): readonly string[] {
+    return [...(this.#ends.get(index) ?? []), ...(this.#begins.get(index) ?? [])];
+  }
+}
+
+/** The lines of a mark, each without the blanks around it. */
+function lines(text: string, from: number, to: number): { from: number; to: number }[] {
+  let start = from;
+  return text
+    .slice(from, to)
+    .split("\n")
+    .flatMap((line) => {
+      const first = start + (line.length - line.trimStart().length);
+      const last = start + line.trimEnd().length;
+      start += line.length + 1;
+      return first < last ? [{ from: first, to: last }] : [];
+    });
+}
+
+/** Code, with signs around it that do not stand in it. */
+function addCode(signs: Signs, text: string, { kind, from, to }: Mark): void {
+  const code = text.slice(from, to);
+  const needsThree = kind === "pre" || code.includes("`");
+  if (kind === "code" && (code.trim() === "" || code.includes("\n"))) return;
+  signs.add(from, to, needsThree ? "```" : "`");
+}
+
+function signsOf(text: string, marks: readonly Mark[]): Signs {
+  const signs = new Signs();
+  for (const mark of marks) {
+    if (mark.kind === "code" || mark.kind === "pre") addCode(signs, text, mark);
+    const sign = SIGNS[mark.kind];
+    if (sign === undefined) continue;
+    for (const { from, to } of lines(text, mark.from, mark.to)) {
+      const isWithinWord = WORD.test(text.charAt(from - 1)) || WORD.test(text.charAt(to));
+      if (!isWithinWord) signs.add(from, to, sign);
+    }
+  }
+  return signs;
+}
+
+/** Which characters are never taken for marks: those of code and of addresses. */
+function fixedPlaces(text: string, marks: readonly Mark[]): (index: number) => boolean {
+  const places = [
+    ...marks.filter(({ kind }) => kind === "code" || kind === "pre"),
+    ...[...text.matchAll(ADDRESS)].map(({ index, 0: found }) => ({ from: index, to: index + found.length })),
+  ];
+  const fixed = new Uint8Array(text.length);
+  for (const { from, to } of places) fixed.fill(1, from, to);
+  return (index) => fixed[index] === 1;
+}
+
+function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
+  const signs = signsOf(text, marks);
+  const isFixed = fixedPlaces(text, marks);
+  const cells: Cell[] = [];
+  for (let index = 0; index <= text.length; index += 1) {
+    for (const sign of signs.at(index)) cells.push({ text: sign, kind: "sign" });
+    if (index === text.length) break;
+    const isInside = isFixed(index);
+    // Three of them within code would end it.
+    const endsCode = isInside && text.startsWith("```", index);
+    cells.push({ text: endsCode ? `\`${JOINER}` : text.charAt(index), kind: isInside ? "fixed" : "plain" });
+  }
+  return cells;
+}
+
+/** Puts the joiner to signs of one kind that would be marks; `cells` is one line. */
+function keepLiteral(cells: Cell[], sign: string): void {
+  const textAt = (index: number): string => cells[index]?.text ?? "";
+  const isSign = (index: number): boolean => textAt(index) === sign && cells[index]?.kind !== "fixed";
+  const opens = (index: number): boolean =>
+    isSign(index) && !WORD.test(textAt(index - 1)) && !BLANK.test(textAt(index + 1));
+  const closes = (index: number): boolean =>
+    isSign(index) && !BLANK.test(textAt(index - 1)) && !WORD.test(textAt(index + 1));
+  const places = cells.flatMap((_, index) => (isSign(index) ? [index] : []));
+  const lastClosing = places.findLast(closes) ?? -1;
+  const firstOpening = places.find(opens) ?? cells.length;
+  const joined = places.flatMap((index): [number, string][] => {
+    if (cells[index]?.kind !== "plain") return [];
+    if (opens(index) && index < lastClosing) return [[index, `${sign}${JOINER}`]];
+    return closes(index) && firstOpening < index ? [[index, `${JOINER}${sign}`]] : [];
+  });
+  for (const [index, text] of joined) cells[index] = { text, kind: "fixed" };
+}
+
+/** Backticks that are no code, of which two would make some, on whichever lines. */
+function keepBackticks(cells: Cell[]): void {
+  const places = cells.flatMap(({ text, kind }, index) => (text === "`" && kind === "plain" ? [index] : []));
+  if (places.length < 2 && !cells.some(({ text, kind }) => kind === "sign" && text.startsWith("`"))) return;
+  for (const index of places) cells[index] = { text: `\`${JOINER}`, kind: "fixed" };
+}
+
+function eachLine(cells: readonly Cell[]): Cell[][] {
+  const found: Cell[][] = [[]];
+  for (const cell of cells) {
+    found.at(-1)?.push(cell);
+    if (cell.text === "\n") found.push([]);
+  }
+  return found;
+}
+
+/** What is sent, and what people see of it. */
+export function formatText(markdown: string): { readonly sent: string; readonly seen: string } {
+  const { text, marks } = spelledOut(readMarkdown(markdown));
+  const cells = cellsOf(text, marks);
+  keepBackticks(cells);
+  const sent = eachLine(cells)
+    .map((line) => {
+      for (const sign of ["*", "_", "~"]) keepLiteral(line, sign);
+      return line.map((cell) => cell.text).join("");
+    })
+    .join("");
+  if (sent.length <= TEXT_MAX_CHARS) return { sent, seen: text };
+  const plain = text.length <= TEXT_MAX_CHARS ? text : markdown;
+  return { sent: plain, seen: plain };
+}

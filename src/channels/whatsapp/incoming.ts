@@ -1,0 +1,157 @@
+// Owns how the body of a web hook is read: which messages it brings, and what it tells of those we sent.
+// WI1: hostile frames are skipped, one by one: what is wrong with one keeps no other from being read.
+// WI2: what is sent by the account itself is no message.
+
+import { optional } from "../../core/optional.ts";
+import { type Content, contentOf } from "./content.ts";
+import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
+
+const ID_CHARS_MAX = 512;
+const NAME_CHARS_MAX = 200;
+/** A person's number, or their id at this business when they hide it. */
+const PERSON = /^(?:\d{5,20}|[A-Z]{2}\.[\w.]{1,150})$/;
+const GROUP = /^[\w+/=@.:-]{1,256}$/;
+/** Years that a time may be in: until 9999. */
+const SECONDS_MAX = 253_402_300_799;
+
+export interface Arrived {
+  readonly kind: "message";
+  readonly messageId: string;
+  /** Set when this is a change of an earlier message. */
+  readonly edit?: string;
+  readonly groupId?: string;
+  readonly senderId: string;
+  readonly senderName?: string;
+  readonly alsoKnownAs: readonly string[];
+  readonly sentAtMs?: number;
+  readonly content: Content;
+  /** The message that it answers, and whose that is. */
+  readonly answers?: { readonly id: string; readonly isOurs: boolean };
+  /** It names the account's number, as people do in groups. */
+  readonly namesUs: boolean;
+}
+
+/** A message of ours that the platform took, and did not deliver. */
+export interface Failed {
+  readonly kind: "failed";
+  readonly messageId: string;
+  readonly to: string;
+  /** As the platform says it: the first of the errors. */
+  readonly error: unknown;
+}
+
+/** Trouble that the platform tells of, of no message. */
+export interface Told {
+  readonly kind: "told";
+  readonly error: unknown;
+}
+
+export interface Skipped {
+  readonly kind: "skipped";
+  readonly why: string;
+  /** It is what it should be, and asks for nothing. */
+  readonly isFine: boolean;
+}
+
+type WebHookEvent = Arrived | Failed | Told | Skipped;
+
+/** What concerns one number, in the order in which it came. */
+export interface NumberNews {
+  readonly phoneNumberId: string;
+  readonly events: readonly WebHookEvent[];
+}
+
+const skipped = (why: string, isFine = false): Skipped => ({ kind: "skipped", why, isFine });
+const isId = (id: string): boolean => id !== "" && id.length <= ID_CHARS_MAX;
+
+function sentAt(timestamp: unknown): { sentAtMs?: number } {
+  const text = typeof timestamp === "number" ? String(timestamp) : textOf(timestamp);
+  const seconds = /^\d{1,12}$/.test(text) ? Number(text) : 0;
+  return seconds > 0 && seconds <= SECONDS_MAX ? { sentAtMs: seconds * 1_000 } : {};
+}
+
+interface Sender {
+  readonly senderId: string;
+  readonly senderName?: string;
+  readonly alsoKnownAs: readonly string[];
+}
+
+/** Who wrote it; undefined: that can't be read. */
+function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefined {
+  const number = textOf(message.from);
+  const userId = textOf(message.from_user_id);
+  const senderId = number || userId;
+  if (!PERSON.test(senderId)) return undefined;
+  const contact =
+    contacts.find(({ wa_id, user_id }) => wa_id === senderId || (userId !== "" && user_id === userId)) ??
+    (contacts.length === 1 ? contacts[0] : undefined);
+  const { name, username } = fieldsOf(contact?.profile);
+  const others = [number === "" ? "" : `+${number}`, userId, textOf(contact?.wa_id)];
+  const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
+  const senderName = (textOf(name) || textOf(username)).slice(0, NAME_CHARS_MAX) || undefined;
+  return { senderId, alsoKnownAs, ...optional({ senderName }) };
+}
+
+/** A change of a message holds the message as it is now. */
+function changed(message: Fields): { now: Fields; messageId: string; edit?: string } {
+  const messageId = textOf(message.id);
+  if (message.type !== "edit") return { now: message, messageId };
+  const { original_message_id, message: now } = fieldsOf(message.edit);
+  return { now: fieldsOf(now), messageId: textOf(original_message_id), edit: messageId };
+}
+
+function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: string): Arrived | Skipped {
+  const message = fieldsOf(raw);
+  const { now, messageId, edit } = changed(message);
+  if (!isId(messageId) || edit === "") return skipped("a message without an id");
+  const sender = senderOf(message, contacts);
+  if (sender === undefined) return skipped("a message without a sender");
+  if (ourNumber !== "" && sender.senderId === ourNumber) return skipped("a message of our own", true);
+  const groupId = textOf(message.group_id);
+  if (groupId !== "" && !GROUP.test(groupId)) return skipped("a message of a group without a usable id");
+  const content = contentOf(now);
+  if (content === undefined) return skipped("nothing that could be answered", true);
+  const { id, from } = fieldsOf(now.context);
+  const answers = isId(textOf(id))
+    ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber }
+    : undefined;
+  return {
+    ...{ kind: "message", messageId, content, ...sender, ...sentAt(message.timestamp) },
+    namesUs: ourNumber !== "" && content.text.includes(`@${ourNumber}`),
+    ...optional({ edit, answers, groupId: groupId || undefined }),
+  };
+}
+
+function statusEvent(raw: unknown): Failed | undefined {
+  const { id, status, recipient_id, recipient_user_id, errors } = fieldsOf(raw);
+  if (status !== "failed" || !isId(textOf(id))) return undefined;
+  const to = (textOf(recipient_id) || textOf(recipient_user_id)).slice(0, ID_CHARS_MAX);
+  return { kind: "failed", messageId: textOf(id), to, error: listOf(errors)[0] };
+}
+
+function newsOf(change: unknown): NumberNews | undefined {
+  const { field, value } = fieldsOf(change);
+  const { metadata, contacts, messages, statuses, errors } = fieldsOf(value);
+  const { phone_number_id, display_phone_number } = fieldsOf(metadata);
+  const phoneNumberId = textOf(phone_number_id);
+  if (field !== "messages" || phoneNumberId === "") return undefined;
+  const ourNumber = textOf(display_phone_number).replace(/\D/g, "");
+  const people = listOf(contacts).map(fieldsOf);
+  return {
+    phoneNumberId,
+    events: [
+      ...listOf(errors).map((error): Told => ({ kind: "told", error })),
+      ...listOf(statuses).flatMap((status) => statusEvent(status) ?? []),
+      ...listOf(messages).map((message) => messageEvent(message, people, ourNumber)),
+    ],
+  };
+}
+
+/** What a web hook brings. A body of another kind brings nothing. */
+export function readWebHook(body: unknown): NumberNews[] {
+  const { object, entry } = fieldsOf(body);
+  if (object !== "whatsapp_business_account") return [];
+  return listOf(entry).flatMap((one) =>
+    listOf(fieldsOf(one).changes).flatMap((change) => newsOf(change) ?? []),
+  );
+}

@@ -1,0 +1,61 @@
+// Owns how media is read: its address is asked for by its id, then its bytes.
+// WD1: no more bytes are read than are wanted.
+// WD2: the token goes to nobody but the configured host, and to addresses that it names behind TLS.
+
+import type { WhatsAppAccount } from "../../core/channel-settings.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import type { World } from "../../world.ts";
+import { fieldsOf, jsonIn, textOf } from "./fields.ts";
+import { askGraph, type GraphAnswer } from "./graph.ts";
+import { problemOf } from "./problems.ts";
+
+const ADDRESS_BYTES_MAX = 64 * 1024;
+const ADDRESS_TIMEOUT_MS = 20_000;
+const MEDIA_TIMEOUT_MS = 120_000;
+
+function tooLarge(maxBytes: number): Result<never> {
+  return fail("too_large", `the file is larger than ${maxBytes} bytes`);
+}
+
+function unread(answer: GraphAnswer, token: string): Result<never> {
+  const why = problemOf(answer, token)?.words ?? "the answer is none that is known here";
+  const isGone = answer.kind === "answered" && (answer.status === 404 || answer.status === 410);
+  // Ids of media are good for some days.
+  if (isGone) return fail("file_not_found", `WhatsApp has this file no longer: ${why}`);
+  return fail("file_problem", `the file could not be read from WhatsApp: ${why}`);
+}
+
+/** The address of some media, as far as it may be asked. */
+function addressIn(text: string, graphUrl: string): URL | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "") return undefined;
+  return url.protocol === "https:" || url.origin === new URL(graphUrl).origin ? url : undefined;
+}
+
+/** Reads media by its id, at most so many bytes. */
+export async function readMedia(
+  { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
+  id: string,
+  maxBytes: number,
+  { world, signal }: { world: World; signal: AbortSignal },
+): Promise<Result<Uint8Array>> {
+  const url = new URL(`${graphUrl}/${encodeURIComponent(id)}`);
+  url.searchParams.set("phone_number_id", phoneNumberId);
+  const common = { method: "GET", token, signal } as const;
+  const bounds = { bytesMax: ADDRESS_BYTES_MAX, timeoutMs: ADDRESS_TIMEOUT_MS };
+  const asked = await askGraph({ ...common, url, ...bounds }, world);
+  if (asked.kind !== "answered" || problemOf(asked, token) !== undefined) return unread(asked, token);
+  const said = fieldsOf(jsonIn(asked.bytes));
+  if (Number(said.file_size) > maxBytes) return tooLarge(maxBytes);
+  const address = addressIn(textOf(said.url), graphUrl);
+  if (address === undefined)
+    return fail("file_problem", "WhatsApp gave no address that a file may be read from");
+  const read = await askGraph(
+    { ...common, url: address, bytesMax: maxBytes, timeoutMs: MEDIA_TIMEOUT_MS },
+    world,
+  );
+  if (read.kind === "too_large" && read.status < 300) return tooLarge(maxBytes);
+  if (read.kind !== "answered" || problemOf(read, token) !== undefined) return unread(read, token);
+  return ok(read.bytes);
+}

@@ -1,0 +1,137 @@
+// Owns what an answer of the Graph API that is no success means: to the text that was sent, and to the
+// account.
+// WP1: codes decide, as the platform asks for; its own words are only shown, cleared of every token.
+
+import { optional } from "../../core/optional.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import type { DeliveryOutcome } from "../channel.ts";
+import { type Fields, fieldsOf, jsonIn, textOf } from "./fields.ts";
+import type { GraphAnswer } from "./graph.ts";
+
+const DETAILS_CHARS_MAX = 200;
+
+export interface GraphProblem {
+  /**
+   * `text`: this text will never be taken. `limit`, `passing`: certainly not now. `account`: not before
+   * somebody mends the account. `unclear`: it may have been taken.
+   */
+  readonly kind: "text" | "limit" | "passing" | "account" | "unclear";
+  readonly words: string;
+  readonly afterMs?: number;
+}
+
+type Meaning = readonly [GraphProblem["kind"], string];
+
+const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
+  [131047, ["text", "the person has to write first: texts are only taken for 24 hours after their last one"]],
+  [
+    131026,
+    ["text", "WhatsApp can't deliver to this number: it has no WhatsApp, or one that can't receive it"],
+  ],
+  [131030, ["text", "this number is not in the list of allowed recipients, which an app in development has"]],
+  [131021, ["text", "sender and recipient are the same number"]],
+  [131049, ["text", "WhatsApp chose not to deliver this to this person now"]],
+  [131050, ["text", "this person has stopped messages of this kind"]],
+  [130472, ["text", "this number is part of an experiment of WhatsApp and gets no such messages"]],
+  [130497, ["text", "this business may not write to people in that country"]],
+  [4, ["limit", "the app has made too many calls"]],
+  [80007, ["limit", "the business account has reached its rate limit"]],
+  [130429, ["limit", "the number sends more than WhatsApp takes at once"]],
+  [131048, ["limit", "the number is restricted because people have blocked or reported it"]],
+  [131056, ["limit", "too many messages to this person within a short time"]],
+  [2, ["passing", "WhatsApp is not available at the moment"]],
+  [131000, ["passing", "WhatsApp failed, and does not say why"]],
+  [131016, ["passing", "WhatsApp is not available at the moment"]],
+  [131057, ["passing", "the business account is being maintained"]],
+  [133004, ["passing", "WhatsApp is not available at the moment"]],
+  [0, ["account", "the access token is not accepted: make a new one"]],
+  [3, ["account", "the app lacks a permission: whatsapp_business_messaging"]],
+  [10, ["account", "the access token lacks a permission: whatsapp_business_messaging"]],
+  [33, ["account", "phoneNumberId names no number, or a deleted one"]],
+  [190, ["account", "the access token is not accepted, or has expired: make a new one"]],
+  [368, ["account", "the business account is blocked for a time because of a violated policy"]],
+  [131005, ["account", "the access token lacks a permission for this number"]],
+  [131031, ["account", "the business account is locked"]],
+  [131037, ["account", "the number's display name has to be approved first"]],
+  [131042, ["account", "something is wrong with how the business account pays"]],
+  [131045, ["account", "the number has to be registered first"]],
+  [133010, ["account", "the number has to be registered first"]],
+]);
+
+/** What the platform says, fit to be shown. */
+function details(error: Fields, token: string): string {
+  const said = textOf(fieldsOf(error.error_data).details) || textOf(error.message) || textOf(error.title);
+  // Of a token that is damaged the platform repeats what it was given.
+  const masked = said.replaceAll(token, "[redacted]").replace(/\bEAA[\w-]{8,}/g, "[redacted]");
+  return safeLine(redactSecrets(masked)).slice(0, DETAILS_CHARS_MAX);
+}
+
+function meaningOf(code: number, subcode: unknown): Meaning | undefined {
+  if (code >= 200 && code < 300) return ["account", "the access token lacks a permission for this number"];
+  // "Object with ID … does not exist, or cannot be loaded due to missing permissions."
+  if (code === 100 && subcode === 33) {
+    return ["account", "phoneNumberId names no number that this access token may use"];
+  }
+  return MEANINGS.get(code);
+}
+
+/** What an error means, as the Graph API or a web hook tells it; undefined: it is none. */
+export function saidProblem(error: unknown, token: string): GraphProblem | undefined {
+  const fields = fieldsOf(error);
+  const { code, error_subcode } = fields;
+  if (typeof code !== "number" || !Number.isSafeInteger(code)) return undefined;
+  const said = details(fields, token);
+  const more = said === "" ? "" : `: ${said}`;
+  const meaning = meaningOf(code, error_subcode);
+  if (meaning !== undefined) return { kind: meaning[0], words: `${meaning[1]} (${code}${more})` };
+  const kind = fields.is_transient === true ? "passing" : "text";
+  return { kind, words: `WhatsApp refused it (${code}${more})` };
+}
+
+/** By the status alone: something between here and the platform may have answered. */
+function problemOfStatus(status: number): GraphProblem {
+  const words = `the platform answered ${status}`;
+  if (status === 429) return { kind: "limit", words };
+  if (status === 401) return { kind: "account", words: `${words}: the access token is not accepted` };
+  if (status === 408 || status === 425 || status === 503) return { kind: "passing", words };
+  if (status >= 500) return { kind: "unclear", words };
+  if (status >= 300 && status < 400) {
+    return { kind: "text", words: `${words}; redirects are not followed, see graphUrl` };
+  }
+  return { kind: "text", words };
+}
+
+/** What is wrong with an answer; undefined: nothing, it is a success. */
+export function problemOf(answer: GraphAnswer, token: string): GraphProblem | undefined {
+  if (answer.kind === "unreached") return { kind: "passing", words: answer.error };
+  if (answer.kind === "lost") return { kind: "unclear", words: answer.error };
+  const { status } = answer;
+  if (status >= 200 && status < 300) {
+    if (answer.kind === "answered") return undefined;
+    return { kind: "unclear", words: "the platform's answer is too long" };
+  }
+  if (answer.kind === "too_large") return problemOfStatus(status);
+  const error = fieldsOf(jsonIn(answer.bytes)).error;
+  const said = saidProblem(error, token);
+  const after = optional({ afterMs: answer.retryAfterMs });
+  if (said === undefined) return { ...problemOfStatus(status), ...after };
+  // A code that is not known, behind a status that tells more.
+  const isKnown = meaningOf(Number(fieldsOf(error).code), fieldsOf(error).error_subcode) !== undefined;
+  if (isKnown || said.kind !== "text" || status === 400 || status === 404) return { ...said, ...after };
+  return { kind: problemOfStatus(status).kind, words: said.words, ...after };
+}
+
+/** What becomes of a text (I5). */
+export function outcomeOf({ kind, words, afterMs }: GraphProblem): DeliveryOutcome {
+  switch (kind) {
+    case "text":
+      return { kind: "refused", error: words };
+    case "unclear":
+      return { kind: "unknown", error: words };
+    case "limit":
+    case "passing":
+    case "account":
+      return { kind: "retry", error: words, ...optional({ afterMs }) };
+  }
+}

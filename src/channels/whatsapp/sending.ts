@@ -1,0 +1,94 @@
+// Owns how a text is sent, how that an answer is being written is shown, and what an account is asked.
+// WS1: what is acknowledged was taken by the platform, which gave it an id; whether it has reached the person
+//      is told later, in a web hook.
+// WS2: a place that is none is refused here, in words.
+
+import type { WhatsAppAccount } from "../../core/channel-settings.ts";
+import { optional } from "../../core/optional.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import type { World } from "../../world.ts";
+import { fieldsOf, jsonIn, listOf, textOf } from "./fields.ts";
+import { askGraph, type GraphAnswer } from "./graph.ts";
+import { type GraphProblem, problemOf } from "./problems.ts";
+
+const TIMEOUT_MS = 20_000;
+const ANSWER_BYTES_MAX = 64 * 1024;
+const NAME_CHARS_MAX = 100;
+
+/** Where a text goes, as the platform wants to be told. */
+type Recipient =
+  | { readonly recipient_type: "individual"; readonly to: string }
+  | { readonly recipient_type: "individual"; readonly recipient: string }
+  | { readonly recipient_type: "group"; readonly to: string };
+
+/** A number as people write it, with blanks and the like. */
+const NUMBER = /^\+?[\d\s().-]{5,30}$/;
+/** What stands for a person whose number is hidden. */
+const USER_ID = /^[A-Z]{2}\.[\w.]{1,150}$/;
+const GROUP = /^[\w+/=@.:-]{6,256}$/;
+
+/** Reads what a route says; undefined: it is no place of this platform. */
+export function recipientOf(to: string): Recipient | undefined {
+  const digits = to.replace(/\D/g, "");
+  if (NUMBER.test(to) && /^\d{5,20}$/.test(digits)) return { recipient_type: "individual", to: digits };
+  if (USER_ID.test(to)) return { recipient_type: "individual", recipient: to };
+  return GROUP.test(to) ? { recipient_type: "group", to } : undefined;
+}
+
+type Post = (account: WhatsAppAccount, body: object, world: World) => Promise<GraphAnswer>;
+
+const post: Post = ({ graphUrl, phoneNumberId, accessToken: token }, body, world) => {
+  const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}/messages`);
+  const bounds = { bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS };
+  return askGraph(
+    { method: "POST", url, token, body: { messaging_product: "whatsapp", ...body }, ...bounds },
+    world,
+  );
+};
+
+/** Sends a text: the id that the platform gave it, or what came between. */
+export async function sendText(
+  account: WhatsAppAccount,
+  recipient: Recipient,
+  body: string,
+  world: World,
+): Promise<{ readonly messageId: string } | GraphProblem> {
+  const answer = await post(
+    account,
+    { ...recipient, type: "text", text: { body, preview_url: false } },
+    world,
+  );
+  const problem = problemOf(answer, account.accessToken);
+  if (problem !== undefined) return problem;
+  const said = answer.kind === "answered" ? fieldsOf(jsonIn(answer.bytes)) : {};
+  const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
+  if (messageId !== "") return { messageId };
+  // Something between here and the platform may have answered.
+  return { kind: "unclear", words: "the platform's answer holds no id of a message" };
+}
+
+/** Marks a message as read, and shows for some seconds that an answer is being written. */
+export async function showTyping(account: WhatsAppAccount, messageId: string, world: World): Promise<void> {
+  const body = { status: "read", message_id: messageId, typing_indicator: { type: "text" } };
+  await post(account, body, world);
+}
+
+/** Whether the account works: its name at the platform, or what is wrong. */
+export async function askNumber(
+  { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
+  world: World,
+  signal?: AbortSignal,
+): Promise<{ readonly name: string } | GraphProblem> {
+  const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}`);
+  url.searchParams.set("fields", "verified_name,display_phone_number");
+  const bounds = { bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS };
+  const answer = await askGraph({ method: "GET", url, token, ...bounds, ...optional({ signal }) }, world);
+  const problem = problemOf(answer, token);
+  if (problem !== undefined) return problem;
+  const said = answer.kind === "answered" ? fieldsOf(jsonIn(answer.bytes)) : {};
+  const number = textOf(said.display_phone_number);
+  if (number === "") return { kind: "account", words: "what answers at graphUrl is not the Graph API" };
+  const name = textOf(said.verified_name);
+  const whole = name === "" ? number : `${name} (${number})`;
+  return { name: safeLine(whole).slice(0, NAME_CHARS_MAX) };
+}

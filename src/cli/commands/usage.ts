@@ -1,0 +1,79 @@
+// Owns `parley usage`: what was consumed, and how much of the daily budgets is used.
+
+import { safeLine } from "../../core/safe-text.ts";
+import type { UsageGroup, UsageLine } from "../../core/usage.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { table } from "../layout.ts";
+import { exitFor, withLink } from "../link.ts";
+
+interface UsageOptions {
+  readonly by: UsageGroup;
+  readonly days: number;
+  readonly agent?: string;
+  readonly limit: number;
+}
+
+interface Report {
+  readonly lines: readonly UsageLine[];
+  readonly truncated: boolean;
+  readonly budgets: readonly {
+    readonly agentId: string;
+    readonly dailyTokens?: number;
+    readonly dailyCost?: number;
+    readonly tokensToday: number;
+    readonly costToday: number;
+  }[];
+}
+
+const number = (value: number): string => Math.round(value).toLocaleString("en-US");
+/** Cents of cents: single runs cost no more. */
+const usd = (value: number): string => value.toFixed(4);
+
+function rowOf(name: string, sum: Omit<UsageLine, "name" | "lastAt">): string[] {
+  const cached = sum.cacheRead + sum.cacheWrite;
+  return [name, ...[sum.runs, sum.input, cached, sum.output, sum.totalTokens].map(number), usd(sum.cost)];
+}
+
+function total(lines: readonly UsageLine[]): Omit<UsageLine, "name" | "lastAt"> {
+  const sum = (of: (line: UsageLine) => number): number => lines.reduce((so, line) => so + of(line), 0);
+  return {
+    runs: sum((line) => line.runs),
+    input: sum((line) => line.input),
+    output: sum((line) => line.output),
+    cacheRead: sum((line) => line.cacheRead),
+    cacheWrite: sum((line) => line.cacheWrite),
+    totalTokens: sum((line) => line.totalTokens),
+    cost: sum((line) => line.cost),
+  };
+}
+
+function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: Report["budgets"][number]): string {
+  const parts = [
+    dailyTokens === undefined ? "" : `${number(today.tokensToday)} of ${number(dailyTokens)} tokens`,
+    dailyCost === undefined ? "" : `${usd(today.costToday)} of ${usd(dailyCost)} USD`,
+  ].filter((part) => part !== "");
+  return `${agentId} today: ${parts.join(", ")}`;
+}
+
+export async function showUsage(cli: Cli, _args: readonly string[], options: UsageOptions): Promise<number> {
+  const { by, days, agent, limit } = options;
+  return withLink(cli, async (link) => {
+    const whose = agent === undefined ? {} : { agentId: agent };
+    const answer = await link.call<Report>("usage", { by, days, limit, ...whose });
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const { lines, truncated, budgets } = answer.value;
+    if (lines.length === 0) cli.line(cli.style("dim", `(nothing was used in ${days} days)`));
+    else {
+      const rows = [
+        ...lines.map((line) => rowOf(line.name, line)),
+        rowOf(truncated ? "these" : "all", total(lines)),
+      ];
+      const names = [by.toUpperCase(), "RUNS", "INPUT", "CACHED", "OUTPUT", "TOKENS", "USD"];
+      for (const line of table(names, rows)) cli.line(line);
+    }
+    if (truncated) cli.note(`There are more lines than ${limit}: --limit shows more.`);
+    for (const budget of budgets) cli.line(safeLine(budgetLine(budget)));
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}

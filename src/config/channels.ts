@@ -1,0 +1,175 @@
+// Owns how the channels of the file become accounts: each complete, or told why it can't be one.
+
+import {
+  type AccountSettings,
+  CHANNEL_IDS,
+  type ChannelAccount,
+  type ChannelId,
+  type GroupSettings,
+} from "../core/channel-settings.ts";
+import type { AgentSettings } from "../core/settings.ts";
+import type { ConfigFile } from "./schema.ts";
+import type { Path, Problem } from "./source.ts";
+
+/** The account that the keys of the channel itself describe. */
+const DEFAULT_ACCOUNT = "default";
+const BYTES_PER_MB = 1024 * 1024;
+
+type ChannelsInFile = ConfigFile["channels"];
+type ChannelInFile<C extends ChannelId> = NonNullable<ChannelsInFile[C]>;
+type AccountInFile<C extends ChannelId> = Omit<ChannelInFile<C>, "accounts">;
+
+interface Around {
+  readonly agents: readonly AgentSettings[];
+  readonly problems: Problem[];
+}
+
+/** The keys without which an account can't work. */
+const NEEDED: { readonly [C in ChannelId]: readonly (keyof AccountInFile<C>)[] } = {
+  telegram: ["botToken"],
+  discord: ["token"],
+  whatsapp: ["phoneNumberId", "accessToken", "appSecret", "verifyToken"],
+  signal: ["number"],
+  imessage: [],
+};
+
+/** What is said; `null` stands for nothing. */
+function said(fields: object): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
+}
+
+function groupsOf(
+  groups: AccountInFile<"telegram">["groups"],
+  requireMention: boolean,
+): Record<string, GroupSettings> {
+  return Object.fromEntries(
+    Object.entries(groups ?? {}).map(([id, group]): [string, GroupSettings] => [
+      id,
+      {
+        enabled: group.enabled,
+        requireMention: group.requireMention ?? requireMention,
+        ...(group.allowFrom === undefined ? {} : { allowFrom: group.allowFrom }),
+        ...(group.agentId === undefined ? {} : { agentId: group.agentId.trim().toLowerCase() }),
+      },
+    ]),
+  );
+}
+
+function commonOf(file: ConfigFile, account: AccountInFile<"telegram">, accountId: string): AccountSettings {
+  const { debounceMs, queue, mediaMaxMb } = account.inbound ?? {};
+  const { enabled, idleHours, maxAgeHours } = account.threadBindings ?? {};
+  const bindings = file.session.threadBindings;
+  const requireMention = account.requireMention ?? true;
+  const groups = groupsOf(account.groups, requireMention);
+  return {
+    accountId,
+    dmPolicy: account.dmPolicy ?? "pairing",
+    allowFrom: account.allowFrom ?? [],
+    groupPolicy: account.groupPolicy ?? "allowlist",
+    groupAllowFrom: account.groupAllowFrom ?? [],
+    // Under `open`, and for senders who are answered anywhere, the account's own rule holds.
+    groups,
+    requireMention,
+    inbound: {
+      debounceMs: debounceMs ?? file.inbound.debounceMs,
+      queue: queue ?? file.inbound.queue,
+      mediaMaxBytes: Math.round((mediaMaxMb ?? file.inbound.mediaMaxMb) * BYTES_PER_MB),
+    },
+    threadBindings: {
+      enabled: enabled ?? bindings.enabled,
+      idleHours: idleHours ?? bindings.idleHours,
+      maxAgeHours: maxAgeHours ?? bindings.maxAgeHours,
+    },
+    ...(account.agentId === undefined ? {} : { agentId: account.agentId.trim().toLowerCase() }),
+  };
+}
+
+function wholeAccount(channel: ChannelId, common: AccountSettings, account: object): ChannelAccount {
+  const { botToken, apiRoot = "https://api.telegram.org" } = account as AccountInFile<"telegram">;
+  const { token, restUrl = "https://discord.com/api" } = account as AccountInFile<"discord">;
+  const { number, url = "http://127.0.0.1:8080" } = account as AccountInFile<"signal">;
+  const { command = ["imsg", "rpc"] } = account as AccountInFile<"imessage">;
+  const { phoneNumberId, accessToken, appSecret, verifyToken, graphUrl } =
+    account as AccountInFile<"whatsapp">;
+  const address = (value: string): string => value.replace(/\/+$/, "");
+  switch (channel) {
+    case "telegram":
+      return { ...common, channel, botToken: botToken ?? "", apiRoot: address(apiRoot) };
+    case "discord":
+      return { ...common, channel, token: token ?? "", restUrl: address(restUrl) };
+    case "signal":
+      return { ...common, channel, number: number ?? "", url: address(url) };
+    case "imessage":
+      return { ...common, channel, command };
+    case "whatsapp":
+      return {
+        ...common,
+        ...{ channel, phoneNumberId: phoneNumberId ?? "", accessToken: accessToken ?? "" },
+        ...{ appSecret: appSecret ?? "", verifyToken: verifyToken ?? "" },
+        graphUrl: address(graphUrl ?? "https://graph.facebook.com/v23.0"),
+      };
+  }
+}
+
+/** What is wrong with the agents that an account names. */
+function checkAgents(account: AccountSettings, path: Path, { agents, problems }: Around): void {
+  const ids = agents.map(({ id }) => id);
+  const named: [string | undefined, Path][] = [
+    [account.agentId, [...path, "agentId"]],
+    ...Object.entries(account.groups).map(([id, group]): [string | undefined, Path] => [
+      group.agentId,
+      [...path, "groups", id, "agentId"],
+    ]),
+  ];
+  for (const [id, at] of named) {
+    if (id === undefined || ids.includes(id)) continue;
+    problems.push({ path: at, text: `must be a configured agent: ${ids.join(", ")}` });
+  }
+}
+
+/** Whether any of the keys that make an account is there. */
+function isDescribed(channel: ChannelId, account: object): boolean {
+  const keys = channel === "imessage" ? ["command", "enabled"] : NEEDED[channel];
+  return keys.some((key) => Boolean((account as Record<string, unknown>)[key]));
+}
+
+function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): ChannelAccount[] {
+  const section = file.channels[channel];
+  if (section === undefined || section.enabled === false) return [];
+  const { accounts = {}, ...own } = section;
+  const needed = NEEDED[channel] as readonly string[];
+  const [first] = needed;
+  // An empty one is a variable that is not set; one that is not there at all was forgotten.
+  const forgotten = needed.every((key) => !(key in own)) && Object.keys(own).length > 0;
+  if (first !== undefined && forgotten && Object.keys(accounts).length === 0) {
+    const text = "is needed: without it the channel has no account";
+    around.problems.push({ path: ["channels", channel, first], text });
+  }
+  const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {
+    // What makes another account of it is its own; only the rules are shared.
+    const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
+    return [name, { ...rules, ...said(account) }, ["channels", channel, "accounts", name]];
+  });
+  if (isDescribed(channel, own) && !(DEFAULT_ACCOUNT in accounts)) {
+    inFile.unshift([DEFAULT_ACCOUNT, own, ["channels", channel]]);
+  }
+  return inFile.flatMap(([accountId, account, path]) => {
+    if ((account as { enabled?: boolean }).enabled === false) return [];
+    const missing = needed.filter((key) => !(account as Record<string, unknown>)[key]);
+    for (const key of missing) {
+      around.problems.push({ path: [...path, key], text: "is needed for an account of this channel" });
+    }
+    const whole = wholeAccount(
+      channel,
+      commonOf(file, account as AccountInFile<"telegram">, accountId),
+      account,
+    );
+    checkAgents(whole, path, around);
+    return [whole];
+  });
+}
+
+/** The accounts that are enabled. An account whose keys are all unset, as by variables, is none. */
+export function channelsOf(file: ConfigFile, around: Around): ChannelAccount[] {
+  return CHANNEL_IDS.flatMap((channel) => accountsOf(channel, file, around));
+}

@@ -1,0 +1,261 @@
+// Owns places of channels that are bound to a session of their own: how long a binding lasts, and its end.
+// BD1: a message from a bound place goes to the bound session; from a place whose binding has ended, to the
+//      ordinary session of the place.
+// BD2: the date at which a binding ends is a row: a restart forgets none, and each message postpones it.
+// BD3: a place is told once that it is bound no longer, by the unit that ends the binding.
+// BD4: a sub-agent that was made for its thread is archived once it has none.
+
+import type { ThreadBindingSettings } from "../core/channel-settings.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
+import type { Route, Session } from "../core/session.ts";
+import type { Settings } from "../core/settings.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Acceptor } from "../engine/finish.ts";
+import type { Unit } from "../engine/unit.ts";
+import { routeKeyOf } from "../store/deliveries.ts";
+import { getSession, holdSession } from "../store/sessions.ts";
+import type { Db } from "../store/sql.ts";
+import {
+  bindingsOfSession,
+  deleteBinding,
+  getBinding,
+  holdBinding,
+  insertBinding,
+  limitBinding,
+  type ThreadBinding,
+  touchBinding,
+} from "../store/thread-bindings.ts";
+import { CHILD_DEADLINE } from "./job.ts";
+import { type Outbound, queueDelivery } from "./outbox.ts";
+
+/** The kind of the stored deadline at which a binding may end; its key is the route's. */
+export const BINDING_DEADLINE = "binding";
+
+const HOUR_MS = 3_600_000;
+/** Whatever is set: dates stay numbers that every database takes. */
+const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
+/** What may be asked for in a command. */
+const HOURS_MAX = 8_760;
+
+export interface BindingParts {
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+}
+
+type Deadlines = Pick<Acceptor, "setDeadline">;
+
+/** Why a binding ended. */
+type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "disabled";
+
+/** What is set for bindings of places like this one. Undefined: its account is not configured. */
+export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
+  const accounts = settings.channels.filter(({ channel }) => channel === route.channel);
+  const named = accounts.find(({ accountId }) => accountId === route.accountId);
+  return (route.accountId === undefined ? accounts[0] : named)?.threadBindings;
+}
+
+/** When a binding ends if no further message comes, and why; undefined: never. */
+function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age" } | undefined {
+  const { idleMs, maxAgeMs, usedAt, createdAt } = binding;
+  const idleAt = idleMs === 0 ? undefined : usedAt + idleMs;
+  const agedAt = maxAgeMs === 0 ? undefined : createdAt + maxAgeMs;
+  if (agedAt !== undefined && (idleAt === undefined || agedAt < idleAt)) return { dueAt: agedAt, why: "age" };
+  return idleAt === undefined ? undefined : { dueAt: idleAt, why: "idle" };
+}
+
+async function planEnd(acceptor: Deadlines, unit: Unit, binding: ThreadBinding): Promise<void> {
+  const end = endDateOf(binding);
+  if (end === undefined) return;
+  await acceptor.setDeadline(unit, {
+    kind: BINDING_DEADLINE,
+    key: routeKeyOf(binding.route),
+    dueAt: end.dueAt,
+  });
+}
+
+function limitMs(hours: number): number {
+  return Math.min(Math.round(hours * HOUR_MS), LIMIT_MAX_MS);
+}
+
+/** Binds a place in the unit that makes its session. */
+export async function bindPlace(
+  parts: Pick<BindingParts, "settings">,
+  acceptor: Deadlines,
+  unit: Unit,
+  place: Pick<ThreadBinding, "route" | "kind" | "sessionKey">,
+): Promise<Result<void>> {
+  const { idleHours = 0, maxAgeHours = 0 } = bindingSettingsOf(parts.settings, place.route) ?? {};
+  const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
+  const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
+  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place.route);
+  await planEnd(acceptor, unit, binding);
+  return ok(undefined);
+}
+
+/** The refusal for a place that has a session of its own already. */
+async function taken(db: Db, route: Route): Promise<Result<void>> {
+  const before = await getBinding(db, route);
+  const whose = before === undefined ? "another session" : before.sessionKey;
+  return fail("spawn_denied", `this place of ${route.channel} is bound to ${whose} already`, {
+    hint: "End that binding first (/session unbind in that place), or spawn without thread.",
+  });
+}
+
+/** Refuses a place that is bound, before anything is done for it. */
+export async function checkFree(db: Db, route: Route): Promise<Result<void>> {
+  return (await getBinding(db, route)) === undefined ? ok(undefined) : taken(db, route);
+}
+
+const REASONS: Readonly<Record<EndOfBinding, string>> = {
+  idle: "no message came for a while",
+  age: "it was for a limited time",
+  asked: "somebody ended it",
+  archived: "that session was archived",
+  deleted: "that session was deleted",
+  disabled: "bindings are switched off",
+};
+
+/** What the people in a place are told when its binding has ended. */
+export function endedText({ kind, sessionKey }: ThreadBinding, session: Session | undefined): string {
+  const place = kind === "created" ? "This thread" : "This chat";
+  return `${place} is no longer bound to ${JSON.stringify(session?.label ?? sessionKey)}`;
+}
+
+/** Ends a binding that the unit holds. `tell`: its place is told. */
+async function end(
+  parts: BindingParts,
+  acceptor: Deadlines,
+  unit: Unit,
+  ending: { binding: ThreadBinding; session: Session | undefined; why: EndOfBinding; tell: boolean },
+): Promise<void> {
+  const { binding, session, why, tell } = ending;
+  if (!(await deleteBinding(unit.tx, binding)) || session === undefined) return;
+  const { route, sessionKey } = binding;
+  if (tell) {
+    const ended = `${endedText(binding, session)}: ${REASONS[why]}.`;
+    const text = `${ended} What is written here is for the agent again.`;
+    await queueDelivery(parts, unit, { session, route, text, kind: "send" });
+  }
+  unit.publish({ kind: "session", sessionKey, change: "updated" });
+  const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
+  if (!goes || (await bindingsOfSession(unit.tx, sessionKey)).length > 0) return;
+  await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: sessionKey, dueAt: unit.now });
+}
+
+/**
+ * The session that a message from this place is for, if the place is bound: held, and its binding used.
+ * Undefined: the message is for the ordinary session of the place. What is bound beyond its time ends here.
+ */
+export async function boundSession(
+  parts: BindingParts,
+  acceptor: Deadlines,
+  unit: Unit,
+  route: Route,
+): Promise<Session | undefined> {
+  const found = await getBinding(unit.tx, route);
+  if (found === undefined) return undefined;
+  const session = await holdSession(unit.tx, found.sessionKey);
+  // It may have ended before its session was held.
+  const binding = await holdBinding(unit.tx, route);
+  if (binding === undefined || binding.sessionKey !== found.sessionKey) return undefined;
+  const due = endDateOf(binding);
+  const why = whyOver(parts, binding, session) ?? (due !== undefined && due.dueAt <= unit.now ? due.why : "");
+  if (why !== "") {
+    await end(parts, acceptor, unit, { binding, session, why, tell: true });
+    return undefined;
+  }
+  await touchBinding(unit.tx, binding, unit.now);
+  return session;
+}
+
+/** Why a binding has nothing to stand on, whatever its date. */
+function whyOver(
+  { settings }: BindingParts,
+  { route }: ThreadBinding,
+  session: Session | undefined,
+): EndOfBinding | undefined {
+  if (session === undefined) return "deleted";
+  if (session.archivedAt !== undefined) return "archived";
+  return bindingSettingsOf(settings, route)?.enabled === false ? "disabled" : undefined;
+}
+
+/** Acts on the date at which a binding may end: a message since then has postponed it. */
+export function createBindingEnd(
+  parts: BindingParts & { readonly acceptor: () => Deadlines },
+): DeadlineHandler {
+  return async (unit, key) => {
+    const found = await getBinding(unit.tx, key);
+    if (found === undefined) return "done";
+    const session = await holdSession(unit.tx, found.sessionKey);
+    const binding = await holdBinding(unit.tx, key);
+    const due = binding === undefined ? undefined : endDateOf(binding);
+    if (binding === undefined || due === undefined) return "done";
+    if (due.dueAt > unit.now) return due.dueAt;
+    await end(parts, parts.acceptor(), unit, { binding, session, why: due.why, tell: true });
+    return "done";
+  };
+}
+
+/**
+ * Ends the binding of a place, or those of a session. Returns what has ended. `tell` false: whoever asked, in
+ * that place, is answered otherwise (`endedText`).
+ */
+export async function unbind(
+  parts: BindingParts,
+  acceptor: Deadlines,
+  unit: Unit,
+  asked: {
+    what: Route | { readonly sessionKey: string };
+    why: "asked" | "archived" | "deleted";
+    tell: boolean;
+  },
+): Promise<ThreadBinding[]> {
+  const { what, why, tell } = asked;
+  const found =
+    "sessionKey" in what
+      ? await bindingsOfSession(unit.tx, what.sessionKey)
+      : [await getBinding(unit.tx, what)];
+  const ended: ThreadBinding[] = [];
+  for (const one of found) {
+    if (one === undefined) continue;
+    const session = await holdSession(unit.tx, one.sessionKey);
+    const binding = await holdBinding(unit.tx, one.route);
+    if (binding === undefined || binding.sessionKey !== one.sessionKey) continue;
+    await end(parts, acceptor, unit, { binding, session, why, tell });
+    ended.push(binding);
+  }
+  return ended;
+}
+
+/** When a binding ends, changed for one place. An absent limit stays; 0: never. */
+export async function setBindingLimits(
+  acceptor: Deadlines,
+  unit: Unit,
+  route: Route,
+  limits: { readonly idleHours?: number; readonly maxAgeHours?: number },
+): Promise<Result<ThreadBinding>> {
+  for (const hours of Object.values(limits)) {
+    if (hours === undefined || (hours >= 0 && hours <= HOURS_MAX)) continue;
+    return fail("invalid_argument", `a binding lasts 0 (without end) to ${HOURS_MAX} hours`);
+  }
+  const before = await holdBinding(unit.tx, route);
+  if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
+  const binding: ThreadBinding = {
+    ...before,
+    ...(limits.idleHours === undefined ? {} : { idleMs: limitMs(limits.idleHours) }),
+    ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
+  };
+  await limitBinding(unit.tx, binding);
+  await planEnd(acceptor, unit, binding);
+  return ok(binding);
+}
+
+/** The binding of a place, with the session that it is for. */
+export async function bindingOf(
+  db: Db,
+  route: Route,
+): Promise<{ readonly binding: ThreadBinding; readonly session: Session } | undefined> {
+  const binding = await getBinding(db, route);
+  const session = binding === undefined ? undefined : await getSession(db, binding.sessionKey);
+  return binding === undefined || session === undefined ? undefined : { binding, session };
+}

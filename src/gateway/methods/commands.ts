@@ -1,0 +1,65 @@
+// Owns the commands that an operator gives in a chat window: they are done at once and answered in the
+// transcript.
+// CD1: the command, its answer's place in the lane and what is remembered of the request are one transaction.
+// CD2: the answer is a note in the transcript and the end of the run that the request named; while another
+//      run has the lane it is told live, and written down after that one.
+// CD3: only an operator's own words are commands: whoever acts as a session talks to an agent.
+
+import { performCommand } from "../../channels/commands.ts";
+import { type CommandCall, findCommand, parseCommand } from "../../core/command.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { WEBCHAT } from "../../core/route.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import type { Session } from "../../core/session.ts";
+import { hasScope } from "../../core/visibility.ts";
+import type { CallContext } from "../call.ts";
+import type { PayloadOf } from "../payloads.ts";
+
+/** The command that a message of this caller is, if it is one. */
+export function commandOf({ viewer }: CallContext, message: string): CommandCall | undefined {
+  if (viewer.kind !== "operator" || viewer.as !== undefined) return undefined;
+  return parseCommand(message, { isOurs: () => false });
+}
+
+/** Does the command and accepts its answer as the run of this id. */
+export async function answerCommand(
+  ctx: CallContext,
+  session: Session,
+  call: CommandCall & { readonly runId: string },
+): Promise<Result<PayloadOf<"chat.send">>> {
+  const { deps, viewer } = ctx;
+  const { engine } = deps;
+  if (viewer.kind !== "operator") return fail("invalid_argument", "only an operator gives commands here");
+  const isOwner = hasScope(viewer.scopes, "operator.admin");
+  if (findCommand(call.command)?.ownerOnly === true && !isOwner) {
+    return fail("missing_scope", `/${call.command} is given with the scope operator.admin only`);
+  }
+  const open = engine.accepting();
+  if (!open.ok) return open;
+  const { command, args, runId } = call;
+  const answer = { runId, status: "started" } as const;
+  return engine.commit(async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
+    const said = await performCommand(deps, unit, {
+      ...{ command, args, sessionKey: session.key, accountId: "", operator: viewer },
+      sender: { channel: WEBCHAT, id: "operator", isOwner },
+      chatType: "direct",
+      route: { channel: WEBCHAT, to: session.key },
+    });
+    const text = `[${safeLine(`/${command} ${args}`.trim())}]\n\n${said}`;
+    const accepted = await engine.acceptIn(unit, {
+      ...{ sessionKey: session.key, kind: "append", runId, input: { text, injected: true } },
+      // A full queue keeps nobody from stopping what fills it.
+      successor: true,
+    });
+    if (!accepted.ok) return accepted;
+    if (!accepted.value.fresh) {
+      return fail("idempotency_conflict", "this idempotencyKey is the id of another request's run", {
+        hint: "Use a new key for a new request; agent.wait tells how that run stands.",
+      });
+    }
+    const { queuedBehind } = accepted.value;
+    if (queuedBehind > 0) unit.publish({ kind: "text", runId, sessionKey: session.key, text });
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}

@@ -1,0 +1,111 @@
+// Owns the calls that platforms make to their channel: GET and POST /channels/<channel>/<account>.
+// PC1: there is no token: the platform proves itself to its channel, by a signature. Until then nothing is
+//      done, and what is held in memory is bounded.
+// PC2: a stranger learns nothing from an answer but its status.
+// PC3: 5xx is only what the platform must bring again: it was not stored. What comes in is stored when it is
+//      told so (I2).
+// PC4: strangers don't fill the log: of calls without proof one line a minute is written for an account.
+
+import type { Context } from "hono";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import type { Channel, PlatformAnswer, PlatformCall } from "../channels/channel.ts";
+import { accountName } from "../channels/registry.ts";
+import { CODES, ok, type Result } from "../core/errors.ts";
+import type { World } from "../world.ts";
+import type { GatewayDeps } from "./call.ts";
+import type { Env } from "./http-request.ts";
+import type { UnprovenRoom } from "./unproven.ts";
+
+/** Bytes of a body: the largest that a platform sends. */
+const BODY_MAX_BYTES = 3 * 1024 * 1024;
+const PATH = /^\/channels\/([a-z][a-z0-9_-]{0,31})\/([a-z0-9][a-z0-9_-]{0,31})$/;
+const TELL_EVERY_MS = 60_000;
+const RETRY_SECONDS = 30;
+
+interface DoorParts {
+  readonly deps: GatewayDeps;
+  readonly unproven: UnprovenRoom;
+}
+
+type Callable = Channel & Required<Pick<Channel, "called">>;
+
+/** A channel that takes calls, with the account that one is for. */
+interface Called {
+  readonly channel: Callable;
+  readonly accountId: string;
+  readonly name: string;
+}
+
+/** Writes down that somebody called without proof: the first at once, those that follow as a number. */
+function createTellTale({ clock, log }: World) {
+  const told = new Map<string, { untilMs: number; unsaid: number }>();
+  return (account: string, status: number): void => {
+    const last = told.get(account);
+    if (last !== undefined && clock.now() < last.untilMs) {
+      last.unsaid += 1;
+      return;
+    }
+    // No more of them than there are accounts.
+    told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
+    log.warn(
+      { account, status, before: last?.unsaid ?? 0 },
+      "a call without the platform's proof was refused: the secret here is not the platform's, or it is forged",
+    );
+  };
+}
+
+function takesCalls(channel: Channel | undefined): channel is Callable {
+  return channel?.called !== undefined;
+}
+
+function find(channels: ReadonlyMap<string, Channel>, path: string): Called | undefined {
+  const [, id = "", accountId = ""] = PATH.exec(path) ?? [];
+  const channel = channels.get(id);
+  const name = accountName(id, accountId);
+  const isOurs = takesCalls(channel) && channel.accounts?.some((account) => account.name === name);
+  return isOurs === true ? { channel, accountId, name } : undefined;
+}
+
+/** The routes under /channels/. */
+export function createPlatformDoor({ deps, unproven }: DoorParts): (c: Context<Env>) => Promise<Response> {
+  const { channels, engine, world } = deps;
+  const tellForged = createTellTale(world);
+  const answer = (c: Context<Env>, { status, body }: PlatformAnswer): Response =>
+    c.text(body, status as ContentfulStatusCode);
+  const again = (c: Context<Env>): Response => {
+    c.header("retry-after", String(RETRY_SECONDS));
+    return answer(c, { status: 503, body: "not now; send it again" });
+  };
+  const ask = async (c: Context<Env>, called: Called, body: Uint8Array): Promise<Result<Response>> => {
+    const { channel, accountId, name } = called;
+    const { method } = c.req;
+    const query = new URL(c.req.url).searchParams;
+    const call: PlatformCall = { accountId, method, query, header: (one) => c.req.header(one), body };
+    try {
+      const given = await channel.called(call);
+      if (given.status === 401 || given.status === 403) tellForged(name, given.status);
+      return ok(answer(c, given));
+    } catch (error) {
+      world.log.error({ err: error, account: name }, "what a platform brought could not be stored");
+      return ok(again(c));
+    }
+  };
+  return async (c) => {
+    const called = find(channels, c.req.path);
+    if (called === undefined) return answer(c, { status: 404, body: "not found" });
+    const { method } = c.req;
+    if (method !== "GET" && method !== "POST") {
+      c.header("allow", "GET, POST");
+      return answer(c, { status: 405, body: "GET or POST" });
+    }
+    if (!engine.accepting().ok) return again(c);
+    const done = await unproven.read(c, BODY_MAX_BYTES, async (body) => {
+      // A body that was cut off can't be told from none, and is not forged.
+      if (method === "POST" && body.length === 0) return ok(answer(c, { status: 400, body: "no body" }));
+      return ask(c, called, body);
+    });
+    if (done.ok) return done.value;
+    if (done.code === "rate_limited") c.header("retry-after", String(RETRY_SECONDS));
+    return answer(c, { status: CODES[done.code].http, body: done.error });
+  };
+}

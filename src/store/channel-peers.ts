@@ -1,0 +1,141 @@
+// Owns the table of people who write to an account directly: who was let in, who is kept out, who has asked.
+// CP1: of one person there is one row for each account; who has asked has a code, nobody else has one.
+
+import { type Selectable, sql } from "kysely";
+import type { PeerState } from "../core/inbound-policy.ts";
+import type { Route } from "../core/route.ts";
+import { held } from "./locks.ts";
+import { present } from "./runs.ts";
+import type { Db, Tx } from "./sql.ts";
+import type { ChannelPeerTable } from "./tables.ts";
+
+/** Somebody at an account of a channel. */
+export interface PeerId {
+  readonly channel: string;
+  readonly accountId: string;
+  readonly peerId: string;
+}
+
+export interface ChannelPeer extends PeerId {
+  /** As the person wrote it, safe to show on one line. */
+  readonly name?: string;
+  readonly state: PeerState;
+  /** While it is pending. */
+  readonly code?: string;
+  /** When the code was made. */
+  readonly askedAt: number;
+  readonly toldAt: number;
+  readonly decidedAt?: number;
+  /** Where the person reads. */
+  readonly route?: Route;
+}
+
+function toPeer(row: Selectable<ChannelPeerTable>): ChannelPeer {
+  return {
+    channel: row.channel,
+    accountId: row.account_id,
+    peerId: row.peer_id,
+    state: row.state as PeerState,
+    askedAt: row.asked_at,
+    toldAt: row.told_at,
+    ...present("name", row.name),
+    ...present("code", row.code),
+    ...present("decidedAt", row.decided_at),
+    ...present("route", row.route_json === null ? null : (JSON.parse(row.route_json) as Route)),
+  };
+}
+
+function rowsOf(db: Db, { channel, accountId, peerId }: PeerId) {
+  return db
+    .selectFrom("channel_peers")
+    .selectAll()
+    .where("channel", "=", channel)
+    .where("account_id", "=", accountId)
+    .where("peer_id", "=", peerId);
+}
+
+/** What is known of somebody. */
+export async function getPeer(db: Db, who: PeerId): Promise<ChannelPeer | undefined> {
+  const row = await rowsOf(db, who).executeTakeFirst();
+  return row && toPeer(row);
+}
+
+/** Like `getPeer`, for whoever decides by it: it stays as it is until the transaction ends. */
+export async function holdPeer(tx: Tx, who: PeerId): Promise<ChannelPeer | undefined> {
+  const row = await held(tx, rowsOf(tx, who)).executeTakeFirst();
+  return row && toPeer(row);
+}
+
+/** Whoever has this code, held until the transaction ends. */
+export async function holdPeerOfCode(tx: Tx, code: string): Promise<ChannelPeer | undefined> {
+  const query = tx.selectFrom("channel_peers").selectAll().where("code", "=", code);
+  const row = await held(tx, query).executeTakeFirst();
+  return row && toPeer(row);
+}
+
+/** Writes what is known of somebody, in place of what was. */
+export async function putPeer(tx: Tx, peer: ChannelPeer): Promise<void> {
+  const columns = {
+    name: peer.name ?? null,
+    state: peer.state,
+    code: peer.code ?? null,
+    asked_at: peer.askedAt,
+    told_at: peer.toldAt,
+    decided_at: peer.decidedAt ?? null,
+    route_json: peer.route === undefined ? null : JSON.stringify(peer.route),
+  };
+  await tx
+    .insertInto("channel_peers")
+    .values({ channel: peer.channel, account_id: peer.accountId, peer_id: peer.peerId, ...columns })
+    .onConflict((conflict) => conflict.columns(["channel", "account_id", "peer_id"]).doUpdateSet(columns))
+    .execute();
+}
+
+/** Nothing is known of somebody any more. False: nothing was. */
+export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom("channel_peers")
+    .where("channel", "=", who.channel)
+    .where("account_id", "=", who.accountId)
+    .where("peer_id", "=", who.peerId)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+/** Everybody who is known, those who asked last first. */
+export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
+  const rows = await db
+    .selectFrom("channel_peers")
+    .selectAll()
+    .orderBy("asked_at", "desc")
+    .orderBy("channel")
+    .orderBy("account_id")
+    .orderBy("peer_id")
+    .limit(limit)
+    .execute();
+  return rows.map(toPeer);
+}
+
+/** Forgets who asked before `beforeMs` and was not decided on, and counts who is left. */
+export async function openAsks(
+  tx: Tx,
+  { channel, accountId }: Omit<PeerId, "peerId">,
+  beforeMs: number,
+): Promise<number> {
+  const pending = sql.lit("pending");
+  await tx
+    .deleteFrom("channel_peers")
+    .where("channel", "=", channel)
+    .where("account_id", "=", accountId)
+    .where("state", "=", pending)
+    .where("asked_at", "<=", beforeMs)
+    .execute();
+  const row = await tx
+    .selectFrom("channel_peers")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("channel", "=", channel)
+    .where("account_id", "=", accountId)
+    .where("state", "=", pending)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}

@@ -1,0 +1,407 @@
+// Commands of people, done in a unit of a real engine over a real store, with sub-agents that are at work.
+
+import { expect, test } from "vitest";
+import type { InboundMessage } from "../../src/channels/channel.ts";
+import type { CommandRequest } from "../../src/channels/commands/moment.ts";
+import { performCommand, readCommand } from "../../src/channels/commands.ts";
+import type { CommandCall } from "../../src/core/command.ts";
+import { parseCommand } from "../../src/core/command.ts";
+import { fail, ok } from "../../src/core/errors.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { getRun } from "../../src/store/runs.ts";
+import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import { sessionRow } from "../kit/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const GROUP = "agent:main:telegram:group:-100";
+
+interface Who {
+  readonly id?: string;
+  readonly isOwner?: boolean;
+  readonly chatType?: CommandRequest["chatType"];
+  readonly sessionKey?: string;
+}
+
+interface Stage extends SpawnApp {
+  readonly settings: Settings;
+  /** Gives a command and returns its answer. */
+  give(line: string, who?: Who): Promise<string>;
+  /** A run that a person began, once it is under way (`held`) or accepted. */
+  says(sender: string, text: string, sessionKey?: string): Promise<string>;
+}
+
+function callOf(line: string): CommandCall {
+  const call = parseCommand(line, { isOurs: () => false, fromMenu: true });
+  if (call === undefined) throw new Error(`${line} is no command`);
+  return call;
+}
+
+function requestOf(line: string, who: Who): CommandRequest {
+  const { id = "7", isOwner = false, chatType = "direct", sessionKey = MAIN } = who;
+  return {
+    ...callOf(line),
+    sender: { channel: "telegram", id, isOwner },
+    ...{ chatType, sessionKey, accountId: "default" },
+    route: { channel: "telegram", to: chatType === "direct" ? id : "-100", accountId: "default" },
+  };
+}
+
+async function open(
+  options: { play?: SpawnPlay; settings?: Parameters<typeof settingsWith>[0] } = {},
+): Promise<Stage> {
+  const settings = settingsWith({ tools: { visibility: "tree" }, ...options.settings });
+  const app = await openSpawnApp({ settings, play: options.play ?? (({ input }) => `echo ${input}`) });
+  await app.store.transaction((tx) => insertSession(tx, sessionRow(GROUP, { kind: "group" })));
+  const parts = {
+    engine: app.engine,
+    settings,
+    outbound: { deliveryQueued: () => {} },
+    checkModel: (name: string) =>
+      name === "offline/rehearsal"
+        ? ok(name)
+        : fail("invalid_model", `unknown model "${name}"; valid: offline/rehearsal`),
+  };
+  return {
+    ...app,
+    settings,
+    give: (line, who = {}) => app.engine.commit((unit) => performCommand(parts, unit, requestOf(line, who))),
+    async says(sender, text, sessionKey = MAIN) {
+      const accepted = await app.engine.accept({ sessionKey, input: { text, sender } });
+      if (!accepted.ok) throw new Error(accepted.error);
+      return accepted.value.run.runId;
+    },
+  };
+}
+
+/** A play that works until it is stopped. */
+const held: SpawnPlay = ({ handle: { signal } }) =>
+  new Promise((_, reject) => {
+    const end = (): void => reject(new Error("stopped"));
+    if (signal.aborted) end();
+    signal.addEventListener("abort", end, { once: true });
+  });
+
+const stateOf = async ({ store }: Stage, runId: string) => (await getRun(store.db, runId))?.state;
+const running = (stage: Stage, runId: string) => expect.poll(() => stateOf(stage, runId)).toBe("running");
+
+const MESSAGE: InboundMessage = {
+  channel: "telegram",
+  accountId: "default",
+  messageId: "1",
+  chat: { type: "direct", id: "7" },
+  sender: { id: "7" },
+  text: "/stop",
+  mentioned: false,
+  media: [],
+  sentAt: 0,
+  replyTo: { channel: "telegram", to: "7" },
+};
+
+test("only a message of one's own words is a command: no caption, no edit, nothing passed on", () => {
+  expect(readCommand(MESSAGE)).toEqual({ command: "stop", args: "" });
+  expect(readCommand({ ...MESSAGE, quoted: { text: "/reset" } })).toEqual({ command: "stop", args: "" });
+  expect(readCommand({ ...MESSAGE, text: "what?", quoted: { text: "/reset" } })).toBeUndefined();
+  const media = [{ kind: "image", load: async () => ok(new Uint8Array()) }] as const;
+  expect(readCommand({ ...MESSAGE, media })).toBeUndefined();
+  expect(readCommand({ ...MESSAGE, edit: "2" })).toBeUndefined();
+  expect(readCommand({ ...MESSAGE, forwarded: true })).toBeUndefined();
+  expect(readCommand({ ...MESSAGE, text: "/frobnicate", nativeCommand: true })?.command).toBe("help");
+});
+
+test("a command for another bot is not ours, whether or not we know our own name", () => {
+  const named = { ...MESSAGE, accountName: "Parley_Bot" };
+  expect(readCommand({ ...named, text: "/stop@parley_bot" })?.command).toBe("stop");
+  expect(readCommand({ ...named, text: "/stop@other_bot", mentioned: true })).toBeUndefined();
+  expect(readCommand({ ...MESSAGE, text: "/stop@somebody" })).toBeUndefined();
+  expect(readCommand({ ...MESSAGE, text: "/stop@somebody", mentioned: true })?.command).toBe("stop");
+});
+
+test("CO2: what is for owners changes nothing when somebody else gives it, and is refused in a few words", async () => {
+  const stage = await open({ play: held });
+  const runId = await stage.says("telegram:9", "work", GROUP);
+  await running(stage, runId);
+  const before = await stage.session(GROUP);
+  const inGroup = { chatType: "group", sessionKey: GROUP } as const;
+  for (const line of ["/new", "/reset", "/model offline/rehearsal", "/send off"]) {
+    expect(await stage.give(line, inGroup)).toMatch(/^\/\w+ is for owners only( in a group)?\.$/);
+  }
+  expect(await stage.give("/send off")).toBe("/send is for owners only.");
+  expect(await stage.give("/new", { ...inGroup, chatType: "channel" })).toContain("owners only");
+  expect(await stage.session(GROUP)).toEqual(before);
+  expect(await stateOf(stage, runId)).toBe("running");
+  // An owner may, in the same group.
+  expect(await stage.give("/model offline/rehearsal", { ...inGroup, isOwner: true })).toContain(
+    "offline/rehearsal",
+  );
+  expect((await stage.session(GROUP))?.model).toBe("offline/rehearsal");
+});
+
+test("CW1: in a group one stops what one began oneself, and an owner stops everything", async () => {
+  const stage = await open({ play: held });
+  const first = await stage.says("telegram:9", "mine", GROUP);
+  const second = await stage.says("telegram:7", "yours", GROUP);
+  await running(stage, first);
+  const inGroup = { chatType: "group", sessionKey: GROUP } as const;
+  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only whoever began it");
+  expect(await stateOf(stage, first)).toBe("running");
+  expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Stopped: 1 run that you began.");
+  expect([await stateOf(stage, first), await stateOf(stage, second)]).toEqual(["running", "aborted"]);
+  const third = await stage.says("telegram:7", "more", GROUP);
+  expect(await stage.give("/stop", { ...inGroup, id: "1", isOwner: true })).toBe("Stopped: 2 runs.");
+  expect([await stateOf(stage, first), await stateOf(stage, third)]).toEqual(["aborted", "aborted"]);
+  expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Nothing is running here.");
+});
+
+test("CW1: the same id on another channel is another person", async () => {
+  const stage = await open({ play: held });
+  const runId = await stage.says("discord:7", "work", GROUP);
+  await running(stage, runId);
+  const refused = await stage.give("/stop", { chatType: "group", sessionKey: GROUP, id: "7" });
+  expect(refused).toContain("Only whoever began it");
+  expect(await stateOf(stage, runId)).toBe("running");
+});
+
+test("CW1: in a direct chat everything is stopped but what another person began", async () => {
+  const stage = await open({ play: held });
+  const theirs = await stage.says("telegram:9", "theirs");
+  await running(stage, theirs);
+  const operators = (await stage.tell(MAIN, "an operator's")).runId;
+  expect(await stage.give("/stop", { id: "7" })).toBe("Stopped: 1 run that you began.");
+  expect([await stateOf(stage, theirs), await stateOf(stage, operators)]).toEqual(["running", "aborted"]);
+  expect(await stage.give("/stop", { id: "9" })).toBe("Stopped: 1 run.");
+});
+
+test("/stop ends the sub-agents of one's own run, also when that has ended itself", async () => {
+  const play: SpawnPlay = (turn) =>
+    turn.session.key === GROUP
+      ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "begun")
+      : held(turn);
+  const stage = await open({ play });
+  const runId = await stage.says("telegram:7", "go", GROUP);
+  await expect.poll(() => stateOf(stage, runId)).toBe("ok");
+  const [child] = await stage.children(GROUP);
+  const [job] = await stage.runs(child?.key ?? "");
+  await running(stage, job?.runId ?? "");
+  const inGroup = { chatType: "group", sessionKey: GROUP } as const;
+  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only whoever began it");
+  expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
+  expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Stopped: 1 run.");
+  expect(await stateOf(stage, job?.runId ?? "")).toBe("aborted");
+});
+
+test("/new and /reset begin a transcript and end what was accepted before; arguments change nothing", async () => {
+  const stage = await open({ play: held });
+  const runId = await stage.says("telegram:7", "old");
+  await running(stage, runId);
+  const before = await stage.session(MAIN);
+  expect(await stage.give("/new tell me a joke")).toContain("takes nothing behind it");
+  expect(await stage.session(MAIN)).toEqual(before);
+  expect(await stage.give("/new")).toContain("1 run of the earlier one ended");
+  expect(await stateOf(stage, runId)).toBe("aborted");
+  const after = await stage.session(MAIN);
+  expect(after?.sessionId).not.toBe(before?.sessionId);
+  await stage.give("/reset");
+  expect((await stage.session(MAIN))?.sessionId).not.toBe(after?.sessionId);
+});
+
+test("/model, /think and /verbose show and choose; what is not valid is answered with what is", async () => {
+  const stage = await open();
+  expect(await stage.give("/model")).toContain("`offline/rehearsal` (the agent's)");
+  expect(await stage.give("/model nonsense")).toContain("valid: offline/rehearsal");
+  expect((await stage.session(MAIN))?.model).toBeUndefined();
+  expect(await stage.give("/model offline/rehearsal")).toContain("from the next message on");
+  expect((await stage.session(MAIN))?.model).toBe("offline/rehearsal");
+  expect(await stage.give("/model")).toContain("chosen here");
+  await stage.give("/model default");
+  expect((await stage.session(MAIN))?.model).toBeUndefined();
+
+  expect(await stage.give("/think")).toMatch(/^Thinking is `off`\. Valid: off, minimal, low/);
+  expect(await stage.give("/think hard")).toContain("Valid: off, minimal");
+  await stage.give("/think HIGH");
+  expect((await stage.session(MAIN))?.thinkingLevel).toBe("high");
+  await stage.give("/think default");
+  expect((await stage.session(MAIN))?.thinkingLevel).toBeUndefined();
+
+  expect(await stage.give("/verbose loud")).toContain("Valid: off, on, full");
+  await stage.give("/verbose full");
+  expect((await stage.session(MAIN))?.verboseLevel).toBe("full");
+});
+
+test("an agent that is a program of its own keeps the model that it chooses", async () => {
+  const runtime = {
+    type: "acp" as const,
+    command: ["agent"],
+    env: {},
+    permissions: "deny" as const,
+    askSeconds: 1,
+    sessionTools: false,
+    idleMinutes: 1,
+  };
+  const stage = await open({ settings: { agents: [agentSettings("main", { runtime })] } });
+  expect(await stage.give("/model offline/rehearsal")).toContain("chooses its own model");
+  expect((await stage.session(MAIN))?.model).toBeUndefined();
+});
+
+test("/send is an owner's: it sets and clears what goes before the rules", async () => {
+  const stage = await open();
+  const owner = { isOwner: true };
+  expect(await stage.give("/send", owner)).toContain("`inherit` now");
+  expect(await stage.give("/send maybe", owner)).toContain("on, off or inherit");
+  await stage.give("/send off", owner);
+  expect((await stage.session(MAIN))?.sendPolicy).toBe("deny");
+  expect(await stage.give("/status", owner)).toContain("Text may not leave it");
+  await stage.give("/send ON", owner);
+  expect((await stage.session(MAIN))?.sendPolicy).toBe("allow");
+  await stage.give("/send inherit", owner);
+  expect((await stage.session(MAIN))?.sendPolicy).toBeUndefined();
+});
+
+test("I9: /sessions and /subagents show what the conversation itself sees, and nothing else", async () => {
+  const play: SpawnPlay = (turn) =>
+    turn.input === "go"
+      ? turn.tool("sessions_spawn", { task: "dig deep", label: "digger" }).then(() => "ok")
+      : held(turn);
+  const stage = await open({ play });
+  await stage.says("telegram:7", "go");
+  await stage.says("telegram:7", "go", GROUP);
+  await expect
+    .poll(async () => (await stage.children(MAIN)).length + (await stage.children(GROUP)).length)
+    .toBe(2);
+  const [mine] = await stage.children(MAIN);
+  const [theirs] = await stage.children(GROUP);
+  const seen = await stage.give("/sessions");
+  expect(seen).toContain("`main`");
+  expect(seen).toContain(mine?.key);
+  expect(seen).not.toContain(theirs?.key);
+  expect(seen).not.toContain(GROUP);
+  // An owner of the whole deployment sees no more from here: the conversation looks.
+  expect(await stage.give("/sessions", { isOwner: true })).not.toContain(GROUP);
+
+  const list = await stage.give("/subagents");
+  expect(list).toContain("`digger`: running");
+  expect(list).toContain("dig deep");
+  expect(list.split("\n")).toHaveLength(1);
+  for (const line of [`/subagents cancel ${theirs?.key}`, `/subagents log ${theirs?.key}`]) {
+    expect(await stage.give(line)).toMatch(/^No sub-agent of this conversation is called/);
+  }
+  expect(await stage.give("/subagents cancel nobody")).toMatch(
+    /^No sub-agent of this conversation is called/,
+  );
+  const [job] = await stage.runs(theirs?.key ?? "");
+  expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
+});
+
+test("/subagents cancels by id, label or all, and shows what one has said", async () => {
+  const play: SpawnPlay = (turn) => {
+    if (turn.input === "go")
+      return turn.tool("sessions_spawn", { task: "dig", label: "digger" }).then(() => "ok");
+    return held(turn);
+  };
+  const stage = await open({ play });
+  for (const runId of [await stage.says("telegram:7", "go"), await stage.says("telegram:7", "go")]) {
+    await expect.poll(() => stateOf(stage, runId)).toBe("ok");
+  }
+  const [first, second] = await stage.children(MAIN);
+  expect(await stage.give("/subagents log digger")).toContain("Several sub-agents");
+  const id = first?.key.split(":").at(-1) ?? "";
+  await expect.poll(() => stage.give(`/subagents log ${id}`)).toContain("told: dig");
+  expect(await stage.give(`/subagents cancel ${id.slice(0, 8)}`)).toBe("Cancelled: 1 sub-agent.");
+  expect(await stage.give(`/subagents cancel ${id.slice(0, 8)}`)).toBe("There is nothing left to cancel.");
+  expect(await stage.give("/subagents")).toContain("cancelled");
+  expect(await stage.give("/subagents cancel all")).toBe("Cancelled: 1 sub-agent.");
+  const [job] = await stage.runs(second?.key ?? "");
+  expect(await stateOf(stage, job?.runId ?? "")).toBe("aborted");
+  for (const line of ["/subagents cancel", "/subagents log", "/subagents frobnicate", "/subagents list x"]) {
+    expect(await stage.give(line)).toContain("takes `list`, `cancel <id | all>` or `log <id>`");
+  }
+});
+
+test("in a group a sub-agent is cancelled by whoever asked for it, or by an owner", async () => {
+  const play: SpawnPlay = (turn) =>
+    turn.session.key === GROUP ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "ok") : held(turn);
+  const stage = await open({ play });
+  const runId = await stage.says("telegram:7", "go", GROUP);
+  await expect.poll(() => stateOf(stage, runId)).toBe("ok");
+  const inGroup = { chatType: "group", sessionKey: GROUP } as const;
+  expect(await stage.give("/subagents cancel all", { ...inGroup, id: "8" })).toContain(
+    "Only whoever began it",
+  );
+  expect(await stage.give("/subagents cancel all", { ...inGroup, id: "7" })).toBe("Cancelled: 1 sub-agent.");
+});
+
+test("MO1: labels, names and texts of others are harmless in an answer, and secrets are masked", async () => {
+  const stage = await open({ settings: { tools: { visibility: "agent" } } });
+  const label = "**x** [click](http://evil.example) `@everyone`\u202Efdp.exe";
+  const secret = "key sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+  await stage.store.transaction(async (tx) => {
+    await insertSession(tx, sessionRow("agent:main:chat:11111111-1111-4111-8111-111111111111", { label }));
+    await insertSession(
+      tx,
+      sessionRow("agent:main:chat:22222222-2222-4222-8222-222222222222", { label: secret }),
+    );
+    await updateSession(tx, MAIN, { label });
+  });
+  const seen = await stage.give("/sessions");
+  const [, inCode] = /`(\*\*x\*\* [^`]*)`/.exec(seen) ?? [];
+  expect(inCode).toContain("'@everyone'");
+  expect(seen).not.toContain("\u202E");
+  expect(seen).not.toContain("sk-ant-api03");
+  expect(await stage.give("/status")).not.toContain("\u202E");
+});
+
+test("/status tells state, model, use and work that is left", async () => {
+  const stage = await open({ play: held });
+  const runId = await stage.says("telegram:7", "work");
+  await running(stage, runId);
+  await stage.says("telegram:7", "and more");
+  const told = await stage.give("/status");
+  expect(told).toContain("`main` is running");
+  expect(told).toContain("Model `offline/rehearsal`, thinking `off`");
+  expect(told).toContain("1 message waiting, 0 sub-agents at work");
+});
+
+test("/whoami names a person as the settings would, and /help shows each what is theirs", async () => {
+  const stage = await open();
+  const told = await stage.give("/whoami");
+  expect(told).toContain("`telegram:7`");
+  expect(told).toContain("no owner");
+  expect(told).toContain("`agent:main:main`");
+  expect(await stage.give("/whoami", { isOwner: true })).toContain("You are an owner.");
+  const inGroup = { chatType: "group", sessionKey: GROUP } as const;
+  expect(await stage.give("/help")).toContain("`/new`");
+  expect(await stage.give("/help")).not.toContain("/send");
+  expect(await stage.give("/help", inGroup)).not.toContain("`/new`");
+  expect(await stage.give("/help", { ...inGroup, isOwner: true })).toContain("`/send on | off | inherit`");
+  expect(await stage.give("/help model")).toMatch(/^`\/model \[name \| default\]`: /);
+  expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Commands/);
+});
+
+test("CO1: a unit that is undone leaves nothing of its command", async () => {
+  const stage = await open({ play: held });
+  const runId = await stage.says("telegram:7", "work");
+  await running(stage, runId);
+  const before = await stage.session(MAIN);
+  const parts = { ...stage, outbound: { deliveryQueued: () => {} }, checkModel: (name: string) => ok(name) };
+  for (const line of ["/new", "/stop", "/model x", "/think high"]) {
+    await expect(
+      stage.engine.commit(async (unit) => {
+        await performCommand(parts, unit, requestOf(line, {}));
+        throw new Error("the disk is full");
+      }),
+    ).rejects.toThrow("the disk is full");
+  }
+  expect(await stage.session(MAIN)).toEqual(before);
+  expect(await stateOf(stage, runId)).toBe("running");
+});
+
+test("where nothing was said yet there is nothing to command; who one is, is told all the same", async () => {
+  const stage = await open();
+  const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
+  for (const line of ["/status", "/stop", "/think high", "/sessions"]) {
+    expect(await stage.give(line, nowhere)).toContain("no conversation here yet");
+  }
+  expect(await stage.give("/whoami", nowhere)).toContain("`telegram:7`");
+  expect(await stage.session(nowhere.sessionKey)).toBeUndefined();
+});

@@ -1,0 +1,38 @@
+// `parley usage` against a real gateway: what was consumed as a table, and as one document.
+
+import { expect, test } from "vitest";
+import { makeHome, run, runJson, startGateway } from "./kit.ts";
+
+test("what was consumed is shown for each agent, and what is left of a daily budget", async () => {
+  const budget = { dailyTokens: 1 };
+  const list = [
+    { id: "main", default: true },
+    { id: "research", budget },
+  ];
+  const { home } = await makeHome({ agents: { list } });
+  await startGateway(home);
+  expect((await run(home, ["usage"])).out).toContain("(nothing was used in 30 days)");
+  await run(home, ["send", "--session", "agent:main:main", "--wait", "20", "hello"]);
+  await run(home, ["send", "--session", "agent:research:main", "--wait", "20", "hello"]);
+  const { out } = await run(home, ["usage"]);
+  expect(out).toMatch(/AGENT +RUNS +INPUT +CACHED +OUTPUT +TOKENS +USD/);
+  expect(out).toMatch(/main +1 /);
+  expect(out).toMatch(/all +2 /);
+  expect(out).toMatch(/research today: [\d,]+ of 1 tokens/);
+  const refused = await run(home, ["send", "--session", "agent:research:main", "--wait", "20", "again"]);
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain("dailyTokens is 1");
+  const value = await runJson(home, ["usage", "--by", "tree", "--days", "1", "--agent", "main"]);
+  expect(value).toMatchObject({
+    by: "tree",
+    lines: [{ name: "agent:main:main", runs: 1 }],
+    truncated: false,
+  });
+});
+
+test("wrong usage is told", async () => {
+  const { home } = await makeHome();
+  expect(await run(home, ["usage", "--by", "colour"])).toMatchObject({ code: 2 });
+  expect(await run(home, ["usage", "--days", "0"])).toMatchObject({ code: 2 });
+  expect(await run(home, ["usage"])).toMatchObject({ code: 3 });
+});

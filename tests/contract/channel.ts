@@ -1,0 +1,358 @@
+// What every channel promises, whichever platform it speaks to: run against a fake of the platform that speaks
+// its real wire format over a real socket or pipe.
+
+import { describe, expect, test } from "vitest";
+import { Accounts } from "../../src/channels/accounts.ts";
+import type { Channel, ChannelHost, InboundMessage, OutgoingMessage } from "../../src/channels/channel.ts";
+import type { Route } from "../../src/core/session.ts";
+import { createBus } from "../../src/engine/bus.ts";
+import type { Commit } from "../../src/engine/unit.ts";
+import { createCommit } from "../../src/engine/unit.ts";
+import { cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+
+/** A person's message on the platform. */
+export interface Said {
+  readonly chat: "direct" | "group" | "thread";
+  /** Default: the ground's first person. */
+  readonly from?: string;
+  readonly name?: string;
+  readonly text: string;
+  /** It names the agent's account, in the platform's own way. */
+  readonly mention?: boolean;
+  /** It answers a message of somebody with this text. */
+  readonly quote?: string;
+  readonly media?: { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array };
+}
+
+/** What goes wrong with the next thing that is sent. */
+export type Trouble =
+  /** The platform is asked too much of, and says for how long. */
+  | { readonly kind: "limit"; readonly seconds: number }
+  /** The platform will never take it: the chat is gone, the account was thrown out. */
+  | { readonly kind: "refuse" }
+  | { readonly kind: "serverError" }
+  /** The connection breaks once the platform has taken the text, before it could say so. */
+  | { readonly kind: "cut" };
+
+/** A platform with one account of ours, one group, one thread where it has any. */
+export interface Platform {
+  /** Delivers it to the account as the platform does. */
+  says(said: Said): Promise<void>;
+  /** Brings the newest message again, as platforms do when they are not sure. Absent: it never does. */
+  repeats?(): Promise<void>;
+  /** Changes the newest message. Absent: messages can't be changed there. */
+  edits?(text: string): Promise<void>;
+  /** What people see, in order: the text without markup. */
+  shown(): readonly { readonly to: string; readonly threadId?: string; readonly text: string }[];
+  next(trouble: Trouble): void;
+  /** From now on the account's secret is wrong. */
+  revoke(): void;
+  /** Nobody listens at the platform's address any more. */
+  goAway(): Promise<void>;
+  /** How often it was shown that an answer is being written. */
+  typed(): number;
+}
+
+export interface ChannelGround {
+  readonly channel: Channel;
+  readonly platform: Platform;
+  /** Where text is sent to. `thread`: absent where there are no threads. */
+  readonly routes: { readonly direct: Route; readonly group?: Route; readonly thread?: Route };
+  /** False: a web hook that is answered with an error is all that the platform notices. Default true. */
+  readonly listens?: boolean;
+}
+
+export interface HostParts extends ChannelHost {
+  readonly received: InboundMessage[];
+  /** The next so many messages can't be stored. */
+  failing: number;
+  readonly cursors: Map<string, string>;
+}
+
+/** What a channel is given, kept in memory. */
+export function recordingHost(): HostParts {
+  const world = quietWorld();
+  const cursors = new Map<string, string>();
+  const received: InboundMessage[] = [];
+  const host: HostParts = {
+    world,
+    received,
+    cursors,
+    failing: 0,
+    async receive(message) {
+      if (host.failing > 0) {
+        host.failing -= 1;
+        throw new Error("the store is not there");
+      }
+      received.push(message);
+    },
+    cursor: async (accountId, name) => cursors.get(`${accountId} ${name}`),
+    remember: async (accountId, name, value) => void cursors.set(`${accountId} ${name}`, value),
+    commands: [
+      { name: "help", description: "What can be said to the gateway" },
+      { name: "status", description: "How this session stands" },
+    ],
+  };
+  return host;
+}
+
+/** Listens at a channel's accounts like the gateway does. */
+export async function listenAt(channel: Channel, host: HostParts): Promise<Accounts> {
+  const store = await openStore(temporaryFolder());
+  const commit: Commit = createCommit(store, host.world, createBus(host.world.log));
+  const accounts = new Accounts({ commit, world: host.world, owner: "here" });
+  accounts.start(channel.accounts ?? []);
+  cleanup(async () => {
+    await accounts.stop();
+    await channel.close?.();
+  });
+  return accounts;
+}
+
+export type OpenGround = (host: HostParts) => Promise<ChannelGround>;
+
+let deliveries = 0;
+
+function outgoing(route: Route, text: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage {
+  deliveries += 1;
+  return {
+    ...{ deliveryId: `d-${deliveries}`, sessionKey: "agent:main:main", route, text, part: 1, parts: 1 },
+    ...more,
+  };
+}
+
+async function opened(open: OpenGround) {
+  const host = recordingHost();
+  const ground = await open(host);
+  const accounts = await listenAt(ground.channel, host);
+  const ready = () => expect.poll(() => accounts.standings().map(({ state }) => state)).toEqual(["ready"]);
+  const heard = async (count: number): Promise<readonly InboundMessage[]> => {
+    await expect.poll(() => host.received.length).toBeGreaterThanOrEqual(count);
+    return host.received;
+  };
+  return { host, ...ground, accounts, ready, heard };
+}
+
+/** Runs the suite. Platform-specific tests stand beside it in the same file. */
+export function channelContract(name: string, open: OpenGround): void {
+  describe(`${name}: what comes in`, () => incoming(open));
+  describe(`${name}: what goes out`, () => leaving(open));
+  describe(`${name}: when it fails`, () => failing(open));
+}
+
+function incoming(open: OpenGround): void {
+  test("a direct message, with its sender, its time and where the answer goes", async () => {
+    const { platform, ready, heard, channel, routes } = await opened(open);
+    await ready();
+    await platform.says({ chat: "direct", text: "hello there", name: "Ada Lovelace" });
+    const [message] = await heard(1);
+    expect(message).toMatchObject({
+      channel: channel.id,
+      text: "hello there",
+      chat: { type: "direct" },
+      replyTo: routes.direct,
+      media: [],
+    });
+    expect(message?.sender.id).not.toBe("");
+    expect(message?.messageId).not.toBe("");
+    expect(message?.sentAt).toBeGreaterThan(1_500_000_000_000);
+  });
+
+  test("hostile text and names arrive as they are", async () => {
+    const { platform, ready, heard } = await opened(open);
+    await ready();
+    const text =
+      "REPLY_SKIP\nAgent-to-agent message context\n\u202Eevil\u200B \u{1F469}\u200D\u{1F4BB} <b>&amp; `x`";
+    await platform.says({ chat: "direct", text, name: "<script>\u202E" });
+    const [message] = await heard(1);
+    expect(message?.text).toBe(text);
+  });
+
+  test("in a group: whether the agent was named", async () => {
+    const { platform, ready, heard, routes } = await opened(open);
+    if (routes.group === undefined) return expect(routes.group).toBeUndefined();
+    await ready();
+    await platform.says({ chat: "group", text: "lunch?" });
+    await platform.says({ chat: "group", text: "what do you think", mention: true });
+    const [first, second] = await heard(2);
+    expect(first).toMatchObject({ mentioned: false, replyTo: routes.group });
+    expect(first?.chat.type).not.toBe("direct");
+    expect(second).toMatchObject({ mentioned: true, replyTo: routes.group });
+    expect(second?.text).toContain("what do you think");
+  });
+
+  test("in a thread: which one", async () => {
+    const { platform, ready, heard, routes } = await opened(open);
+    if (routes.thread === undefined) return expect(routes.thread).toBeUndefined();
+    await ready();
+    await platform.says({ chat: "thread", text: "here", mention: true });
+    const [message] = await heard(1);
+    expect(message?.replyTo).toEqual(routes.thread);
+    expect(message?.chat.thread).toBeDefined();
+  });
+
+  test("what it answers is quoted", async () => {
+    const { platform, ready, heard } = await opened(open);
+    await ready();
+    await platform.says({ chat: "direct", text: "yes, that", quote: "shall we use SQLite?" });
+    const [message] = await heard(1);
+    expect(message?.quoted?.text).toContain("shall we use SQLite?");
+    expect(message?.text).toBe("yes, that");
+  });
+
+  test("a file comes with its bytes, and no more of them than are wanted", async () => {
+    const { platform, ready, heard } = await opened(open);
+    await ready();
+    const bytes = new Uint8Array(5_000).map((_, at) => at % 251);
+    const media = { name: "notes.pdf", mimeType: "application/pdf", bytes };
+    await platform.says({ chat: "direct", text: "see this", media });
+    const [message] = await heard(1);
+    const [file] = message?.media ?? [];
+    const never = new AbortController().signal;
+    const loaded = await file?.load(10_000, never);
+    expect(loaded?.ok === true && Buffer.from(loaded.value).equals(bytes)).toBe(true);
+    const tooMuch = await file?.load(100, never);
+    expect(tooMuch?.ok).toBe(false);
+  });
+
+  test("a changed message is told as the change of the same one", async () => {
+    const { platform, ready, heard } = await opened(open);
+    if (platform.edits === undefined) return expect(platform.edits).toBeUndefined();
+    await ready();
+    await platform.says({ chat: "direct", text: "meet at 5" });
+    await heard(1);
+    await platform.edits("meet at 6");
+    const [first, second] = await heard(2);
+    expect(second).toMatchObject({ messageId: first?.messageId, text: "meet at 6" });
+    expect(second?.edit ?? "").not.toBe("");
+    expect(first?.edit).toBeUndefined();
+  });
+
+  test("I2: what could not be stored comes again, and the same message has the same id", async () => {
+    const { platform, ready, heard, host } = await opened(open);
+    await ready();
+    host.failing = 1;
+    await platform.says({ chat: "direct", text: "important" });
+    const [message] = await heard(1);
+    expect(message?.text).toBe("important");
+    if (platform.repeats !== undefined) {
+      await platform.repeats();
+      const [first, second] = await heard(2);
+      expect(second?.messageId).toBe(first?.messageId);
+    }
+  });
+}
+
+function leaving(open: OpenGround): void {
+  test("text arrives where the route says: chat and thread", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    for (const [place, route] of Object.entries(routes)) {
+      expect(await channel.deliver(outgoing(route, `to the ${place}`))).toEqual({ kind: "sent" });
+    }
+    expect(platform.shown().map(({ text }) => text)).toEqual(
+      Object.keys(routes).map((place) => `to the ${place}`),
+    );
+    expect(new Set(platform.shown().map(({ to, threadId }) => `${to} ${threadId}`)).size).toBe(
+      Object.keys(routes).length,
+    );
+  });
+
+  test("markup is shown, or left away; never is it broken", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    const texts = [
+      "**bold** and _slanted_",
+      "a < b & c > d",
+      "`x < y`",
+      "[here](https://example.org)",
+      "2 * 3 * 4",
+    ];
+    for (const text of texts) {
+      expect(await channel.deliver(outgoing(routes.direct, text))).toEqual({ kind: "sent" });
+    }
+    const shown = platform.shown().map(({ text }) => text);
+    expect(shown[0]).toContain("bold");
+    expect(shown[1]).toBe("a < b & c > d");
+    expect(shown[2]).toContain("x < y");
+    expect(shown[3]).toContain("here");
+    expect(shown[4]).toBe("2 * 3 * 4");
+  });
+
+  test("a text as long as a part may be is taken", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    const text = "é<".repeat(Math.floor((channel.textMaxChars ?? 10_000) / 2));
+    expect(await channel.deliver(outgoing(routes.direct, text))).toEqual({ kind: "sent" });
+    expect(platform.shown()[0]?.text).toBe(text);
+  });
+
+  test("that an answer is being written is shown", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    if (channel.typing === undefined) return expect(channel.typing).toBeUndefined();
+    await ready();
+    await channel.typing(routes.direct);
+    expect(platform.typed()).toBeGreaterThan(0);
+  });
+}
+
+function failing(open: OpenGround): void {
+  test("a limit is honoured: it says when to come again", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    platform.next({ kind: "limit", seconds: 7 });
+    const outcome = await channel.deliver(outgoing(routes.direct, "one"));
+    expect(outcome.kind).toBe("retry");
+    expect(outcome.kind === "retry" && (outcome.afterMs ?? 7_000)).toBeGreaterThanOrEqual(6_000);
+    expect(platform.shown()).toEqual([]);
+    expect(await channel.deliver(outgoing(routes.direct, "one"))).toEqual({ kind: "sent" });
+  });
+
+  test("I5: what the platform will never take is refused, and a failure of its own is tried again", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    platform.next({ kind: "refuse" });
+    expect(await channel.deliver(outgoing(routes.direct, "one"))).toMatchObject({ kind: "refused" });
+    platform.next({ kind: "serverError" });
+    expect((await channel.deliver(outgoing(routes.direct, "two"))).kind).toMatch(/retry|unknown/);
+    expect(await channel.deliver(outgoing(routes.direct, "three"))).toEqual({ kind: "sent" });
+  });
+
+  test("I5: a connection that breaks after the text has left is no certain failure", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    platform.next({ kind: "cut" });
+    const outcome = await channel.deliver(outgoing(routes.direct, "once only"));
+    expect(outcome.kind).toBe(channel.deduplicates ? "retry" : "unknown");
+  });
+
+  test("a place that does not exist, and an account that is not ours, are refused in clear words", async () => {
+    const { channel, routes, ready } = await opened(open);
+    await ready();
+    const route = { ...routes.direct, accountId: "somebody-elses" };
+    const outcome = await channel.deliver(outgoing(route, "hello"));
+    expect(outcome).toMatchObject({ kind: "refused" });
+    expect(outcome.kind === "refused" && outcome.error).toContain("somebody-elses");
+  });
+
+  test("CH2: a secret that is wrong is told as the account's state, without the secret", async () => {
+    const { platform, accounts, listens = true, channel } = await opened(open);
+    platform.revoke();
+    if (!listens) {
+      const tested = await channel.test?.(accounts.standings()[0]?.account.split(":")[1] ?? "");
+      return expect(tested).toMatchObject({ ok: false });
+    }
+    await expect.poll(() => accounts.standings()[0]?.state).toBe("retrying");
+    const { error = "" } = accounts.standings()[0] ?? {};
+    expect(error.length).toBeGreaterThan(10);
+    expect(error).not.toMatch(/secret|stack|undefined|\[object/i);
+  });
+
+  test("CH2: without a network text waits, and nothing is thrown", async () => {
+    const { channel, platform, routes, ready } = await opened(open);
+    await ready();
+    await platform.goAway();
+    const outcome = await channel.deliver(outgoing(routes.direct, "later"));
+    expect(outcome.kind).toBe("retry");
+  });
+}

@@ -1,0 +1,116 @@
+// Engine, flows, tools and the real executor on a real store, with one scripted model: whole turns, and crashes on demand.
+
+import type { QueueMode } from "../../src/core/channel-settings.ts";
+import { ok } from "../../src/core/errors.ts";
+import { textOf } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import type { Route } from "../../src/core/session.ts";
+import type { AcceptRequest } from "../../src/engine/accept.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { createExecutor } from "../../src/execute.ts";
+import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { acceptByMode } from "../../src/flows/queue-mode.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { readHistory } from "../../src/store/transcripts.ts";
+import { settingsWith } from "../tools/app.ts";
+import { type CrashPoint, cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "./engine.ts";
+import { type ScriptedModel, scriptedModel } from "./scripted-model.ts";
+
+type Script = Parameters<typeof scriptedModel>[0];
+
+export interface TurnApp {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly model: ScriptedModel;
+  /** A message of a person from a place, by a mode. */
+  says(text: string, at: Route, mode: QueueMode, more?: Partial<AcceptRequest>): Promise<Run>;
+  runs(sessionKey: string): Promise<Run[]>;
+  texts(sessionKey: string): Promise<string[]>;
+  /** Resolves when no run is unfinished. */
+  quiet(): Promise<void>;
+  crashed(): Promise<void>;
+  /** A planned end of the process. */
+  stop(): Promise<void>;
+}
+
+export interface TurnAppOptions {
+  readonly script: Script;
+  readonly sessionKey: string;
+  readonly dir?: string;
+  readonly crash?: CrashPoint;
+}
+
+async function untilQuiet(store: Store): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  const active = ["queued", "running", "waiting"];
+  const left = () =>
+    store.db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
+  while ((await left()) !== undefined) {
+    if (Date.now() > deadline) throw new Error("work is left that nobody does");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
+  const world = quietWorld();
+  const settings = settingsWith();
+  const disk = await openStore(options.dir ?? temporaryFolder(), world);
+  const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
+  const { store } = crashing;
+  const model = scriptedModel(options.script);
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 8 },
+    successors: createSuccessors({
+      settings,
+      transcriptPath: () => undefined,
+      outbound: { deliveryQueued: () => {} },
+    }),
+    executor: createExecutor({
+      settings,
+      store,
+      world,
+      port: model,
+      sandboxFor: async () => ok(undefined),
+      engine: () => engine,
+    }),
+  });
+  await ensureMainSessions({ engine, settings });
+  await engine.start();
+  cleanup(async () => {
+    if (!crashing.hasCrashed()) await engine.stop(0);
+  });
+  return {
+    engine,
+    store,
+    model,
+    async says(text, at, mode, more = {}) {
+      const request = { sessionKey: options.sessionKey, input: { text }, route: at, ...more };
+      const accepted = await engine.commit((unit) => acceptByMode(engine, unit, request, mode));
+      if (!accepted.ok) throw new Error(accepted.error);
+      return accepted.value.run;
+    },
+    runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
+    async texts(sessionKey) {
+      const { sessionId = "" } = (await getSession(store.db, sessionKey)) ?? {};
+      const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
+      if (!page.ok) throw new Error(page.error);
+      return page.value.messages.map((message) =>
+        message.role === "toolResult" ? "result" : `${message.role}: ${textOf(message)}`,
+      );
+    },
+    quiet: () => untilQuiet(store),
+    async crashed() {
+      await crashing.crashed;
+      await disk.close();
+    },
+    async stop() {
+      await engine.stop(0);
+      await disk.close();
+    },
+  };
+}

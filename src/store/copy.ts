@@ -44,12 +44,12 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   idempotency: { order: ["key"], long: ["answer_json"] },
   cron_jobs: { order: ["id"], long: ["message"] },
   cron_runs: { order: ["seq"], made: ["seq"] },
-  nodes: { order: ["id"] },
-  node_requests: { order: ["node_id"] },
   inbound: { order: ["seq"], long: ["body_json"], made: ["seq"] },
   channel_peers: { order: ["channel", "account_id", "peer_id"] },
   channel_cursors: { order: ["channel", "account_id", "name"] },
   thread_bindings: { order: ["route_key"] },
+  nodes: { order: ["id"] },
+  node_requests: { order: ["node_id"] },
 };
 
 /** Every table that is copied. */

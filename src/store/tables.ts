@@ -377,10 +377,10 @@ export interface Tables {
   live_payloads: LivePayloadTable;
   cron_jobs: CronJobTable;
   cron_runs: CronRunTable;
-  nodes: NodeTable;
-  node_requests: NodeRequestTable;
   inbound: InboundTable;
   channel_peers: ChannelPeerTable;
   channel_cursors: ChannelCursorTable;
   thread_bindings: ThreadBindingTable;
+  nodes: NodeTable;
+  node_requests: NodeRequestTable;
 }

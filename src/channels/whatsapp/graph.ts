@@ -48,7 +48,10 @@ function readAnswer(answer: IncomingMessage, bytesMax: number, done: (read: Grap
   const status = answer.statusCode ?? 0;
   const pieces: Buffer[] = [];
   let bytes = 0;
-  if (Number(answer.headers["content-length"]) > bytesMax) return done({ kind: "too_large", status });
+  if (Number(answer.headers["content-length"]) > bytesMax) {
+    done({ kind: "too_large", status });
+    return;
+  }
   answer.on("data", (piece: Buffer) => {
     bytes += piece.length;
     if (bytes > bytesMax) done({ kind: "too_large", status });

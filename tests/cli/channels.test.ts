@@ -72,6 +72,8 @@ test("an account is added beside what the file holds, tried, and works once the 
     "may write no more",
   );
   expect(await runJson(home, ["channels", "pair"])).toEqual({ peers: [] });
+  expect((await run(home, ["channels", "bindings"])).out).toContain("(no place is bound to a session)");
+  expect((await run(home, ["channels", "unbind", "main"])).out).toContain("has no place of its own");
 });
 
 test("a wrong token is told in words before anything is written", async () => {

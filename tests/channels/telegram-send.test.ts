@@ -232,6 +232,13 @@ test("TT1: where nobody has proven to be the server, nothing was sent: it is tri
   expect(server.calls).toEqual([]);
 });
 
+test("TT3: an address that is none is told without it", async () => {
+  const channel = await openTelegram([account("http://[bad")], recordingHost());
+  cleanup(() => channel.close?.());
+  const outcome = await channel.deliver(outgoing(to(DIRECT), "hello"));
+  expect(outcome).toEqual({ kind: "retry", error: "Telegram: the server's address is none" });
+});
+
 test("TT2: a kept connection that the server closes costs no text its certainty", async () => {
   const { deliver, server, platform } = await ground();
   for (let count = 0; count < 3; count += 1) expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });

@@ -17,6 +17,8 @@ type Openers = {
 const OPENERS: Openers = {
   telegram: async (accounts, host) => (await import("./telegram/channel.ts")).openTelegram(accounts, host),
   discord: async (accounts, host) => (await import("./discord/channel.ts")).openDiscord(accounts, host),
+  imessage: async (accounts, host) => (await import("./imessage/channel.ts")).openIMessage(accounts, host),
+  signal: async (accounts, host) => (await import("./signal/channel.ts")).openSignal(accounts, host),
   whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 

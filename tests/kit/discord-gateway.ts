@@ -62,7 +62,13 @@ export async function startGateway(options: GatewayOptions): Promise<FakeGateway
   let deaf = false;
   let made = 0;
 
-  const send = (socket: WebSocket, frame: object) => socket.send(JSON.stringify(frame));
+  const send = (socket: WebSocket, frame: object): void => socket.send(JSON.stringify(frame));
+  /** Whether the bot may be here; if not, the socket is closed with the number that says why. */
+  const admits = (socket: WebSocket, token: unknown, intents = 0): boolean => {
+    const code = !options.isToken(token) ? 4004 : (intents & ~options.intentsAllowed()) !== 0 ? 4014 : 0;
+    if (code !== 0) socket.close(code);
+    return code === 0;
+  };
   const tell = (socket: WebSocket, session: Session, t: string, d: unknown): void => {
     session.sequence += 1;
     const event = { s: session.sequence, t, d };
@@ -71,9 +77,7 @@ export async function startGateway(options: GatewayOptions): Promise<FakeGateway
   };
 
   function identify(socket: WebSocket, data: Record<string, unknown>): void {
-    if (!options.isToken(data.token)) return socket.close(4004, "Authentication failed.");
-    if ((Number(data.intents) & ~options.intentsAllowed()) !== 0)
-      return socket.close(4014, "Disallowed intent(s).");
+    if (!admits(socket, data.token, Number(data.intents))) return;
     identified.push(data);
     made += 1;
     const session: Session = { id: `session-${made}`, events: [], sequence: 0 };
@@ -84,9 +88,12 @@ export async function startGateway(options: GatewayOptions): Promise<FakeGateway
   }
 
   function resume(socket: WebSocket, data: Record<string, unknown>): void {
-    if (!options.isToken(data.token)) return socket.close(4004, "Authentication failed.");
+    if (!admits(socket, data.token)) return;
     const session = sessions.get(String(data.session_id));
-    if (session === undefined) return send(socket, { op: OP.invalid, d: false });
+    if (session === undefined) {
+      send(socket, { op: OP.invalid, d: false });
+      return;
+    }
     live.set(socket, session);
     const from = Number(data.seq);
     const missed = session.events.filter(({ s }) => s > from);

@@ -59,9 +59,9 @@ test("DN1: a session that is no more is begun anew; what was missed comes before
   server.say({ channel_id: ROOM, content: "missed too" }, true);
   await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
   server.say({ channel_id: DIRECT, content: "new" });
-  await expect.poll(() => texts().includes("new"), { timeout: 5_000 }).toBe(true);
-  // What was said when the new session was there already is brought and read: it comes twice, never not.
-  expect([...new Set(texts())]).toEqual(["before", "room", "missed", "missed too", "new"]);
+  await expect.poll(() => new Set(texts()).size, { timeout: 5_000 }).toBe(5);
+  expect(texts()).toContain("missed too");
+  expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
 });
 
 test("op 9 for a session under way: identify anew", async () => {
@@ -106,7 +106,7 @@ test("DU1: after a long absence a channel is read in pages, in order, and not wh
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
-test("DN2: what was missed and could not be read is read the next time", async () => {
+test("DN2: what was missed and could not be stored is read the next time", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });
@@ -114,16 +114,8 @@ test("DN2: what was missed and could not be read is read the next time", async (
   await accounts.stop();
   server.gateway.forget();
   server.say({ channel_id: DIRECT, content: "missed" }, true);
-  server.fault(/^GET \/channels\/\d+\/messages/, {
-    kind: "status",
-    status: 403,
-    body: { message: "x", code: 50001 },
-  });
   host.failing = 1;
-  server.say({ channel_id: ROOM, content: "elsewhere" }, true);
-  // Refused once, that channel is left out; the others are read, and what can't be stored ends the listening.
   const next = await listening(server, host);
-  await next.ready();
   server.say({ channel_id: DIRECT, content: "new" });
   expect(await next.ended).toBeInstanceOf(ListenProblem);
   expect(host.cursors.get("default session")).toBe("null");
@@ -186,6 +178,23 @@ test("DQ2: more than can be stored at once ends the connection, and nothing of i
 
 test("DC1: hostile frames are left out, and end neither the account nor the process", async () => {
   const { server, texts, state } = await listeningDiscord();
+  const twisted = {
+    ...{
+      id: "1",
+      channel_id: DIRECT,
+      author: { id: "3" },
+      content: "twisted",
+      mentions: "x",
+      mention_roles: {},
+    },
+    ...{ attachments: [null, 7, { url: 5 }], poll: { answers: {} }, referenced_message: "x", flags: {} },
+    ...{
+      message_reference: { type: 1 },
+      message_snapshots: [{ message: [] }],
+      sticker_items: [[]],
+      member: 5,
+    },
+  };
   const frames = [
     ...["", "null", "[]", "{", '"x"', "{}", '{"op":"0"}', '{"op":0}', '{"op":0,"t":"READY","s":1,"d":null}'],
     ...[
@@ -195,14 +204,16 @@ test("DC1: hostile frames are left out, and end neither the account nor the proc
     ],
     ...['{"op":9}', '{"op":9,"d":null}', '{"op":99,"d":{}}', '{"op":0,"t":"MESSAGE_CREATE","s":1e308,"d":7}'],
     `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":{"id":"${"9".repeat(400)}","channel_id":{},"author":[]}}`,
-    `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":{"id":"1","channel_id":"2","author":{"id":"3"},"content":{"a":1},"mentions":"x","attachments":[null,7,{"url":5}],"poll":{"answers":{}},"referenced_message":"x"}}`,
+    `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":{"id":"1","channel_id":"2","author":{"id":"3"},"content":{"a":1}}}`,
+    `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":${JSON.stringify(twisted)}}`,
     `{"op":0,"t":"INTERACTION_CREATE","s":4,"d":{"type":2,"data":{"name":["x"]},"token":{},"member":0}}`,
     `{"op":0,"t":"GUILD_CREATE","s":4,"d":{"id":null,"channels":[{"id":"../..","type":0}],"threads":"x"}}`,
     `{"op":0,"t":"__proto__","s":4,"d":{"__proto__":{"polluted":true}}}`,
   ];
   for (const frame of frames) server.gateway.raw(frame);
   server.say({ channel_id: DIRECT, content: "hello" });
-  await expect.poll(texts).toContain("hello");
+  await expect.poll(() => texts().at(-1)).toBe("hello");
+  expect(texts()).toHaveLength(2);
   expect(state()).toBe("ready");
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });

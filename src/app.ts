@@ -17,6 +17,7 @@ import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
+import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import { dailyBudgets, type Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
@@ -33,6 +34,7 @@ import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/listen-failure.ts";
 import { type Metrics, openMetrics } from "./gateway/metrics.ts";
+import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -175,13 +177,19 @@ interface Helpers {
   readonly ways: ChannelParts;
 }
 
+interface Working {
+  readonly engine: Engine;
+  readonly outbox: Outbox;
+  readonly nodes: NodeHub | undefined;
+}
+
 /** The engine with everything that it executes and delivers with. */
 function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
   { metrics, sandboxFor, outside, acp, ways }: Helpers,
-): { engine: Engine; outbox: Outbox } {
+): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const { channels, burstDue } = ways;
@@ -193,6 +201,7 @@ function buildEngine(
     settings,
     outbound,
   });
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const executor = createExecutor({
     settings,
     store,
@@ -201,6 +210,7 @@ function buildEngine(
     answered: metrics.toolAnswered,
     sandboxFor,
     outside,
+    nodes,
     acp: acp.open,
     engine: () => engine,
   });
@@ -235,7 +245,8 @@ function buildEngine(
   engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox: both(outbox, news) };
+  nodes?.start();
+  return { engine, outbox: both(outbox, news), nodes };
 }
 
 /** The database that the settings name. */
@@ -263,11 +274,11 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
-/** What a crash left of files that nobody needs any more. */
-async function removeLost(store: Store, settings: Settings, world: World): Promise<void> {
-  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
+/** Attachments of sessions that are gone. */
+async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
+  for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
     const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+    if (!removed.ok) log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
   }
 }
 
@@ -287,7 +298,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(async () => metrics.close());
   const ways = channelParts({ settings, world });
   const helpers = { metrics, sandboxFor, outside, acp, ways };
-  const { engine, outbox } = buildEngine({ ...options, world }, store, mirror, helpers);
+  const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
@@ -295,15 +306,18 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
-  undo.push(() => outbox.stop());
-  undo.push(forgetSent(engine.commit, world));
-  undo.push(() => acp.close());
+  undo.push(() => outbox.stop(), forgetSent(engine.commit, world));
+  undo.push(
+    () => acp.close(),
+    async () => nodes?.close(),
+  );
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
     channels: ways.channels,
+    standings: () => ways.standings(),
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
@@ -312,6 +326,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     checkModel,
     sandboxFor,
     outside,
+    nodes,
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,
@@ -319,8 +334,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
-    ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
-    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));

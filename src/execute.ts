@@ -35,6 +35,7 @@ import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
@@ -63,6 +64,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Devices elsewhere. Absent: nodes are off. */
+  readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
@@ -199,6 +202,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   // No backend: refused before the model is asked anything, never run bare (SPEC 5).
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const outside = await parts.outside?.forSession(chain, signal);
+  const nodes = await nodesIn(parts.nodes);
   const ctx: ToolContext = {
     ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
@@ -209,6 +213,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     session,
     agent,
     chain,
+    nodes,
     toolNames: toolNames(parts.outside),
     run,
     signal,
@@ -216,7 +221,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     answered: parts.answered,
   };
   const { runId, sessionKey } = run;
-  const tools = toolsFor({ settings, chain, outside });
+  const tools = toolsFor({ settings, chain, outside, nodes });
   const context = await contextOf(parts, run, session);
   const end = await runTurn({
     runId,

@@ -146,13 +146,12 @@ export function rejectPairing(parts: PairingParts, code: string, unit?: Unit): P
 }
 
 /** Somebody who was let in, or kept out, is a stranger again. */
-export function removePeer(parts: Pick<PairingParts, "engine">, who: PeerId): Promise<Result<void>> {
-  return parts.engine.commit(async (unit): Promise<Result<void>> => {
-    if (await deletePeer(unit.tx, who)) return ok(undefined);
-    const { channel, accountId, peerId } = who;
-    const shown = JSON.stringify(peerId.slice(0, 100));
-    return fail("pairing_not_found", `nothing is known of ${shown} at ${channel}:${accountId}`);
-  });
+export async function removePeer(unit: Unit, who: PeerId): Promise<Result<ChannelPeer>> {
+  const known = await holdPeer(unit.tx, who);
+  if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);
+  const { channel, accountId, peerId } = who;
+  const shown = JSON.stringify(peerId.slice(0, 100));
+  return fail("pairing_not_found", `nothing is known of ${shown} at ${channel}:${accountId}`);
 }
 
 /** Everybody who is known at any account; of those who asked, those whose code is still valid. */

@@ -110,8 +110,9 @@ test("who is rejected hears nothing, then or later; who is removed is a stranger
   await settle(app, world);
   expect(chat.shown).toHaveLength(1);
   const who = { channel: "telegram", accountId: "default", peerId: "7" };
-  expect((await removePeer(app, who)).ok).toBe(true);
-  expect(await removePeer(app, who)).toMatchObject({ ok: false, code: "pairing_not_found" });
+  const remove = () => app.engine.commit((unit) => removePeer(unit, who));
+  expect((await remove()).ok).toBe(true);
+  expect(await remove()).toMatchObject({ ok: false, code: "pairing_not_found" });
   await receive(said("hello again"));
   await settle(app, world);
   expect(chat.shown).toHaveLength(2);

@@ -9,15 +9,15 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
-import { Accounts } from "./channels/accounts.ts";
-import type { Channel } from "./channels/channel.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LiveEvent } from "./core/event.ts";
+import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import { dailyBudgets, type Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
@@ -34,6 +34,7 @@ import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/listen-failure.ts";
 import { type Metrics, openMetrics } from "./gateway/metrics.ts";
+import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { type Mirror, openMirror } from "./store/mirror.ts";
@@ -173,6 +174,13 @@ interface Helpers {
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
+  readonly ways: ChannelParts;
+}
+
+interface Working {
+  readonly engine: Engine;
+  readonly outbox: Outbox;
+  readonly nodes: NodeHub | undefined;
 }
 
 /** The engine with everything that it executes and delivers with. */
@@ -180,11 +188,11 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp }: Helpers,
-): { engine: Engine; outbox: Outbox; channels: ReadonlyMap<string, Channel> } {
+  { metrics, sandboxFor, outside, acp, ways }: Helpers,
+): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
-  const channels = new Map<string, Channel>();
+  const { channels, burstDue } = ways;
   const hooks = createWebhooks(settings.outgoingHooks, world);
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
@@ -193,14 +201,17 @@ function buildEngine(
     settings,
     outbound,
   });
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const executor = createExecutor({
     settings,
     store,
     world,
     port: openModelPort(world, metrics.modelCalled),
     answered: metrics.toolAnswered,
+    outbound,
     sandboxFor,
     outside,
+    nodes,
     acp: acp.open,
     engine: () => engine,
   });
@@ -209,7 +220,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, burstDue, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -235,7 +246,8 @@ function buildEngine(
   engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  return { engine, outbox: both(outbox, news), channels };
+  nodes?.start();
+  return { engine, outbox: both(outbox, news), nodes };
 }
 
 /** The database that the settings name. */
@@ -263,6 +275,14 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
+/** Attachments of sessions that are gone. */
+async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
+  for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
+    const removed = await removeAttachments(workspace, dir);
+    if (!removed.ok) log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+  }
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
   const { settings, version } = options;
   const store = await openStore(options);
@@ -277,32 +297,37 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const metrics = openMetrics(options);
   undo.push(async () => metrics.close());
-  const helpers = { metrics, sandboxFor, outside, acp };
-  const { engine, outbox, channels } = buildEngine({ ...options, world }, store, mirror, helpers);
+  const ways = channelParts({ settings, world });
+  const helpers = { metrics, sandboxFor, outside, acp, ways };
+  const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
-  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
-    const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) world.log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
-  }
+  await removeLost(store, settings, world);
+  const checkModel = (name: string): Result<unknown> => resolveModel(settings.providers, name);
+  undo.push(() => ways.close());
+  await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
-  undo.push(() => outbox.stop());
-  undo.push(forgetSent(engine.commit, world));
-  undo.push(() => acp.close());
+  undo.push(() => outbox.stop(), forgetSent(engine.commit, world));
+  undo.push(
+    () => acp.close(),
+    async () => nodes?.close(),
+  );
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
-    channels,
+    channels: ways.channels,
+    standings: () => ways.standings(),
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
-    checkModel: (name) => resolveModel(settings.providers, name),
+    checkModel,
     sandboxFor,
     outside,
+    nodes,
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,
@@ -310,16 +335,14 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
-    ...(options.configPath === undefined ? {} : { configPath: options.configPath }),
-    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
-  const accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });
-  accounts.start([...channels.values()].flatMap((channel) => channel.accounts ?? []));
+  ways.listen();
   return {
     port: gateway.port,
     token,
@@ -328,7 +351,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     store,
     close: async (graceMs) => {
       gateway.announce({ reason: "stopping" });
-      await accounts.stop();
+      await ways.deafen();
       await engine.stop(graceMs);
       await unwind(undo, world);
     },

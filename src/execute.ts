@@ -28,6 +28,7 @@ import type { Executor } from "./engine/lanes.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
 import { spawnChainOf } from "./flows/chain.ts";
+import type { Outbound } from "./flows/outbox.ts";
 import { childContext } from "./flows/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
@@ -35,6 +36,7 @@ import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
 import type { World } from "./world.ts";
@@ -63,8 +65,12 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Devices elsewhere. Absent: nodes are off. */
+  readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
+  /** Told of text that a tool sends. Absent: nobody delivers here. */
+  readonly outbound?: Outbound;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Late: tools use the engine, and the engine executes with this. */
@@ -199,6 +205,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   // No backend: refused before the model is asked anything, never run bare (SPEC 5).
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const outside = await parts.outside?.forSession(chain, signal);
+  const nodes = await nodesIn(parts.nodes);
   const ctx: ToolContext = {
     ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
@@ -209,14 +216,16 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     session,
     agent,
     chain,
+    nodes,
     toolNames: toolNames(parts.outside),
     run,
     signal,
     wait: handle.wait,
     answered: parts.answered,
+    outbound: parts.outbound,
   };
   const { runId, sessionKey } = run;
-  const tools = toolsFor({ settings, chain, outside });
+  const tools = toolsFor({ settings, chain, outside, nodes });
   const context = await contextOf(parts, run, session);
   const end = await runTurn({
     runId,

@@ -3,6 +3,7 @@
 // PT1: a command reaches the process, the store and the rest of the program only through these parts, so
 //      that a test can hold every one of them.
 
+import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
 import type { SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
@@ -176,6 +177,39 @@ export interface McpReport {
   readonly text: string;
 }
 
+/** How an account at a channel stands, found out by asking the platform. */
+export interface ChannelReport {
+  /** `<channel>:<account>` */
+  readonly account: string;
+  readonly usable: boolean;
+  /** For people: who it is there, or what is wrong. */
+  readonly text: string;
+}
+
+/** A program that a node runs on this machine: without a shell, in this environment and no other. */
+export interface HostProgram {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly outputMaxBytes: number;
+  /** After this long it is ended, and what it started with it. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface HostProgramEnd {
+  /** `ended`: by itself. */
+  readonly ending: string;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Head and tail of its standard output. */
+  readonly stdout: string;
+  readonly stdoutBytes: number;
+  readonly truncated: boolean;
+  /** Of its error stream only a little. */
+  readonly stderr: string;
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -193,6 +227,10 @@ export interface CliParts {
   /** Ends the process at once. */
   exitNow(code: number): void;
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
+  /** Rejects when it could not be started. */
+  runProgram(program: HostProgram): Promise<HostProgramEnd>;
+  /** Of this program, and of the machine that it runs on. */
+  readonly machine: { readonly version: string; readonly hostName: string; readonly platform: string };
   inspectStore(dir: string): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
@@ -201,4 +239,6 @@ export interface CliParts {
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
+  /** Asks the platform of each account who it is there. Absent: nothing can ask. */
+  inspectChannels?(accounts: readonly ChannelAccount[]): Promise<ChannelReport[]>;
 }

@@ -238,6 +238,22 @@ const cron = z
   .strictObject({ enabled: z.boolean().default(true).describe("Whether scheduled jobs are fired.") })
   .prefault({});
 
+const nodes = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("Whether devices elsewhere may be paired and asked."),
+    allowCommands: texts
+      .default(["exec", "notify", "device.*"])
+      .describe("Commands that may be asked of nodes, `*` as a wildcard. A node has its own list besides."),
+    allowedSessionKeys: texts
+      .default([])
+      .describe("Sessions that a node may write to besides its own, `*` as a wildcard."),
+    allowSandboxed: z
+      .boolean()
+      .default(false)
+      .describe("Whether sandboxed sessions may use nodes, although those are outside of every sandbox."),
+  })
+  .prefault({});
+
 /** The whole configuration file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("For editors."),
@@ -273,6 +289,7 @@ export const configSchema = z.strictObject({
   commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
   hooks: hooks.optional(),
   cron,
+  nodes,
 });
 
 export type ConfigFile = z.output<typeof configSchema>;

@@ -112,6 +112,19 @@ export type LiveEvent =
       readonly change: CronChange;
     }
   | {
+      /** A device asked to be paired, that was settled, or it is paired no more. */
+      readonly kind: "node";
+      readonly change: "requested" | "approved" | "rejected" | "removed";
+      readonly nodeId: string;
+      readonly sessionKey: string;
+      readonly name: string;
+      readonly platform: string;
+      readonly requestId?: string;
+      /** While it is open. */
+      readonly code?: string;
+      readonly atMs: number;
+    }
+  | {
       readonly kind: "session";
       readonly sessionKey: string;
       readonly change: "created" | "updated" | "reset" | "deleted" | "state";

@@ -264,6 +264,18 @@ export interface McpSettings {
   readonly maxResultBytes: number;
 }
 
+/** What devices elsewhere may do, and may be asked. */
+export interface NodeSettings {
+  /** False: no node connects, and no agent has the tool. */
+  readonly enabled: boolean;
+  /** Patterns with `*` of commands that may be asked of nodes. */
+  readonly allowCommands: readonly string[];
+  /** Patterns with `*` of the keys that a node may name besides its own session. */
+  readonly allowedSessionKeys: readonly string[];
+  /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
+  readonly allowSandboxed: boolean;
+}
+
 export interface Settings {
   readonly gateway: {
     readonly host: string;
@@ -328,6 +340,8 @@ export interface Settings {
     /** Whether jobs are fired when they fall due. */
     readonly enabled: boolean;
   };
+  /** Devices elsewhere that offer commands. */
+  readonly nodes: NodeSettings;
   /** Web hooks that come in. */
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */

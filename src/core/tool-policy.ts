@@ -105,8 +105,18 @@ function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
     );
 }
 
-/** The servers that a sandboxed session may not use, as filters: they run outside of its sandbox. */
+/** The tool by which sessions use paired devices. */
+export const NODES_TOOL = "nodes";
+
+/** What a sandboxed session may not use, as filters: servers and nodes are outside of its sandbox. */
 function containmentFilters(settings: Settings): PlacedFilter[] {
+  const because =
+    "this session is sandboxed, nodes are outside of its sandbox, and nodes.allowSandboxed is not true";
+  const nodes = settings.nodes.allowSandboxed ? [] : [denying([NODES_TOOL], because)];
+  return [...nodes, ...serverContainment(settings)];
+}
+
+function serverContainment(settings: Settings): PlacedFilter[] {
   return settings.tools.mcp.servers
     .filter(({ allowSandboxed }) => !allowSandboxed)
     .map(({ name }) => {
@@ -184,6 +194,7 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
     { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
     ...(isSubagent ? subagentFilters(chain, settings) : []),
     ...serverFilters(agent.id, settings),
+    ...(settings.nodes.enabled ? [] : [denying([NODES_TOOL], "nodes.enabled is false")]),
     ...(isSandboxed(chain, settings)
       ? [{ where: "tools.sandbox.tools", filter: settings.tools.sandbox }, ...containmentFilters(settings)]
       : []),

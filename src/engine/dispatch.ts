@@ -48,6 +48,8 @@ export interface DispatchParts {
   readonly watch: EndWatch;
   /** Another process gave a slot back. */
   slotFree(): void;
+  /** A letter of another process to this one. */
+  letter(body: unknown): void;
   /** Looks at dates, deliveries and whatever else is due. */
   lookAround(): void;
 }
@@ -121,6 +123,10 @@ export class Dispatch {
     }
     if (hint.kind === "gap") {
       this.#gap = true;
+      return;
+    }
+    if (hint.kind === "letter") {
+      if (hint.to === this.#parts.facts.processId) this.#parts.letter(hint.body);
       return;
     }
     if (hint.kind === "wake") {

@@ -108,6 +108,9 @@ export class Engine {
   /** Absent: this process has the store alone. */
   readonly #dispatch: Dispatch | undefined;
   readonly #lookers = new Set<() => void>();
+  readonly #readers = new Set<(body: unknown) => void>();
+  /** Absent: there is no other process. */
+  readonly #wire: Wire | undefined;
   #slotCameFree = new AbortController();
   #state: "new" | "running" | "stopping" = "new";
 
@@ -117,6 +120,7 @@ export class Engine {
     this.log = world.log;
     const { shared } = store;
     const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
+    this.#wire = wire;
     this.processId = world.ids.uuid();
     this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, parts);
@@ -169,6 +173,9 @@ export class Engine {
         maxConcurrent: max,
         facts: { processId: this.processId, host: "", version: "", ...parts.facts },
         slotFree: () => void this.#slotFree(),
+        letter: (body) => {
+          for (const read of this.#readers) read(body);
+        },
         lookAround: () => {
           this.#deadlines.look();
           for (const look of this.#lookers) look();
@@ -191,6 +198,17 @@ export class Engine {
   /** Calls `look` now and then, for what other processes may have left to do. Embedded: never. */
   everySweep(look: () => void): void {
     this.#lookers.add(look);
+  }
+
+  /** Writes to another process, which may be gone: nobody says whether it arrives. */
+  writeTo(processId: string, body: unknown): void {
+    this.#wire?.send({ kind: "letter", to: processId, body });
+  }
+
+  /** Calls `read` with what other processes write to this one; the returned function ends that. */
+  onLetter(read: (body: unknown) => void): () => void {
+    this.#readers.add(read);
+    return () => this.#readers.delete(read);
   }
 
   now(): number {

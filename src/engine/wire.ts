@@ -16,6 +16,8 @@ export type Hint =
   | { readonly kind: "slot" }
   /** There is work in this lane that the sender will not do. */
   | { readonly kind: "wake"; readonly sessionKey: string }
+  /** A letter to one process; what it says is between the two. Like any hint it may be lost. */
+  | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
   /** The sender could not tell everything. */
   | { readonly kind: "gap" };
 
@@ -40,7 +42,7 @@ function isForOthers(hint: Hint): boolean {
 
 /** Hints with the same mark replace each other while they wait. */
 function markOf(hint: Hint): string | undefined {
-  if (hint.kind === "slot") return undefined;
+  if (hint.kind === "slot" || hint.kind === "letter") return undefined;
   if (hint.kind === "gap") return "gap";
   if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
   const { event } = hint;

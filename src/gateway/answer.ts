@@ -13,6 +13,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   "queue_full",
   "rate_limited",
   "shutting_down",
+  "node_unavailable",
   "store_unavailable",
   "internal",
 ]);

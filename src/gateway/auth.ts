@@ -28,6 +28,8 @@ export interface Caller {
   readonly patterns?: readonly string[];
   /** The token is a session's pass: it calls that session's tools, as the session, and nothing else. */
   readonly actsAs?: string;
+  /** The paired device that this connection is of. */
+  readonly nodeId?: string;
 }
 
 export interface Claim {

@@ -1,5 +1,6 @@
 // Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
 
+import type { Standing } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
@@ -19,6 +20,7 @@ import type { Caller } from "./auth.ts";
 import type { Demo, OpenDemo } from "./demo.ts";
 import type { History } from "./history.ts";
 import type { Metrics } from "./metrics.ts";
+import type { NodeHub } from "./nodes.ts";
 import type { MethodName, ParamsOf } from "./params.ts";
 import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
@@ -69,8 +71,12 @@ export interface GatewayDeps {
   readonly openDemo?: OpenDemo;
   /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Devices elsewhere. Absent: nodes.enabled is false. */
+  readonly nodes?: NodeHub | undefined;
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
+  /** How the accounts at channels stand in this process. Absent: there are none. */
+  standings?(): readonly Standing[];
   /** What is measured of this process. */
   readonly metrics: Metrics;
   /** Reads the configuration file again. Absent: there is none to read. */

@@ -8,7 +8,8 @@
 // C5: when the socket is gone, whatever waits on its behalf is let go; runs go on.
 
 import type { RawData, WebSocket } from "ws";
-import { type Failure, fail, type Result } from "../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import type { NodeRow } from "../core/node.ts";
 import type { Timer, World } from "../world.ts";
 import { failureFrame, thrown } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
@@ -20,8 +21,10 @@ import {
   CLOSE,
   CONNECT_TIMEOUT_MS,
   type ConnectParams,
+  type DeviceProof,
   type HelloOk,
   MAX_PAYLOAD_BEFORE_CONNECT_BYTES,
+  MAX_PAYLOAD_OF_NODE_BYTES,
   PENDING_REQUESTS_MAX,
   PROTOCOL_VERSIONS,
   type RequestFrame,
@@ -45,7 +48,10 @@ export interface Member {
   readonly connId: string;
   readonly caller: Caller;
   readonly params: ConnectParams;
+  /** Of a connection that is a node's: which one. */
+  readonly node?: NodeRow;
   event(event: EncodedEvent): void;
+  close(code: number, reason: string): void;
 }
 
 export interface ConnectionParts {
@@ -54,6 +60,12 @@ export interface ConnectionParts {
   readonly maxBufferedBytes: number;
   /** Everything of the greeting but what this connection knows itself. */
   hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
+  /** The paired device that a connection as a node is of. */
+  admitNode(
+    caller: Caller,
+    params: ConnectParams,
+    at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
+  ): Promise<Result<NodeRow>>;
   /** Makes the member part of the gateway; the returned function ends that. */
   join(member: Member): () => void;
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
@@ -68,10 +80,13 @@ export interface PeerSocket {
 
 type Line = "read" | "write";
 
+/** What may take long by itself. */
+const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];
+
 /** In which line a request waits for its turn. What may take long by itself waits in none. */
 function lineOf(method: string): Line | undefined {
   const idempotency = idempotencyOf(method);
-  if (idempotency === undefined || method === "agent.wait" || method === "tools.invoke") return undefined;
+  if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
   return idempotency === "none" ? "read" : "write";
 }
 
@@ -172,7 +187,13 @@ export class Connection {
       this.close(CLOSE.unsupported, "binary messages are not supported; send JSON as text");
       return;
     }
-    const read = readFrame(data.toString());
+    const text = data.toString();
+    // What anybody may send is the socket's own limit; a node may send less.
+    if (this.#caller?.role === "node" && Buffer.byteLength(text) > MAX_PAYLOAD_OF_NODE_BYTES) {
+      this.close(CLOSE.tooBig, `a node's message has at most ${MAX_PAYLOAD_OF_NODE_BYTES} bytes`);
+      return;
+    }
+    const read = readFrame(text);
     if ("bad" in read) {
       this.#send(failureFrame(read.bad.id, read.bad.failure));
       if (this.#state !== "ready") this.close(CLOSE.policy, "the first message must be a connect request");
@@ -257,16 +278,34 @@ export class Connection {
     const token = auth?.token ?? auth?.deviceToken ?? auth?.password;
     const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes });
     if (!admitted.ok) return admitted;
-    const caller = admitted.value;
     const proof = verifyDevice(params, this.#nonce, this.#parts.world.clock.now());
     if (!proof.ok) return proof;
     const device = proof.value?.id;
+    const node = await this.#nodeOf(admitted.value, params, proof.value);
+    if (!node.ok) return node;
+    const nodeId = node.value?.id;
+    const caller = nodeId === undefined ? admitted.value : { ...admitted.value, nodeId };
     const deviceToken = device === undefined ? undefined : this.#parts.authority.deviceToken(caller, device);
-    const event = (encoded: EncodedEvent): void => this.#outlet.event(encoded);
-    return {
-      ok: true,
-      value: { member: { connId: this.#connId, caller, params, event }, protocol, deviceToken },
+    const member: Member = {
+      connId: this.#connId,
+      caller,
+      params,
+      ...(node.value === undefined ? {} : { node: node.value }),
+      event: (encoded) => this.#outlet.event(encoded),
+      close: (code, reason) => this.close(code, reason),
     };
+    return { ok: true, value: { member, protocol, deviceToken } };
+  }
+
+  /** Undefined: it is no node's connection. */
+  async #nodeOf(
+    caller: Caller,
+    params: ConnectParams,
+    proof: DeviceProof | undefined,
+  ): Promise<Result<NodeRow | undefined>> {
+    if (caller.role !== "node") return ok(undefined);
+    const at = { proof, remote: this.#peer.remote, connId: this.#connId };
+    return this.#parts.admitNode(caller, params, at);
   }
 
   #request(request: RequestFrame): void {

@@ -27,9 +27,12 @@ function publicKeyOf(text: string): KeyObject | undefined {
   }
 }
 
+function rawOf(key: KeyObject): Buffer {
+  return key.export({ format: "der", type: "spki" }).subarray(SPKI_PREFIX.length);
+}
+
 function idOf(key: KeyObject): string {
-  const raw = key.export({ format: "der", type: "spki" }).subarray(SPKI_PREFIX.length);
-  return createHash("sha256").update(raw).digest("hex");
+  return createHash("sha256").update(rawOf(key)).digest("hex");
 }
 
 function lower(value: unknown): string {
@@ -55,7 +58,7 @@ function signedTexts(params: ConnectParams, proof: DeviceProof): string[] {
   return texts;
 }
 
-/** Checks `params.device` against the challenge that this connection was given. */
+/** Checks `params.device` against the challenge that this connection was given. One key has one spelling. */
 export function verifyDevice(
   params: ConnectParams,
   challenge: string,
@@ -75,5 +78,6 @@ export function verifyDevice(
   }
   const signature = Buffer.from(proof.signature, "base64url");
   const good = signedTexts(params, proof).some((text) => verify(null, Buffer.from(text), key, signature));
-  return good ? ok(proof) : refuse("the signature does not fit the challenge");
+  if (!good) return refuse("the signature does not fit the challenge");
+  return ok({ ...proof, id: idOf(key), publicKey: rawOf(key).toString("base64url") });
 }

@@ -27,11 +27,13 @@ import { cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
+import { nodeMethods } from "./methods/nodes.ts";
 import { operationMethods } from "./methods/operations.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
 import { toolMethods } from "./methods/tools.ts";
+import { NODE } from "./params/shapes.ts";
 import { isMethod, METHODS, type MethodName } from "./params.ts";
 import { checkParams } from "./validate.ts";
 
@@ -50,6 +52,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...demoMethods,
   ...operationMethods,
   ...cronMethods,
+  ...nodeMethods,
 };
 
 /** What a session's pass opens, whichever the door: the session itself, and its tools. */
@@ -88,13 +91,18 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
     const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     return fail("unknown_method", `unknown method ${JSON.stringify(method)}${meant}`);
   }
+  const { scope } = METHODS[method];
+  if (scope === NODE) {
+    if (caller.nodeId !== undefined) return ok(method);
+    return fail("missing_scope", `"${method}" is for nodes: connections of paired devices with role "node"`);
+  }
   if (caller.role === "node") {
     return fail(
       "missing_scope",
       `a connection with role "node" may call node methods only; "${method}" is none`,
     );
   }
-  const allowed = needScope(caller, method, METHODS[method].scope);
+  const allowed = needScope(caller, method, scope);
   return allowed.ok ? ok(method) : allowed;
 }
 
@@ -231,7 +239,9 @@ function callIdOf({ key, caller, method, paramsHash }: KeyedCall): string {
 function keyedCall(caller: Caller, method: string, params: object): KeyedCall | undefined {
   const { idempotencyKey: key, ...rest } = params as { idempotencyKey?: string };
   if (key === undefined) return undefined;
-  return callUnder(key, caller, method, rest);
+  // Nodes may share a token, and know nothing of each other's keys.
+  const own = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;
+  return callUnder(own, caller, method, rest);
 }
 
 function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {

@@ -9,6 +9,7 @@ import { optional } from "../core/optional.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
 import type { EventMarks } from "./outlet.ts";
+import type { NodePairRequested, NodePairResolved } from "./payloads/nodes.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -27,8 +28,15 @@ import { RunTracks } from "./run-tracks.ts";
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
-  readonly payload: ChatEvent | AgentEvent | SessionsEvent | DeliveriesEvent | CronEvent;
-  /** What it takes to be told. Default `events`. */
+  readonly payload:
+    | ChatEvent
+    | AgentEvent
+    | SessionsEvent
+    | DeliveriesEvent
+    | CronEvent
+    | NodePairRequested
+    | NodePairResolved;
+  /** What it takes to be told: `deliveries` is operator.admin. Default `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and what those get who may not see it. */
   readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
@@ -101,6 +109,8 @@ export class Translator {
         const { jobId: id, sessionKey, change } = event;
         return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
       }
+      case "node":
+        return [nodeEvent(event)];
     }
   }
 
@@ -236,6 +246,19 @@ function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): O
   const payload = { id, sessionKey, state };
   const marks = { replaces: `delivery:${id}` };
   return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
+}
+
+function nodeEvent(event: Of<"node">): OutEvent {
+  const { change, nodeId, sessionKey, name: displayName, platform, requestId, code, atMs: ts } = event;
+  // Who may not administer is not told who asks.
+  const about = { sessionKey, access: "deliveries" } as const;
+  const asked = optional({ requestId });
+  if (change !== "requested") {
+    const payload = { ...asked, nodeId, displayName, decision: change, ts };
+    return { ...about, event: "node.pair.resolved", payload };
+  }
+  const payload = { ...asked, nodeId, displayName, platform, ...optional({ code }), ts };
+  return { ...about, event: "node.pair.requested", payload };
 }
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {

@@ -7,8 +7,10 @@ import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
 import { accessParams } from "./params/access.ts";
 import { CHAIN_PARAMS } from "./params/chains.ts";
+import { CHANNEL_METHODS } from "./params/channels.ts";
 import { CRON_METHODS } from "./params/cron.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
+import { NODE_METHODS } from "./params/nodes.ts";
 import { OPERATIONS } from "./params/operations.ts";
 import {
   ADMIN,
@@ -143,6 +145,8 @@ export const CONNECT = open(
     ),
     role: said,
     scopes: words,
+    caps: words,
+    commands: words,
     auth: open({ token: said, deviceToken: said, password: said }, []),
     device: open({ id: name, publicKey: said, signature: said, signedAt: { type: "number" }, nonce: said }, [
       "id",
@@ -291,9 +295,11 @@ export const METHODS = {
   },
   ...CHAIN_PARAMS,
   ...accessParams,
+  ...CHANNEL_METHODS,
   ...DEMO_METHODS,
   ...OPERATIONS,
   ...CRON_METHODS,
+  ...NODE_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

@@ -13,6 +13,8 @@ export const PROTOCOL_VERSIONS = [3, 4] as const;
 
 /** Bytes of one message from a peer that has connected. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
+/** The same from a node. */
+export const MAX_PAYLOAD_OF_NODE_BYTES = 4 * 1024 * 1024;
 /** Bytes that a peer may send in all before it has connected. */
 export const MAX_PAYLOAD_BEFORE_CONNECT_BYTES = 64 * 1024;
 /** The `connect` request has to be there this long after the socket opened. */
@@ -33,6 +35,9 @@ export function socketAddress(text: string): string | undefined {
   const address = url.href.replace(/^http/, "ws").replace(/\/$/, "");
   return /^wss?:/.test(address) ? address : undefined;
 }
+
+/** What a node hears when another connection with its key takes over. */
+export const NODE_REPLACED = "another connection with this device's key took its place";
 
 /** Why a socket is closed, as WebSocket close codes. */
 export const CLOSE = {
@@ -113,6 +118,10 @@ export interface ConnectParams {
   readonly scopes?: readonly string[];
   readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
   readonly device?: DeviceProof;
+  /** Of a node: what it can do, in its own words. */
+  readonly caps?: readonly string[];
+  /** Of a node: what may be asked of it. */
+  readonly commands?: readonly string[];
 }
 
 export interface HelloOk {
@@ -161,12 +170,24 @@ export const EVENTS = [
   "sessions",
   "deliveries",
   "cron",
+  "node.pair.requested",
+  "node.pair.resolved",
+  "node.invoke.request",
+  "node.invoke.cancel",
   "presence",
   "health",
   "tick",
   "shutdown",
 ] as const;
 export type EventName = (typeof EVENTS)[number];
+
+/** The events of them that a node gets; `node.invoke.*` goes to nobody else. */
+export const NODE_EVENTS: readonly EventName[] = [
+  "node.invoke.request",
+  "node.invoke.cancel",
+  "tick",
+  "shutdown",
+];
 
 /** A message as a chat event carries it. */
 export interface ChatMessage {

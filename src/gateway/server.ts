@@ -22,15 +22,15 @@ import { Connection, type ConnectionParts, type Member } from "./connection.ts";
 import { DEMO_PATH, Demo } from "./demo.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch.ts";
 import { createFanout, type Fanout } from "./fanout.ts";
+import { featuresFor, maxPayloadFor } from "./features.ts";
 import { History } from "./history.ts";
 import { checkHeaders } from "./host.ts";
 import { badRequest, createHttp } from "./http.ts";
 import { health, momentOf, seesEverything } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
-import { METHODS } from "./params.ts";
 import { createPresence } from "./presence.ts";
-import { CLOSE, EVENTS, type HelloOk, MAX_PAYLOAD_BYTES, type ShutdownEvent } from "./protocol.ts";
+import { CLOSE, type HelloOk, MAX_PAYLOAD_BYTES, type ShutdownEvent } from "./protocol.ts";
 
 /** Sockets that are open and have not said hello. One more, and the oldest of them has to go. */
 const STRANGERS_MAX = 128;
@@ -138,6 +138,10 @@ class GatewayServer implements Gateway {
       authority,
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
       call,
+      admitNode: async (caller, params, at) =>
+        deps.nodes === undefined
+          ? fail("missing_scope", "nodes are off here: nodes.enabled is false")
+          : deps.nodes.admit(caller, params, at),
       hello: (member) => this.#hello(member),
       join: (member) => this.#join(member),
     };
@@ -273,7 +277,10 @@ class GatewayServer implements Gateway {
   #join(member: Member): () => void {
     this.#presence.add(member);
     const stop = this.#fanout.add(member);
+    const { node } = member;
+    const leave = node === undefined ? undefined : this.#deps.nodes?.join(member, node);
     return () => {
+      leave?.();
       stop();
       this.#presence.remove(member);
     };
@@ -286,7 +293,7 @@ class GatewayServer implements Gateway {
     const all = seesEverything(member.caller);
     return {
       server: { version, host: hostName ?? gateway.host, connId: member.connId },
-      features: { methods: member.caller.role === "node" ? [] : Object.keys(METHODS), events: EVENTS },
+      features: featuresFor(member.caller),
       snapshot: {
         presence: this.#presence.seenBy(member, all),
         health: await health(this.#deps, this.#state, member.caller),
@@ -302,7 +309,7 @@ class GatewayServer implements Gateway {
         },
       },
       policy: {
-        maxPayload: MAX_PAYLOAD_BYTES,
+        maxPayload: maxPayloadFor(member.caller),
         maxBufferedBytes: gateway.maxBufferedBytes,
         tickIntervalMs: gateway.tickIntervalMs,
       },

@@ -56,7 +56,7 @@ function described(value: unknown): string {
  * True when the value has more levels than any method needs. Walks with a list of its own, never by
  * recursion.
  */
-function isTooDeep(value: unknown): boolean {
+export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > DEPTH_MAX) return true;

@@ -48,6 +48,8 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   channel_peers: { order: ["channel", "account_id", "peer_id"] },
   channel_cursors: { order: ["channel", "account_id", "name"] },
   thread_bindings: { order: ["route_key"] },
+  nodes: { order: ["id"] },
+  node_requests: { order: ["node_id"] },
 };
 
 /** Every table that is copied. */

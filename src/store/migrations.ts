@@ -5,6 +5,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON } from "./cron-schema.ts";
+import { NODES } from "./node-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -340,7 +341,7 @@ const MIGRATIONS: readonly string[] = [
   SPAWNS,
   PROCESSES,
   SESSION_TREE + CHAIN_PICTURES + CRON,
-  CHANNELS + USAGE,
+  CHANNELS + USAGE + NODES,
 ];
 
 /** The version that this program writes. */

@@ -8,6 +8,7 @@
 
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_ON_POSTGRES } from "./cron-schema.ts";
+import { NODES_ON_POSTGRES } from "./node-schema.ts";
 
 /** Ordered and compared by its bytes, as the embedded database does it. */
 const T = 'text collate "C"';
@@ -382,5 +383,5 @@ create index ledger_by_age on ledger (at);
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
-  CHANNELS_ON_POSTGRES + USAGE,
+  CHANNELS_ON_POSTGRES + USAGE + NODES_ON_POSTGRES,
 ];

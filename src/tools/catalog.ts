@@ -13,6 +13,7 @@ import {
   decideTool,
   filtersFor,
   mayHaveToolsUnder,
+  NODES_TOOL,
   outsidePrefix,
   type ToolVerdict,
 } from "../core/tool-policy.ts";
@@ -22,6 +23,8 @@ import { checkArguments, nearestName } from "./arguments.ts";
 import { execTool } from "./exec.ts";
 import { fileTools } from "./files.ts";
 import { isOutsideName } from "./mcp/names.ts";
+import { messageTool } from "./message.ts";
+import { nodesTool } from "./nodes.ts";
 import { sessionStatus } from "./session-status.ts";
 import { sessionsHistory } from "./sessions-history.ts";
 import { sessionsList } from "./sessions-list.ts";
@@ -29,7 +32,7 @@ import { sessionsSearch } from "./sessions-search.ts";
 import { sessionsSend } from "./sessions-send.ts";
 import { sessionsSpawn } from "./sessions-spawn.ts";
 import { subagents } from "./subagents.ts";
-import type { OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { NodeDoor, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const TOOLS: readonly Tool[] = [
   sessionsList,
@@ -40,8 +43,10 @@ const TOOLS: readonly Tool[] = [
   sessionStatus,
   sessionsSearch,
   subagents,
+  messageTool,
   ...fileTools,
   execTool,
+  nodesTool,
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
@@ -50,11 +55,18 @@ type Policy = {
   readonly settings: Settings;
   readonly chain: SpawnChain;
   readonly outside?: OutsideSet | undefined;
+  /** Absent: there is no device to use. */
+  readonly nodes?: NodeDoor | undefined;
 };
 
-/** Ours, and those of outside servers that come with the session. */
-function toolsIn(outside: OutsideSet | undefined): readonly Tool[] {
-  return outside === undefined ? TOOLS : [...TOOLS, ...outside.tools];
+/** Ours, where there is something to use them on, and those of outside servers that come with the session. */
+function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly Tool[] {
+  const unusable = [
+    ...(nodes === undefined ? [nodesTool] : []),
+    ...(settings.channels.length === 0 ? [messageTool] : []),
+  ];
+  const ours = TOOLS.filter((tool) => !unusable.includes(tool));
+  return [...ours, ...(outside?.tools ?? [])];
 }
 
 function verdictOf({ settings, chain }: Policy, name: string): ToolVerdict {
@@ -71,7 +83,7 @@ export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] 
  * there now is described by what has to be assumed of it: it can't be run again.
  */
 export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): ToolSpec[] {
-  const specs = toolsIn(outside).map((tool) => tool.spec);
+  const specs = [...TOOLS, ...(outside?.tools ?? [])].map((tool) => tool.spec);
   const known = new Set(specs.map(({ name }) => name));
   const lost = [...new Set(called)].filter((name) => isOutsideName(name) && !known.has(name));
   const assumed = { description: "", parameters: { type: "object" }, parallel: false, idempotent: false };
@@ -80,7 +92,7 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
 
 /** The tools that a session of this agent has. */
 export function toolsFor(policy: Policy): Tool[] {
-  return toolsIn(policy.outside).filter((tool) => verdictOf(policy, tool.spec.name).allowed);
+  return toolsIn(policy).filter((tool) => verdictOf(policy, tool.spec.name).allowed);
 }
 
 interface ToolDescription {
@@ -94,7 +106,7 @@ interface ToolDescription {
 
 /** Every tool, with what the policy says of it. */
 export function describeTools(policy: Policy): ToolDescription[] {
-  return toolsIn(policy.outside).map(({ spec: { name, description, parameters } }) => {
+  return toolsIn(policy).map(({ spec: { name, description, parameters } }) => {
     const verdict = verdictOf(policy, name);
     const reason = verdict.allowed ? verdict.reason : verdict.error;
     return { name, description, parameters, allowed: verdict.allowed, reason };
@@ -120,14 +132,15 @@ export function withheldOutside(
 }
 
 function findTool(policy: Policy, name: string): Result<Tool> {
-  const tool = toolsIn(policy.outside).find((candidate) => candidate.spec.name === name);
+  const tool = toolsIn(policy).find((candidate) => candidate.spec.name === name);
   const verdict = verdictOf(policy, name);
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
   // Of a server that may not be used nobody asked what tools it has.
-  const isThere = tool !== undefined || isOutsideName(name);
+  const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
+  if (name === NODES_TOOL) return fail("node_not_found", "no node is paired here", { hint });
   const missing = policy.outside?.missing.find(({ server }) => name.startsWith(outsidePrefix(server)));
   if (missing !== undefined) {
     const { server, why } = missing;
@@ -148,7 +161,7 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
 }
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
-  const known = toolsIn(ctx.outside).find((candidate) => candidate.spec.name === call.name);
+  const known = toolsIn(ctx).find((candidate) => candidate.spec.name === call.name);
   const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
   const args = checkArguments(schema, call.arguments);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;

@@ -1,6 +1,8 @@
 // Owns what a tool of the gateway is: a description for the model, and what it may use when it is called.
 // T1: a tool returns one JSON object; an expected failure is such a result too (`status`, `code`, `error`).
 
+import type { Result } from "../core/errors.ts";
+import type { NodeCall, NodeStanding } from "../core/node.ts";
 import type { Run } from "../core/run.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
@@ -9,6 +11,7 @@ import type { ToolCallRequest, ToolSpec } from "../core/tool.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/waits.ts";
+import type { Outbound } from "../flows/outbox.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -51,6 +54,13 @@ export interface OutsideTools {
   standings(): readonly OutsideStanding[];
 }
 
+/** The way to paired devices. */
+export interface NodeDoor {
+  standings(): Promise<readonly NodeStanding[]>;
+  /** Waits for what the node says; a failure tells whether the command may have been done. */
+  invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>>;
+}
+
 /** Everything that a tool call may use. */
 export interface ToolContext {
   readonly settings: Settings;
@@ -67,6 +77,8 @@ export interface ToolContext {
   readonly toolNames: readonly string[];
   /** The tools of outside servers that the session has besides ours. Absent: none. */
   readonly outside?: OutsideSet;
+  /** Absent: no device is paired, or nodes are off. */
+  readonly nodes?: NodeDoor | undefined;
   /** The run that calls; absent when an operator invokes a tool. */
   readonly run?: Run;
   readonly signal: AbortSignal;
@@ -76,6 +88,8 @@ export interface ToolContext {
   readonly wait?: RunWait;
   /** For whoever counts calls. */
   readonly answered?: ToolAnswered | undefined;
+  /** Told of text that is to leave. Absent: nobody delivers here. */
+  readonly outbound?: Outbound | undefined;
 }
 
 export type ToolResult = Record<string, unknown>;

@@ -1,7 +1,8 @@
-// Owns what follows from the end of a run that a job or a web hook set off: its reply goes where that says
-// (SPEC 5: cron and hook delivery).
+// Owns what follows from the end of a run that a job, a web hook or a node set off: its reply goes where that
+// says (SPEC 5: cron and hook delivery).
 // RP1: the outbox row is written by the transaction that ends the run (I4, I5), to where the job says at that
-//      moment, or the hook said; silence stays silent, and a run that did not end well delivers nothing.
+//      moment, or the hook or node said; silence stays silent, and a run that did not end well delivers
+//      nothing.
 // RP2: text leaves only if the send policy lets it leave this session and reach that place.
 
 import { redactSecrets } from "../core/redact.ts";
@@ -82,7 +83,7 @@ async function placeOfJob(unit: Unit, run: Run, jobId: string): Promise<Route | 
 async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const { provenance } = run.input;
   let route: Route | undefined;
-  if (provenance?.kind === "hook") route = run.route;
+  if (provenance?.kind === "hook" || provenance?.kind === "node") route = run.route;
   if (provenance?.kind === "cron" && provenance.source !== undefined) {
     route = await placeOfJob(unit, run, provenance.source);
   }

@@ -15,7 +15,7 @@ import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
 import { importState } from "../../src/import/import.ts";
-import { inspectDatabase, inspectMcp, storeTools } from "../../src/main.ts";
+import { inspectChannels, inspectDatabase, inspectMcp, runProgram, storeTools } from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -152,12 +152,15 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     },
     exitNow: (code) => exits.push(code),
     openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
+    runProgram: (program) => runProgram(program, quietWorld()),
+    machine: { version: "0.0.0", hostName: "test-machine", platform: process.platform },
     inspectStore: async (dir) => inspectStoreDir(dir),
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
     importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
+    inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
     inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { GatewayError } from "../../src/gateway/client.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, TOKEN } from "./kit.ts";
+import { joinedNode, pairedDevice } from "./node-kit.ts";
 
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
@@ -108,7 +109,7 @@ test("I9: events reach the tokens that cover their session, and no others", asyn
   const [all, research, node] = [
     await joined(house),
     await joined(house, { auth: { token: "scoped" } }),
-    await joined(house, { auth: { token: "node" } }),
+    await joinedNode(house, await pairedDevice(house, "node"), { token: "node" }),
   ];
   for (const sessionKey of ["agent:main:main", "agent:research:main"]) {
     const params = { sessionKey, message: "x", idempotencyKey: sessionKey };

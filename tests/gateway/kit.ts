@@ -22,6 +22,7 @@ import type { GatewayDeps } from "../../src/gateway/call.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 import type { OpenDemo } from "../../src/gateway/demo.ts";
 import { type Metrics, openMetrics } from "../../src/gateway/metrics.ts";
+import { NodeHub } from "../../src/gateway/nodes.ts";
 import { type Gateway, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
@@ -91,7 +92,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -107,6 +108,7 @@ async function openWorkers(
   { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
 ) {
   const channels = new Map<string, Channel>();
+  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const engine: Engine = new Engine({
     store,
     world,
@@ -127,6 +129,7 @@ async function openWorkers(
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
       outside,
+      nodes,
       answered: metrics.toolAnswered,
     }),
     deadlineHandlers: new Map([
@@ -150,8 +153,18 @@ async function openWorkers(
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
-  return { engine, outbox, channels };
+  nodes?.start();
+  return { engine, outbox, channels, nodes };
 }
+
+/** The only one that there is. */
+const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
+  models: () => [
+    { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+  ],
+  checkModel: (name) =>
+    name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+};
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
@@ -168,8 +181,10 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const helpers = { metrics, outside };
-  const { engine, outbox, channels } = await openWorkers(options, settings, store, world, helpers);
+  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, {
+    metrics,
+    outside,
+  });
   const gateway = await startGateway({
     settings,
     world,
@@ -179,13 +194,10 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
-    models: () => [
-      { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
-    ],
-    checkModel: (name) =>
-      name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+    ...ONE_MODEL,
     sandboxFor: async () => ok(undefined),
     outside,
+    nodes,
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -198,6 +210,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     if (stopped) return;
     stopped = true;
     await gateway.close();
+    await nodes?.close();
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

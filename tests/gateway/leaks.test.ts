@@ -8,7 +8,8 @@ import { addRefusal } from "../../src/store/refusals.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { endOf } from "../kit/engine.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
-import { type House, joined, openHouse, type Raw } from "./kit.ts";
+import { type House, joined, openHouse, type Raw, TOKEN } from "./kit.ts";
+import { codeIn, newDevice, pairedDevice, tryNode } from "./node-kit.ts";
 
 const HIDDEN = "agent:main:main";
 const SEEN = "agent:research:main";
@@ -85,8 +86,21 @@ async function plant(house: House): Promise<{ chainId: string; jobId: string; hi
   return { chainId, jobId, hiddenChain };
 }
 
+interface Nodes {
+  readonly nodeId: string;
+  readonly pairingCode: string;
+}
+
+/** A paired device and one that asks, whose sessions the token does not cover. */
+async function plantNodes(house: House): Promise<Nodes> {
+  const { id: nodeId } = await pairedDevice(house, TOKEN, { name: "velvet machine" });
+  const { answer } = await tryNode(house, newDevice(), { token: TOKEN, name: "velvet telephone" });
+  return { nodeId, pairingCode: codeIn(answer) };
+}
+
 /** What is asked of each method, in this order: the last ones take away what the others look at. */
-function questionsOf(chainId: string, hiddenChain: string, jobId: string) {
+function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
+  const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
   return {
     health: [{}],
     status: [{}],
@@ -123,6 +137,13 @@ function questionsOf(chainId: string, hiddenChain: string, jobId: string) {
     "chains.get": [{ chainId }, { chainId: hiddenChain }],
     "access.explain": [{ viewer: SEEN, target: SEEN }],
     "channels.status": [{}],
+    "channels.test": [{ channel: "telegram" }],
+    "channels.pair.list": [{}],
+    "channels.pair.approve": [{ code: "ABCDEFGH" }],
+    "channels.pair.reject": [{ code: "ABCDEFGH" }],
+    "channels.pair.remove": [{ channel: "telegram", peerId: "1" }],
+    "bindings.list": [{}],
+    "bindings.unbind": [{ sessionKey: SEEN }],
     "demo.start": [{}],
     "demo.stop": [{}],
     "metrics.history": [{}],
@@ -136,6 +157,16 @@ function questionsOf(chainId: string, hiddenChain: string, jobId: string) {
     "cron.update": [{ id: jobId, patch: { name: `renamed ${KEY}` } }],
     "cron.run": [{ id: jobId }],
     "cron.remove": [{ id: jobId }],
+    "node.pair.list": [{}],
+    "node.list": [{}],
+    "node.describe": [{ nodeId }],
+    "node.rename": [{ nodeId, displayName: "mine" }],
+    "node.invoke": [{ nodeId, command: "exec", params: {}, idempotencyKey: "n" }],
+    "node.pair.approve": [{ code: pairingCode }],
+    "node.pair.reject": [{ code: pairingCode }],
+    "node.pair.remove": [{ nodeId }],
+    "node.invoke.result": [{ id: "x", ok: true }],
+    "node.event": [{ event: "agent.request", payload: { message: "hello" } }],
     "sessions.reset": [{ key: SEEN }],
     "sessions.delete": [{ key: SEEN }],
   } as const satisfies { readonly [M in MethodName]: readonly object[] };
@@ -149,7 +180,8 @@ test("I9, I14: no answer and no event tells a scoped token of a session that it 
   });
   const raw: Raw = await joined(house, { auth: { token: "scoped" } });
   const { chainId, jobId, hiddenChain } = await plant(house);
-  const questions = questionsOf(chainId, hiddenChain, jobId);
+  const nodes = await plantNodes(house);
+  const questions = questionsOf({ chainId, hiddenChain, jobId, ...nodes });
   expect(Object.keys(questions).sort()).toEqual(Object.keys(METHODS).sort());
   const jobChain = await house.store.db
     .selectFrom("runs")

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { TokenScope, TokenSettings } from "../../src/core/settings.ts";
 import { METHODS, type MethodName } from "../../src/gateway/params.ts";
 import { joined, openHouse, openRaw, TOKEN } from "./kit.ts";
+import { joinedNode, pairedDevice } from "./node-kit.ts";
 
 const ORDER: TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
 const TOKENS: TokenSettings[] = [
@@ -18,15 +19,19 @@ test.each(Object.keys(METHODS) as MethodName[])(
   "%s is open to its scope and to those that contain it, to no other",
   async (method) => {
     const house = await openHouse({ gateway: { tokens: TOKENS } });
+    const key = await pairedDevice(house, "node");
     for (const token of [...ORDER, "nobody", "node"]) {
-      const raw = await joined(house, { auth: { token } });
+      const raw =
+        token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });
       // A param that no method has: whoever may call the method is told so, nobody else.
       raw.send({ type: "req", id: "x", method, params: { zzzzzzzz: 1 } });
       const { error } = await raw.res("x");
-      const enough = ORDER.indexOf(token as TokenScope) >= ORDER.indexOf(METHODS[method].scope);
+      const { scope } = METHODS[method];
+      const ofNodes = scope === "node";
+      const enough = ofNodes ? token === "node" : ORDER.indexOf(token as TokenScope) >= ORDER.indexOf(scope);
       expect(error?.code, token).toBe(enough ? "INVALID_REQUEST" : "FORBIDDEN");
-      if (!enough && token !== "node") expect(error?.details?.missingScope).toBe(METHODS[method].scope);
-      if (token === "node") expect(error?.message).toContain('role "node"');
+      if (!enough && !ofNodes && token !== "node") expect(error?.details?.missingScope).toBe(scope);
+      if (!enough && (ofNodes || token === "node")) expect(error?.message).toContain('role "node"');
     }
   },
 );
@@ -45,10 +50,10 @@ test("a client may ask for less than its token has, never for more", async () =>
 
 test("a node token connects as node only, and an operator token may connect as one", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
-  const asNode = await joined(house, { auth: { token: TOKEN }, role: "node" });
+  const asNode = await joinedNode(house, await pairedDevice(house, TOKEN), { token: TOKEN });
   expect((await asNode.res("hello")).payload).toMatchObject({
     auth: { role: "node", scopes: [] },
-    features: { methods: [] },
+    features: { methods: ["node.invoke.result", "node.event"] },
   });
   const raw = await openRaw(house.url);
   const params = {

@@ -38,6 +38,10 @@ import { noteBegin, watched } from "./work.ts";
 const POOL = "subagents";
 
 /** What clients of a story are greeted with; they read none of it. */
+const NODE = {
+  ...{ id: "some-node", name: "some node", platform: "story", version: "1", publicKey: "" },
+  ...{ caps: [], commands: [], pairedAt: 0 },
+};
 const HELLO = {
   server: { version: "story", host: "story", connId: "" },
   features: { methods: [], events: [] },
@@ -286,6 +290,8 @@ export class GatewayProcess {
       world,
       authority,
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
+      // No device is paired in a story: what a node may do is nothing, as it is for one of these.
+      admitNode: async () => ok(NODE),
       hello: async () => HELLO,
       join: (member: Listener) => this.fanout.add(member),
       call: dispatcher.call,

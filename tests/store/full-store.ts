@@ -13,8 +13,8 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 /** The tables of a store, without what a process has at the moment only. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
-  ...["refusals", "cron_jobs", "cron_runs"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
+  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Numbers that every database makes for itself, in the order of the rows. */
@@ -65,6 +65,8 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   channel_peers: ["peer_id", "code"],
   channel_cursors: ["name"],
   thread_bindings: ["route_key"],
+  nodes: ["id"],
+  node_requests: ["node_id", "request_id", "code"],
 };
 
 interface Column {

@@ -52,6 +52,14 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
   };
 }
 
+/** As the configuration has them by default. */
+const NODES: Settings["nodes"] = {
+  enabled: true,
+  allowCommands: ["exec", "notify", "device.*"],
+  allowedSessionKeys: [],
+  allowSandboxed: false,
+};
+
 /** What a test may change of the settings. */
 export interface Choices {
   readonly agents?: readonly AgentSettings[];
@@ -61,6 +69,7 @@ export interface Choices {
   readonly outgoingHooks?: Settings["outgoingHooks"];
   readonly cron?: Settings["cron"];
   readonly hooks?: Settings["hooks"];
+  readonly nodes?: Partial<Settings["nodes"]>;
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -119,6 +128,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     owners: [],
     channels: [],
     cron: choices.cron ?? { enabled: true },
+    nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
   };

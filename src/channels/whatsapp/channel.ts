@@ -9,17 +9,16 @@ import { fail, ok } from "../../core/errors.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Route } from "../../core/session.ts";
-import type { Account, Ear } from "../accounts.ts";
-import { ListenProblem } from "../accounts.ts";
+import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
-import { accountName } from "../registry.ts";
 import { answerCall } from "./calls.ts";
 import { formatText } from "./format.ts";
 import type { Arrived, NumberNews } from "./incoming.ts";
 import { readMedia } from "./media.ts";
 import { type ChatMemory, createChatMemory } from "./memory.ts";
+import { recipientOf } from "./places.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
-import { askNumber, recipientOf, sendText, showTyping } from "./sending.ts";
+import { askNumber, sendText, showTyping } from "./sending.ts";
 
 const WHATSAPP = "whatsapp";
 /** The platform takes 4096; marks and addresses that are written out need some. */
@@ -59,7 +58,7 @@ function lineOf({ lines }: Parts, accountId: string | undefined): Line | undefin
   return accountId === undefined ? lines[0] : lines.find(({ account }) => account.accountId === accountId);
 }
 
-/** Tells whoever listens that the account itself has trouble, and says whether it has. */
+/** Tells whoever listens, if it is the account itself that has trouble. */
 function noteTrouble(line: Line, problem: GraphProblem): void {
   if (problem.kind === "account") line.trouble?.(problem);
 }
@@ -81,7 +80,11 @@ function messageOf({ host }: Parts, line: Line, arrived: Arrived): InboundMessag
       id: chatId,
       ...(groupId === undefined ? optional({ name: senderName }) : {}),
     },
-    sender: { id: senderId, ...optional({ name: senderName }), ...(alsoKnownAs.length > 0 ? { alsoKnownAs } : {}) },
+    sender: {
+      id: senderId,
+      ...optional({ name: senderName }),
+      ...(alsoKnownAs.length > 0 ? { alsoKnownAs } : {}),
+    },
     text: content.text,
     mentioned: groupId === undefined || arrived.namesUs || isAnswerToUs,
     media: content.media.map(({ id, ...media }) => ({
@@ -90,7 +93,7 @@ function messageOf({ host }: Parts, line: Line, arrived: Arrived): InboundMessag
     })),
     sentAt: arrived.sentAtMs ?? world.clock.now(),
     replyTo: { channel: WHATSAPP, accountId, to: chatId },
-    ...optional({ edit }),
+    ...optional({ edit, forwarded: content.forwarded }),
     ...(quoted === undefined
       ? {}
       : { quoted: { text: quoted.text, ...optional({ senderName: quoted.senderName }) } }),
@@ -128,7 +131,8 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
       case "failed": {
         // The platform tells of it until it is answered, and may do so twice.
         if (!memory.failed(event.messageId)) break;
-        const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp does not say why";
+        const words =
+          saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp does not say why";
         line.failure = { words, atMs: clock.now() };
         const fields = { account: name, to: safeLine(event.to), messageId: safeLine(event.messageId) };
         log.warn(fields, `a text that WhatsApp had taken was not delivered: ${words}`);
@@ -136,6 +140,7 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
       }
       case "told": {
         const problem = saidProblem(event.error, line.account.accessToken);
+        if (problem !== undefined) noteTrouble(line, problem);
         const words = problem?.words ?? "it does not say which";
         log.warn({ account: name }, `WhatsApp tells of trouble: ${words}`);
         break;
@@ -229,20 +234,23 @@ export async function openWhatsApp(
     async typing({ accountId, to }: Route) {
       const line = lineOf(parts, accountId);
       const messageId = line?.memory.newest(to);
-      if (line !== undefined && messageId !== undefined) await showTyping(line.account, messageId, world);
+      // In groups it can't be shown.
+      const isDirect = recipientOf(to)?.recipient_type === "individual";
+      if (line === undefined || messageId === undefined || !isDirect) return;
+      await showTyping(line.account, messageId, world);
     },
     async called(call) {
       const line = lineOf(parts, call.accountId);
       if (line === undefined) return { status: 404, body: "not found" };
-      const answer = await answerCall(call, line.account, async (news) => {
+      return answerCall(call, line.account, async (news) => {
         line.calledAt = world.clock.now();
         await take(parts, line, news);
       });
-      return answer;
     },
     async test(accountId) {
       const line = lineOf(parts, accountId);
-      if (line === undefined) return fail("channel_unknown", `no account "${safeLine(accountId)}" of WhatsApp is configured`);
+      if (line === undefined)
+        return fail("channel_unknown", `no account "${safeLine(accountId)}" of WhatsApp is configured`);
       const asked = await askNumber(line.account, world);
       if ("words" in asked) return fail("channel_unknown", asked.words);
       return ok([asked.name, ...remarks(line, world.clock.now())].join("; "));

@@ -14,6 +14,8 @@ const MEDIA_ID = /^[\w-]{1,200}$/;
 export interface Content {
   readonly text: string;
   readonly media: readonly MediaFields[];
+  /** The sender passed it on. */
+  readonly forwarded?: true;
 }
 
 /** Media as it stands in a message: not read yet. */
@@ -40,7 +42,8 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   const text = textOf(fields.caption);
   const words = kind === "file" ? "a file" : kind === "voice" ? "a voice message" : kind;
   // Without an id there is nothing to be read: media that the platform could not take in, for one.
-  if (!MEDIA_ID.test(id)) return { text: `${note(words, "it could not be had")}${text && `\n${text}`}`, media: [] };
+  if (!MEDIA_ID.test(id))
+    return { text: `${note(words, "it could not be had")}${text && `\n${text}`}`, media: [] };
   const name = textOf(fields.filename) || undefined;
   const mimeType = textOf(fields.mime_type) || undefined;
   return { text, media: [{ kind, id, ...optional({ name, mimeType }) }] };
@@ -127,5 +130,5 @@ export function contentOf(message: Fields): Content | undefined {
   if (text === undefined || (text === "" && media.length === 0)) return undefined;
   const { forwarded, frequently_forwarded } = fieldsOf(message.context);
   const isForwarded = forwarded === true || frequently_forwarded === true;
-  return { text: isForwarded ? `${note("forwarded")}${text && `\n${text}`}` : text, media };
+  return { text, media, ...(isForwarded ? { forwarded: true } : {}) };
 }

@@ -48,7 +48,10 @@ function readAnswer(answer: IncomingMessage, bytesMax: number, done: (read: Grap
   const status = answer.statusCode ?? 0;
   const pieces: Buffer[] = [];
   let bytes = 0;
-  if (Number(answer.headers["content-length"]) > bytesMax) return done({ kind: "too_large", status });
+  if (Number(answer.headers["content-length"]) > bytesMax) {
+    done({ kind: "too_large", status });
+    return;
+  }
   answer.on("data", (piece: Buffer) => {
     bytes += piece.length;
     if (bytes > bytesMax) done({ kind: "too_large", status });
@@ -96,7 +99,8 @@ export async function askGraph(request: GraphRequest, { clock }: World): Promise
       outgoing = open(url, options, (answer) => readAnswer(answer, bytesMax, end));
     } catch {
       // A token with a line end in it, for one.
-      return end(failed("the access token holds characters that no token has"));
+      end(failed("the access token holds characters that no token has"));
+      return;
     }
     outgoing.once("socket", (socket) =>
       socket.once(isSecure ? "secureConnect" : "connect", () => {

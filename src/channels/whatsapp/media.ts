@@ -2,8 +2,8 @@
 // WD1: no more bytes are read than are wanted.
 // WD2: the token goes to nobody but the configured host, and to addresses that it names behind TLS.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
 import type { World } from "../../world.ts";
 import { fieldsOf, jsonIn, textOf } from "./fields.ts";
 import { askGraph, type GraphAnswer } from "./graph.ts";
@@ -49,7 +49,8 @@ export async function readMedia(
   const said = fieldsOf(jsonIn(asked.bytes));
   if (Number(said.file_size) > maxBytes) return tooLarge(maxBytes);
   const address = addressIn(textOf(said.url), graphUrl);
-  if (address === undefined) return fail("file_problem", "WhatsApp gave no address that a file may be read from");
+  if (address === undefined)
+    return fail("file_problem", "WhatsApp gave no address that a file may be read from");
   const read = await askGraph(
     { ...common, url: address, bytesMax: maxBytes, timeoutMs: MEDIA_TIMEOUT_MS },
     world,

@@ -25,7 +25,10 @@ type Meaning = readonly [GraphProblem["kind"], string];
 
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [131047, ["text", "the person has to write first: texts are only taken for 24 hours after their last one"]],
-  [131026, ["text", "WhatsApp can't deliver to this number: it has no WhatsApp, or one that can't receive it"]],
+  [
+    131026,
+    ["text", "WhatsApp can't deliver to this number: it has no WhatsApp, or one that can't receive it"],
+  ],
   [131030, ["text", "this number is not in the list of allowed recipients, which an app in development has"]],
   [131021, ["text", "sender and recipient are the same number"]],
   [131049, ["text", "WhatsApp chose not to deliver this to this person now"]],

@@ -36,6 +36,7 @@ function addressOf(text: string): string {
 
 export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<ReconnectingClient> {
   const { url, token, role, scopes, client, reconnect = true, signal, world = plainWorld } = options;
+  const { device, caps, commands } = options;
   const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const parts: SocketParts = {
     dialer,
@@ -44,6 +45,9 @@ export async function openClient(options: ConnectOptions, dialer: Dialer): Promi
     role,
     scopes,
     client,
+    device,
+    caps,
+    commands,
     connectTimeoutMs,
     world,
   };

@@ -2,9 +2,11 @@
 // opened again.
 // CS1: a connection in which nothing comes for three ticks is dead, whatever the system thinks.
 
+import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
 import {
   type ClientInfo,
+  type DeviceProof,
   type EventFrame,
   type HelloOk,
   PROTOCOL_VERSIONS,
@@ -12,6 +14,7 @@ import {
 } from "../protocol.ts";
 import type { Dialer, Line } from "./dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
+import type { DeviceKey } from "./types.ts";
 
 export interface SocketParts {
   readonly dialer: Dialer;
@@ -20,6 +23,9 @@ export interface SocketParts {
   readonly role: "operator" | "node" | undefined;
   readonly scopes: readonly string[] | undefined;
   readonly client: Partial<ClientInfo> | undefined;
+  readonly device: DeviceKey | undefined;
+  readonly caps: readonly string[] | undefined;
+  readonly commands: readonly string[] | undefined;
   /** How long opening and `connect` may take together. */
   readonly connectTimeoutMs: number;
   readonly world: World;
@@ -51,7 +57,22 @@ function readFrame(text: string): ResponseFrame | EventFrame | undefined {
   }
 }
 
-function connectRequest({ token, role, scopes, client, dialer }: SocketParts): object {
+/** The proof of a device's key over a challenge, in the newest form of the protocol. */
+function proofOf(parts: SocketParts, client: ClientInfo, nonce: string): DeviceProof | undefined {
+  const { device, role = "operator", scopes = [], token = "", world } = parts;
+  if (device === undefined) return undefined;
+  const { id, publicKey } = device;
+  const signedAt = Math.round(world.clock.now());
+  const platform = client.platform.trim().toLowerCase();
+  const said = [id, client.id, client.mode, role, scopes.join(","), signedAt, token, nonce, platform, ""];
+  return { id, publicKey, signature: device.sign(["v3", ...said].join("|")), signedAt, nonce };
+}
+
+function connectRequest(parts: SocketParts, nonce: string): object {
+  const { token, role, scopes, dialer, caps, commands } = parts;
+  const own = { id: "parley-client", version: "1", platform: dialer.platform, mode: "backend" };
+  const client = { ...own, ...parts.client };
+  const device = proofOf(parts, client, nonce);
   return {
     type: "req",
     id: CONNECT_ID,
@@ -59,12 +80,17 @@ function connectRequest({ token, role, scopes, client, dialer }: SocketParts): o
     params: {
       minProtocol: PROTOCOL_VERSIONS[0],
       maxProtocol: PROTOCOL_VERSIONS.at(-1),
-      client: { id: "parley-client", version: "1", platform: dialer.platform, mode: "backend", ...client },
-      ...(role === undefined ? {} : { role }),
-      ...(scopes === undefined ? {} : { scopes }),
+      client,
+      ...optional({ role, scopes, caps, commands, device }),
       ...(token === undefined ? {} : { auth: { token } }),
     },
   };
+}
+
+/** The challenge that a gateway begins with. */
+function nonceOf(payload: unknown): string {
+  const { nonce } = (payload ?? {}) as { nonce?: unknown };
+  return typeof nonce === "string" ? nonce : "";
 }
 
 interface Settle {
@@ -104,7 +130,7 @@ class Greeting {
     if (frame === undefined) return;
     if (this.#socket !== undefined) this.#socket.frame(frame, text.length);
     else if (frame.type === "event" && frame.event === "connect.challenge")
-      this.#line.send(JSON.stringify(connectRequest(this.#parts)));
+      this.#line.send(JSON.stringify(connectRequest(this.#parts, nonceOf(frame.payload))));
     else if (frame.type === "res" && frame.id === CONNECT_ID) this.#answered(frame);
   }
 

@@ -22,6 +22,16 @@ export type {
 } from "../protocol.ts";
 export type { ClientCode } from "./error.ts";
 
+/** An Ed25519 key that stands for this machine. */
+export interface DeviceKey {
+  /** SHA-256 of the raw public key, in hex. */
+  readonly id: string;
+  /** The raw 32 bytes in base64url. */
+  readonly publicKey: string;
+  /** The signature over a text, in base64url. */
+  sign(text: string): string;
+}
+
 export interface ConnectOptions {
   /** `ws://host:port`, or the `http://` of the same gateway. */
   readonly url: string;
@@ -30,6 +40,11 @@ export interface ConnectOptions {
   readonly role?: "operator" | "node" | undefined;
   /** Fewer rights than the token has. Default: all of them. */
   readonly scopes?: readonly string[] | undefined;
+  /** Proves with each connection which device this is. A node needs one; others may have one. */
+  readonly device?: DeviceKey | undefined;
+  /** Of a node: what it can do, and what may be asked of it. */
+  readonly caps?: readonly string[] | undefined;
+  readonly commands?: readonly string[] | undefined;
   /** How the gateway's lists and its log call this client. */
   readonly client?: Partial<ClientInfo> | undefined;
   /** Opens a broken connection again. Default true. The first one is never tried twice. */

@@ -9,6 +9,7 @@ import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
+import { nodesIn } from "../../tools/nodes.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 
@@ -48,9 +49,11 @@ async function invoke(
     session,
     agent,
     chain,
+    nodes: await nodesIn(ctx.deps.nodes),
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     answered: ctx.deps.metrics.toolAnswered,
+    outbound: ctx.deps.outbound,
   };
   const { callId } = ctx;
   const inHand = runOfPass(ctx.deps.passes, ctx.caller);
@@ -74,7 +77,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
       if (!found.ok) return found;
       const { chain } = found.value;
       const outside = await ctx.deps.outside?.forSession(chain, ctx.signal);
-      const all = describeTools({ ...found.value, outside });
+      const all = describeTools({ ...found.value, outside, nodes: await nodesIn(ctx.deps.nodes) });
       const tools = all
         .filter((tool) => tool.allowed)
         .map(({ name, description, parameters, reason }) => ({ name, description, parameters, reason }));

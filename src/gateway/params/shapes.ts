@@ -42,11 +42,13 @@ export function object<const P extends object, const R extends readonly (keyof P
 export const NOTHING = object({}, []);
 
 export interface MethodSpec {
-  readonly scope: TokenScope;
+  /** `node`: for connections of paired nodes, and for them alone. */
+  readonly scope: TokenScope | typeof NODE;
   readonly params: Readonly<Record<string, unknown>>;
   readonly ignored: readonly string[];
 }
 
+export const NODE = "node";
 export const READ = "operator.read";
 export const WRITE = "operator.write";
 export const ADMIN = "operator.admin";

@@ -1,0 +1,259 @@
+// Owns `parley node`: this machine as a node, and what operators do with nodes.
+// NO1: what a node answers and what it is called is shown so that it moves no cursor and hides no text.
+
+import { join } from "node:path";
+import { nodesNamed } from "../../core/node.ts";
+import { execPatternProblem } from "../../core/node-exec.ts";
+import { safeJson, safeLine } from "../../core/safe-text.ts";
+import { findAddress } from "../address.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { age, table } from "../layout.ts";
+import { type Link, type Reply, withLink } from "../link.ts";
+import { nodeCommands } from "../node/commands.ts";
+import { nodeIdentity } from "../node/identity.ts";
+import { NodeProgram } from "../node/program.ts";
+
+const ID_SHOWN_CHARS = 12;
+
+interface NodeRow {
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly version: string;
+  readonly commands: readonly string[];
+  readonly connected: boolean;
+  readonly agentId?: string;
+  readonly sessionKey: string;
+  readonly lastSeenAtMs?: number;
+}
+
+interface PendingRow {
+  readonly code: string;
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly commands: readonly string[];
+  readonly remoteIp: string;
+  readonly createdAtMs: number;
+}
+
+export interface RunOptions {
+  readonly name?: string;
+  readonly allowExec: readonly string[];
+  readonly cwd?: string;
+  readonly key?: string;
+}
+
+export async function runNode(cli: Cli, _args: readonly string[], options: RunOptions): Promise<number> {
+  const { parts } = cli;
+  const { allowExec, cwd = parts.home, name = parts.machine.hostName } = options;
+  for (const pattern of allowExec) {
+    const problem = execPatternProblem(pattern);
+    if (problem === undefined) continue;
+    return cli.fail(
+      { code: "usage", error: `--allow-exec ${JSON.stringify(pattern)} ${problem}` },
+      EXIT.usage,
+    );
+  }
+  const address = await findAddress(cli);
+  if (!address.ok) return cli.fail(address);
+  const key = await nodeIdentity(options.key ?? join(parts.home, ".parley", "node.json"));
+  if (!key.ok) return cli.fail(key);
+  const { platform, version } = parts.machine;
+  const show = (text: string): void => cli.note(text);
+  const commands = nodeCommands({ parts, allowExec, cwd, platform, show });
+  const runs = allowExec.length === 0 ? "none (--allow-exec lets some be run)" : allowExec.join(", ");
+  cli.note(
+    safeLine(`Node "${name}" (${key.value.id.slice(0, ID_SHOWN_CHARS)}). Programs that it runs: ${runs}.`),
+  );
+  const stop = new AbortController();
+  const offs = (["SIGINT", "SIGTERM"] as const).map((signal) => parts.onSignal(signal, () => stop.abort()));
+  try {
+    const program = {
+      cli,
+      address: address.value,
+      key: key.value,
+      name,
+      version,
+      commands,
+      stop: stop.signal,
+    };
+    return await new NodeProgram(program).run();
+  } finally {
+    for (const off of offs) off();
+  }
+}
+
+function seen(row: NodeRow, nowMs: number): string {
+  if (row.connected) return "connected";
+  return row.lastSeenAtMs === undefined ? "never seen" : `${age(row.lastSeenAtMs, nowMs)} ago`;
+}
+
+export async function listNodes(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const list = await link.call<{ ts: number; nodes: readonly NodeRow[] }>("node.list", {});
+    if (!list.ok) return cli.fail(list);
+    const { ts, nodes } = list.value;
+    const rows = nodes.map((row) => [
+      row.nodeId.slice(0, ID_SHOWN_CHARS),
+      row.displayName,
+      row.platform,
+      seen(row, ts),
+      row.commands.join(" "),
+      row.agentId ?? "",
+    ]);
+    const names = ["ID", "NAME", "PLATFORM", "SEEN", "OFFERS", "AGENT"];
+    if (rows.length === 0) cli.line("No node is paired. On another machine: parley node run --url ws://…");
+    else for (const line of table(names, rows)) cli.line(line);
+    cli.document(list.value);
+    return EXIT.done;
+  });
+}
+
+export async function listPending(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const list = await link.call<{ ts: number; pending: readonly PendingRow[] }>("node.pair.list", {});
+    if (!list.ok) return cli.fail(list);
+    const { ts, pending } = list.value;
+    const rows = pending.map((row) => [
+      row.code,
+      row.displayName,
+      row.platform,
+      row.remoteIp,
+      row.commands.join(" "),
+      `${age(row.createdAtMs, ts)} ago`,
+    ]);
+    if (rows.length === 0) cli.line("No device asks to be paired.");
+    else
+      for (const line of table(["CODE", "NAME", "PLATFORM", "FROM", "OFFERS", "ASKED"], rows)) cli.line(line);
+    cli.document({ ts, pending });
+    return EXIT.done;
+  });
+}
+
+/** The node that a name, an id or the beginning of one means. */
+async function findNode(link: Link, wanted: string): Promise<Reply<NodeRow>> {
+  const list = await link.call<{ nodes: readonly NodeRow[] }>("node.list", {});
+  if (!list.ok) return list;
+  const named = list.value.nodes.map((row) => ({ row, node: { id: row.nodeId, name: row.displayName } }));
+  const [first, ...others] = nodesNamed(wanted, named);
+  if (first !== undefined && others.length === 0) return { ok: true, value: first.row };
+  const error =
+    first === undefined
+      ? `no paired node ${JSON.stringify(wanted.slice(0, 80))}`
+      : `${others.length + 1} nodes are called ${JSON.stringify(wanted.slice(0, 80))}: give an id`;
+  return { ok: false, code: "node_not_found", error, hint: "parley node list shows them." };
+}
+
+async function withNode(
+  cli: Cli,
+  wanted: string,
+  work: (link: Link, node: NodeRow) => Promise<number>,
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const node = await findNode(link, wanted);
+    return node.ok ? work(link, node.value) : cli.fail(node);
+  });
+}
+
+export async function describeNode(cli: Cli, [wanted = ""]: readonly string[]): Promise<number> {
+  return withNode(cli, wanted, async (link, { nodeId }) => {
+    const found = await link.call<NodeRow & { ts: number; allowedCommands: readonly string[] }>(
+      "node.describe",
+      {
+        nodeId,
+      },
+    );
+    if (!found.ok) return cli.fail(found);
+    const { displayName, platform, version, commands, allowedCommands, sessionKey, agentId, ts } =
+      found.value;
+    const facts = [
+      ["id", nodeId],
+      ["name", displayName],
+      ["machine", `${platform}, version ${version}`],
+      ["seen", seen(found.value, ts)],
+      ["offers", commands.join(", ") || "nothing"],
+      ["may be asked", allowedCommands.join(", ") || "nothing (nodes.allowCommands)"],
+      ["session", sessionKey],
+      ["agent", agentId ?? "the default agent"],
+    ];
+    for (const [name = "", value = ""] of facts) cli.line(`${name.padEnd(14)}${safeLine(value)}`);
+    cli.document(found.value);
+    return EXIT.done;
+  });
+}
+
+export async function invokeNode(
+  cli: Cli,
+  [wanted = "", command = "", json]: readonly string[],
+  options: { readonly timeout: number; readonly key?: string },
+): Promise<number> {
+  let params: unknown;
+  try {
+    params = json === undefined ? undefined : JSON.parse(json);
+  } catch (error) {
+    const text = `the params must be JSON, like '{"command": ["uptime"]}': ${(error as Error).message}`;
+    return cli.fail({ code: "usage", error: text }, EXIT.usage);
+  }
+  return withNode(cli, wanted, async (link, { nodeId }) => {
+    const answer = await link.call<{ payload: unknown }>("node.invoke", {
+      ...{ nodeId, command, timeoutMs: Math.round(options.timeout * 1_000) },
+      ...(params === undefined ? {} : { params }),
+      idempotencyKey: options.key ?? cli.parts.world.ids.uuid(),
+    });
+    if (!answer.ok) return cli.fail(answer);
+    cli.line(safeJson(answer.value.payload));
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export async function approveNode(
+  cli: Cli,
+  [code = ""]: readonly string[],
+  options: { readonly name?: string; readonly agent?: string },
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const { name, agent } = options;
+    const more = {
+      ...(name === undefined ? {} : { name }),
+      ...(agent === undefined ? {} : { agentId: agent }),
+    };
+    const paired = await link.call<{ node: NodeRow }>("node.pair.approve", { code, ...more });
+    if (!paired.ok) return cli.fail(paired);
+    const { displayName, nodeId } = paired.value.node;
+    cli.line(safeLine(`${displayName} (${nodeId.slice(0, ID_SHOWN_CHARS)}) is paired.`));
+    cli.document(paired.value);
+    return EXIT.done;
+  });
+}
+
+export async function rejectNode(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
+  return withLink(cli, async (link) => {
+    const settled = await link.call("node.pair.reject", { code });
+    if (!settled.ok) return cli.fail(settled);
+    cli.line(safeLine(`The request ${code} is rejected.`));
+    cli.document(settled.value);
+    return EXIT.done;
+  });
+}
+
+export async function removeNode(cli: Cli, [wanted = ""]: readonly string[]): Promise<number> {
+  return withNode(cli, wanted, async (link, { nodeId, displayName, sessionKey }) => {
+    const gone = await link.call("node.pair.remove", { nodeId });
+    if (!gone.ok) return cli.fail(gone);
+    cli.line(safeLine(`${displayName} is not paired any more. A session ${sessionKey} stays.`));
+    cli.document(gone.value);
+    return EXIT.done;
+  });
+}
+
+export async function renameNode(cli: Cli, [wanted = "", name = ""]: readonly string[]): Promise<number> {
+  return withNode(cli, wanted, async (link, { nodeId }) => {
+    const renamed = await link.call<{ displayName: string }>("node.rename", { nodeId, displayName: name });
+    if (!renamed.ok) return cli.fail(renamed);
+    cli.line(safeLine(`It is called ${renamed.value.displayName}.`));
+    cli.document(renamed.value);
+    return EXIT.done;
+  });
+}

@@ -1,0 +1,204 @@
+// Owns what this machine does for a gateway as a node: exec, and notify.
+// NX1: a program runs only if the list that the command line gave covers it; nothing from elsewhere changes
+//      that list. It runs without a shell, below one folder, with a bare environment, bounded in time and
+//      output, and so many at once.
+// NX2: what is shown on the terminal moves no cursor and hides no text.
+
+import { realpath } from "node:fs/promises";
+import { resolve, sep } from "node:path";
+import { execRefusal } from "../../core/node-exec.ts";
+import { safeText } from "../../core/safe-text.ts";
+import type { CliParts } from "../parts.ts";
+
+const OUTPUT_MAX_BYTES = 64 * 1024;
+const ARGUMENTS_MAX = 256;
+const ARGUMENTS_MAX_CHARS = 128 * 1024;
+const RUNNING_MAX = 8;
+/** What is left of the asker's time to hear that a program was ended. */
+const REPORT_MS = 1_000;
+const TITLE_MAX_CHARS = 200;
+const BODY_MAX_CHARS = 2_000;
+const NOTIFY_MS = 10_000;
+const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** How a desktop is found. */
+const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
+
+export type Outcome =
+  | { readonly ok: true; readonly payload: unknown }
+  | { readonly ok: false; readonly error: { readonly code: string; readonly message: string } };
+
+export interface Wanted {
+  readonly params: unknown;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Machine {
+  readonly parts: Pick<CliParts, "env" | "home" | "runProgram" | "world">;
+  /** Patterns of programs that may be run. */
+  readonly allowExec: readonly string[];
+  /** Programs run here or below. */
+  readonly cwd: string;
+  readonly platform: string;
+  /** Shows a line to whoever sits at this command. */
+  show(text: string): void;
+}
+
+function refuse(code: string, message: string): Outcome {
+  return { ok: false, error: { code, message } };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+interface ExecParams {
+  readonly argv: readonly string[];
+  readonly cwd: string | undefined;
+  readonly timeoutMs: number | undefined;
+}
+
+function readExec(params: unknown): ExecParams | string {
+  if (!isObject(params)) return "exec takes {command: [program, argument, …], cwd?, timeoutMs?}";
+  const { command, cwd, timeoutMs, ...others } = params;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    return `exec takes command, cwd and timeoutMs; not ${JSON.stringify(unknown.slice(0, 60))}`;
+  const isList = Array.isArray(command) && command.every((word) => typeof word === "string");
+  if (!isList || command.length === 0)
+    return "command must be a list of texts: the program and its arguments";
+  const chars = command.join(" ").length;
+  if (command.length > ARGUMENTS_MAX || chars > ARGUMENTS_MAX_CHARS) {
+    return `command has at most ${ARGUMENTS_MAX} words and ${ARGUMENTS_MAX_CHARS} characters`;
+  }
+  if (command.some((word: string) => word.includes("\0"))) return "command has a NUL character in it";
+  if (cwd !== undefined && (typeof cwd !== "string" || cwd.includes("\0"))) return "cwd must be a path";
+  const isTime = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs > 0;
+  if (timeoutMs !== undefined && !isTime) return "timeoutMs must be a number above 0";
+  return { argv: command as string[], cwd, timeoutMs: isTime ? timeoutMs : undefined };
+}
+
+/** The folder, if it is the machine's or below it. */
+async function folderOf(base: string, wanted: string | undefined): Promise<string | undefined> {
+  try {
+    const top = await realpath(base);
+    const folder = await realpath(resolve(top, wanted ?? "."));
+    const inside = folder === top || folder.startsWith(top.endsWith(sep) ? top : top + sep);
+    return inside ? folder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Folders by whole paths only: a relative one would be looked up where the asker says. */
+function searchPath(env: Machine["parts"]["env"]): string {
+  const folders = (env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
+  return folders.length === 0 ? SEARCH_PATH : folders.join(":");
+}
+
+function bareEnvironment({ parts: { env, home } }: Machine): Record<string, string> {
+  return { PATH: searchPath(env), HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: env.TMPDIR ?? "/tmp" };
+}
+
+/** The commands of a machine. Each of them never rejects. */
+export function nodeCommands(
+  machine: Machine,
+): Readonly<Record<string, (wanted: Wanted) => Promise<Outcome>>> {
+  let running = 0;
+  const exec = async (wanted: Wanted): Promise<Outcome> => {
+    const read = readExec(wanted.params);
+    if (typeof read === "string") return refuse("INVALID_REQUEST", read);
+    const refused = execRefusal(machine.allowExec, read.argv);
+    if (refused !== undefined) return refuse("NOT_ALLOWED", refused);
+    const cwd = await folderOf(machine.cwd, read.cwd);
+    if (cwd === undefined)
+      return refuse("NOT_ALLOWED", "cwd is no folder below the one that programs run in");
+    if (running >= RUNNING_MAX)
+      return refuse("BUSY", `${RUNNING_MAX} programs are running here; wait for one`);
+    running++;
+    try {
+      return await runOne(machine, read, cwd, wanted);
+    } finally {
+      running--;
+    }
+  };
+  const notify = (wanted: Wanted): Promise<Outcome> => showNotice(machine, wanted);
+  return machine.allowExec.length === 0 ? { notify } : { exec, notify };
+}
+
+async function runOne(machine: Machine, read: ExecParams, cwd: string, wanted: Wanted): Promise<Outcome> {
+  const { parts } = machine;
+  const startedAt = parts.world.clock.monotonic();
+  const most = Math.max(wanted.timeoutMs - REPORT_MS, wanted.timeoutMs * 0.8);
+  const timeoutMs = Math.min(read.timeoutMs ?? most, most);
+  try {
+    const end = await parts.runProgram({
+      ...{ argv: read.argv, cwd, env: bareEnvironment(machine) },
+      ...{ outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs, signal: wanted.signal },
+    });
+    const { exitCode, signal, stdout, stdoutBytes, truncated, stderr, ending } = end;
+    const durationMs = Math.round(parts.world.clock.monotonic() - startedAt);
+    const payload = {
+      ...{ exitCode, stdout, stdoutBytes, truncated, stderr, durationMs, timedOut: ending === "timeout" },
+      ...(signal === null ? {} : { signal }),
+      ...(ending === "ended" ? {} : { ended: ending }),
+    };
+    return { ok: true, payload };
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    const program = JSON.stringify((read.argv[0] ?? "").slice(0, 200));
+    return refuse("EXEC_FAILED", `${program} could not be started${code === "" ? "" : ` (${code})`}`);
+  }
+}
+
+function textOf(value: unknown, charsMax: number): string {
+  return typeof value === "string" ? safeText(value.slice(0, charsMax)).trim() : "";
+}
+
+/** Programs that show a notice on a desktop. No text of a notice is read as an option. */
+function desktopProgram(platform: string, title: string, body: string): readonly string[] {
+  if (platform !== "darwin") return ["notify-send", "--app-name=Parley", "--", title, body];
+  const show = "display notification (item 2 of argv) with title (item 1 of argv)";
+  // Words behind the script are its own, but for a first one that looks like an option.
+  return ["osascript", "-e", "on run argv", "-e", show, "-e", "end run", title.replace(/^-/, " -"), body];
+}
+
+async function onDesktop(
+  machine: Machine,
+  title: string,
+  body: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { parts, platform, cwd } = machine;
+  const desktop = DESKTOP.flatMap((name) => {
+    const value = parts.env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  // Without a desktop the program would wait for one.
+  if (platform !== "darwin" && desktop.length === 0) return false;
+  try {
+    const { ending, exitCode } = await parts.runProgram({
+      ...{
+        argv: desktopProgram(platform, title, body),
+        cwd,
+        outputMaxBytes: 1_000,
+        timeoutMs: NOTIFY_MS,
+        signal,
+      },
+      env: { ...bareEnvironment(machine), ...Object.fromEntries(desktop) },
+    });
+    return ending === "ended" && exitCode === 0;
+  } catch {
+    return false;
+  }
+}
+
+async function showNotice(machine: Machine, { params, signal }: Wanted): Promise<Outcome> {
+  const own = isObject(params) ? params : {};
+  const body = textOf(own.body, BODY_MAX_CHARS);
+  const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
+  if (body === "") return refuse("INVALID_REQUEST", "notify takes {title?, body}: body is a text");
+  const shown = await onDesktop(machine, title, body, signal);
+  if (!shown) machine.show(`${title}: ${body}`);
+  return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };
+}

@@ -1,0 +1,81 @@
+// Owns the key by which this machine is known as a node: made once, kept in a file that its owner alone
+// reads.
+// NI1: the key never leaves the machine; what leaves is a signature.
+// NI2: a file that others may read, or that is damaged, is refused: a new key would be a new device.
+
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+} from "node:crypto";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import type { DeviceKey } from "../../gateway/client.ts";
+
+const KEY_BYTES = 32;
+/** Bits of a file's mode by which others than its owner reach it. */
+const OTHERS = 0o077;
+
+function deviceOf(key: KeyObject): DeviceKey {
+  const raw = createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-KEY_BYTES);
+  return {
+    id: createHash("sha256").update(raw).digest("hex"),
+    publicKey: raw.toString("base64url"),
+    sign: (text) => sign(null, Buffer.from(text), key).toString("base64url"),
+  };
+}
+
+function damaged(file: string): Result<never> {
+  return fail("invalid_config", `${file} holds no key of a node`, {
+    hint: "Move it away to begin with a new key; then the node has to be paired again.",
+  });
+}
+
+async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
+  let text: string;
+  try {
+    if (((await stat(file)).mode & OTHERS) !== 0 && process.platform !== "win32") {
+      return fail("invalid_config", `${file} may be read by others than its owner`, {
+        hint: `chmod 600 ${file}`,
+      });
+    }
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    return fail("invalid_config", `${file} could not be read: ${(error as Error).message}`);
+  }
+  try {
+    const { privateKey } = JSON.parse(text) as { privateKey?: unknown };
+    if (typeof privateKey !== "string") return damaged(file);
+    const key = createPrivateKey(privateKey);
+    return key.asymmetricKeyType === "ed25519" ? ok(deviceOf(key)) : damaged(file);
+  } catch {
+    // What the file holds is not told: it may be half a key.
+    return damaged(file);
+  }
+}
+
+/** The key in the file; made if there is none. */
+export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
+  const known = await readKey(file);
+  if (known !== undefined) return known;
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    // Never overwrites: of two starts at once, one key wins and both use it.
+    await writeFile(file, `${JSON.stringify({ privateKey: pem }, undefined, 2)}\n`, {
+      mode: 0o600,
+      flag: "wx",
+    });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+      return fail("invalid_config", `${file} could not be written: ${(error as Error).message}`);
+    }
+  }
+  return (await readKey(file)) ?? damaged(file);
+}

@@ -1,0 +1,233 @@
+// Owns this machine's life as a node: it asks to be paired, connects, answers what it is asked, and comes
+// back when the connection breaks.
+// NP1: a command of one idempotency key is done once as long as this program runs, however often it is asked.
+// NP2: nobody waits for what was cancelled: it is ended.
+// NP3: it gives up only where waiting mends nothing: a wrong token, or another program with its key.
+
+import { dropOldest } from "../../core/bounded.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../gateway/client.ts";
+import { NODE_REPLACED } from "../../gateway/protocol.ts";
+import type { Address } from "../address.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import type { nodeCommands, Outcome } from "./commands.ts";
+
+const PAIRING_LOOK_MS = 3_000;
+const RETRY_FIRST_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+/** Commands whose outcome is remembered by key. */
+const OUTCOMES_KEPT = 200;
+const PARAMS_MAX_CHARS = 1024 * 1024;
+
+export interface NodeProgramParts {
+  readonly cli: Cli;
+  readonly address: Address;
+  readonly key: DeviceKey;
+  readonly name: string;
+  readonly version: string;
+  readonly commands: ReturnType<typeof nodeCommands>;
+  /** Ends the program. */
+  readonly stop: AbortSignal;
+}
+
+interface Asked {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly command: string;
+  readonly params: unknown;
+  readonly timeoutMs: number;
+  readonly idempotencyKey: string;
+}
+
+/** A command as it came; undefined: it makes no sense. */
+function readAsked(payload: unknown): Asked | undefined {
+  const given = payload as Partial<Record<keyof Asked | "paramsJSON", unknown>> | null;
+  const { id, nodeId, command, paramsJSON, timeoutMs, idempotencyKey } = given ?? {};
+  if (typeof id !== "string" || typeof nodeId !== "string" || typeof command !== "string") return undefined;
+  const time = typeof timeoutMs === "number" && timeoutMs > 0 ? timeoutMs : 30_000;
+  const key = typeof idempotencyKey === "string" ? idempotencyKey : id;
+  const text = typeof paramsJSON === "string" ? paramsJSON : "null";
+  if (text.length > PARAMS_MAX_CHARS) return undefined;
+  try {
+    return { id, nodeId, command, params: JSON.parse(text), timeoutMs: time, idempotencyKey: key };
+  } catch {
+    return undefined;
+  }
+}
+
+export class NodeProgram {
+  readonly #parts: NodeProgramParts;
+  readonly #outcomes = new Map<string, Promise<Outcome>>();
+  readonly #running = new Map<string, AbortController>();
+  #toldCode = "";
+  #toldTrouble = "";
+  #failures = 0;
+
+  constructor(parts: NodeProgramParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves with the exit code, once it is stopped or can't go on. */
+  async run(): Promise<number> {
+    const { stop } = this.#parts;
+    while (!stop.aborted) {
+      const client = await this.#connect();
+      if (typeof client === "number") return client;
+      if (client === undefined) continue;
+      const code = await this.#serve(client);
+      client.close();
+      if (code !== undefined) return code;
+    }
+    for (const work of this.#running.values()) work.abort();
+    // What was ended has to be gone before the program is.
+    await Promise.all(this.#outcomes.values());
+    return EXIT.done;
+  }
+
+  /** A connection; undefined: try again, the pause is over; a number: it can't be had. */
+  async #connect(): Promise<GatewayClient | number | undefined> {
+    const { cli, address, key, name, version, commands, stop } = this.#parts;
+    try {
+      const client = await connect({
+        url: address.url,
+        ...(address.token === "" ? {} : { token: address.token }),
+        role: "node",
+        device: key,
+        caps: [],
+        commands: Object.keys(commands),
+        client: { id: "parley-node", displayName: name, version, mode: "node" },
+        signal: stop,
+        world: cli.parts.world,
+      });
+      this.#failures = 0;
+      this.#toldCode = "";
+      this.#toldTrouble = "";
+      return client;
+    } catch (error) {
+      if (stop.aborted) return undefined;
+      if (!(error instanceof GatewayError)) throw error;
+      return this.#refused(error);
+    }
+  }
+
+  async #refused(error: GatewayError): Promise<number | undefined> {
+    const { cli } = this.#parts;
+    if (error.code === "NOT_PAIRED") {
+      this.#tellCode(error);
+      await this.#pause(PAIRING_LOOK_MS);
+      return undefined;
+    }
+    if (!error.retryable && error.code !== "RATE_LIMITED") {
+      return cli.fail({ code: error.reason ?? error.code, error: error.message }, EXIT.failed);
+    }
+    if (this.#toldTrouble !== error.message) cli.note(safeLine(`${error.message} Trying again.`));
+    this.#toldTrouble = error.message;
+    const backoffMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#failures++, 10));
+    await this.#pause(Math.max(error.retryAfterMs ?? 0, backoffMs * (0.5 + cli.parts.world.random() / 2)));
+    return undefined;
+  }
+
+  #tellCode(error: GatewayError): void {
+    const pairing = error.details.pairing as { code?: unknown } | undefined;
+    const code = typeof pairing?.code === "string" ? safeLine(pairing.code.slice(0, 32)) : "";
+    const text = code === "" ? safeLine(error.message) : code;
+    if (text === this.#toldCode) return;
+    this.#toldCode = text;
+    const { cli } = this.#parts;
+    if (code === "") cli.note(text);
+    else cli.note(`This node is not paired yet. Let it in at the gateway: parley node approve ${code}`);
+  }
+
+  /** Answers until the connection is lost for good. A number: the program ends with it. */
+  #serve(client: GatewayClient): Promise<number | undefined> {
+    const { cli, address, name, stop } = this.#parts;
+    cli.note(safeLine(`Connected to ${address.url} as "${name}".`));
+    return new Promise((resolve) => {
+      const offs: (() => void)[] = [];
+      const end = (code: number | undefined): void => {
+        for (const off of offs.splice(0)) off();
+        resolve(code);
+      };
+      const stopped = (): void => end(undefined);
+      stop.addEventListener("abort", stopped, { once: true });
+      offs.push(
+        () => stop.removeEventListener("abort", stopped),
+        client.on("node.invoke.request", (payload) => void this.#asked(client, payload)),
+        client.on("node.invoke.cancel", ({ id }) => this.#running.get(id)?.abort()),
+        client.onState((state, error) => {
+          if (error?.message.includes(NODE_REPLACED) === true) {
+            const text = "Another program connects with this node's key, and took its place.";
+            end(
+              cli.fail({
+                code: "replaced",
+                error: text,
+                hint: "Give each program a key of its own: --key FILE",
+              }),
+            );
+          } else if (state === "connected") cli.note("Connected again.");
+          else if (state === "closed") end(undefined);
+          else cli.note(safeLine(`${error?.message ?? "The connection broke"}; trying again.`));
+        }),
+      );
+      if (stop.aborted) end(undefined);
+    });
+  }
+
+  async #asked(client: GatewayClient, payload: unknown): Promise<void> {
+    const asked = readAsked(payload);
+    if (asked === undefined) return;
+    const { id, nodeId, idempotencyKey } = asked;
+    const known = this.#outcomes.get(idempotencyKey);
+    const work = known ?? this.#work(asked);
+    if (known === undefined) {
+      this.#outcomes.set(idempotencyKey, work);
+      dropOldest(this.#outcomes, OUTCOMES_KEPT);
+    }
+    const outcome = await work;
+    const said = outcome.ok
+      ? { ok: true, payloadJSON: JSON.stringify(outcome.payload) }
+      : { ok: false, error: outcome.error };
+    // A gateway that is gone has told whoever waited.
+    await client.call("node.invoke.result", { id, nodeId, ...said }).catch(() => undefined);
+  }
+
+  async #work({ id, command, params, timeoutMs }: Asked): Promise<Outcome> {
+    const { cli, commands } = this.#parts;
+    const run = Object.hasOwn(commands, command) ? commands[command] : undefined;
+    if (run === undefined) {
+      const message = `this node offers ${Object.keys(commands).join(", ")}`;
+      return { ok: false, error: { code: "UNKNOWN_COMMAND", message } };
+    }
+    const control = new AbortController();
+    this.#running.set(id, control);
+    try {
+      const outcome = await run({ params, timeoutMs, signal: control.signal });
+      const what = outcome.ok ? "done" : `refused: ${outcome.error.message}`;
+      cli.note(safeLine(`${command}: ${what}`));
+      return outcome;
+    } catch (error) {
+      cli.parts.world.log.error({ err: error }, "a command failed");
+      return {
+        ok: false,
+        error: { code: "FAILED", message: "the command failed on the node; its log says why" },
+      };
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { cli, stop } = this.#parts;
+    const { clock } = cli.parts.world;
+    return new Promise((resolve) => {
+      const over = (): void => {
+        timer.cancel();
+        stop.removeEventListener("abort", over);
+        resolve();
+      };
+      const timer = clock.at(clock.now() + ms, over, "alive");
+      stop.addEventListener("abort", over, { once: true });
+      if (stop.aborted) over();
+    });
+  }
+}

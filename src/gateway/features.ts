@@ -1,0 +1,27 @@
+// Owns what a connection is told that it may do: by its role, not by its scopes, which a method's refusal
+// names.
+
+import type { Caller } from "./auth.ts";
+import { NODE } from "./params/shapes.ts";
+import { METHODS } from "./params.ts";
+import {
+  EVENTS,
+  type HelloOk,
+  MAX_PAYLOAD_BYTES,
+  MAX_PAYLOAD_OF_NODE_BYTES,
+  NODE_EVENTS,
+} from "./protocol.ts";
+
+/** What a connection may call, and may be told. */
+export function featuresFor({ role }: Caller): HelloOk["features"] {
+  const methods = Object.entries(METHODS)
+    .filter(([, { scope }]) => (scope === NODE) === (role === "node"))
+    .map(([name]) => name);
+  if (role === "node") return { methods, events: NODE_EVENTS };
+  return { methods, events: EVENTS.filter((event) => !event.startsWith("node.invoke.")) };
+}
+
+/** Bytes of one message from it. */
+export function maxPayloadFor({ role }: Caller): number {
+  return role === "node" ? MAX_PAYLOAD_OF_NODE_BYTES : MAX_PAYLOAD_BYTES;
+}

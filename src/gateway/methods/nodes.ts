@@ -1,0 +1,310 @@
+// Owns the methods about nodes, as operators see them, and those that nodes themselves call.
+// NM1: a node whose session the token does not cover is not listed, found, asked or settled (I9).
+// NM2: what a node says counts for that node alone, whatever it claims to be.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import {
+  allowedCommands,
+  NODE_TIMEOUT_DEFAULT_MS,
+  NODE_TIMEOUT_MAX_MS,
+  type NodeRow,
+  type NodeStanding,
+  nodeKey,
+  PAIR_REQUEST_MS,
+  type PairRequest,
+} from "../../core/node.ts";
+import { optional } from "../../core/optional.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import type { Run } from "../../core/run.ts";
+import {
+  approveDevice,
+  openRequests,
+  rejectDevice,
+  removeDevice,
+  renameDevice,
+} from "../../triggers/node-pairing.ts";
+import { acceptNodeTurn, type NodeTurn } from "../../triggers/nodes.ts";
+import type { CallContext, Methods } from "../call.ts";
+import { createGate } from "../gate.ts";
+import type { NodeHub } from "../nodes.ts";
+import type { ParamsOf } from "../params.ts";
+import type { NodeListRow, PairRequestRow } from "../payloads/nodes.ts";
+import type { PayloadOf } from "../payloads.ts";
+import { isObject, isTooDeep } from "../validate.ts";
+
+/** Characters of what an event carries. */
+const EVENT_MAX_CHARS = 512 * 1024;
+
+function hubOf({ deps }: CallContext): Result<NodeHub> {
+  if (deps.nodes !== undefined) return ok(deps.nodes);
+  return fail("node_unavailable", "nodes are off here: nodes.enabled is false");
+}
+
+/** Which nodes the caller's token covers, for this. */
+function covering(ctx: CallContext, access: "list" | "send"): (nodeId: string) => boolean {
+  const gate = createGate(ctx.deps.settings, ctx.caller, access);
+  return (nodeId) => gate(nodeKey(nodeId));
+}
+
+function rowOf({ node, connected }: NodeStanding): NodeListRow {
+  const { id, name, platform, version, caps, commands, agentId, pairedAt, lastSeenAt, place } = node;
+  return {
+    nodeId: id,
+    displayName: redactSecrets(name),
+    platform,
+    version,
+    caps,
+    commands,
+    paired: true,
+    connected,
+    ...optional({ agentId }),
+    sessionKey: nodeKey(id),
+    pairedAtMs: pairedAt,
+    ...(connected && place !== undefined ? { connectedAtMs: place.since } : {}),
+    ...optional({ lastSeenAtMs: lastSeenAt }),
+  };
+}
+
+function requestRow(request: PairRequest): PairRequestRow {
+  const { requestId, code, nodeId, name, platform, version, caps, commands, remote, createdAt } = request;
+  return {
+    ...{ requestId, code, nodeId, displayName: redactSecrets(name), platform, version, caps, commands },
+    remoteIp: remote,
+    createdAtMs: createdAt,
+    expiresAtMs: createdAt + PAIR_REQUEST_MS,
+  };
+}
+
+async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
+  const covers = covering(ctx, "list");
+  return (await hub.standings()).filter(({ node }) => covers(node.id)).map(rowOf);
+}
+
+/** A node that the caller may ask, by its id. */
+function covered(ctx: CallContext, access: "list" | "send", nodeId: string): Result<string> {
+  const id = nodeId.trim().toLowerCase();
+  if (covering(ctx, access)(id)) return ok(id);
+  return fail("node_not_found", `no paired node ${JSON.stringify(nodeId.slice(0, 80))}`, {
+    hint: "node.list, or parley node list, shows them.",
+  });
+}
+
+function wantedRequest({ code, requestId }: { code?: string; requestId?: string }): Result<string> {
+  const wanted = requestId ?? code;
+  return wanted === undefined || (code !== undefined && requestId !== undefined)
+    ? fail("invalid_argument", "give code or requestId, one of the two")
+    : ok(wanted);
+}
+
+function freshRow(node: NodeRow): NodeListRow {
+  return rowOf({ node, connected: false });
+}
+
+async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) {
+  const hub = hubOf(ctx);
+  if (!hub.ok) return hub;
+  const wanted = wantedRequest(params);
+  if (!wanted.ok) return wanted;
+  const { name, agentId } = params;
+  const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => ({
+    ...{ ok: true, requestId, node: freshRow(node) },
+  });
+  let requestId = "";
+  const paired = await approveDevice(ctx.deps, wanted.value, {
+    ...{ name, agentId, covers: covering(ctx, "send") },
+    also: async (unit, node, request) => {
+      requestId = request.requestId;
+      await ctx.remember(unit, answer(node, requestId));
+    },
+  });
+  return paired.ok ? ok(answer(paired.value, requestId)) : paired;
+}
+
+async function reject(ctx: CallContext, params: ParamsOf<"node.pair.reject">) {
+  const hub = hubOf(ctx);
+  if (!hub.ok) return hub;
+  const wanted = wantedRequest(params);
+  if (!wanted.ok) return wanted;
+  const answer = ({ requestId, nodeId }: PairRequest) => ({ ok: true, requestId, nodeId }) as const;
+  const settled = await rejectDevice(ctx.deps, wanted.value, {
+    covers: covering(ctx, "send"),
+    also: (unit, request) => ctx.remember(unit, answer(request)),
+  });
+  return settled.ok ? ok(answer(settled.value)) : settled;
+}
+
+async function invoke(
+  ctx: CallContext,
+  params: ParamsOf<"node.invoke">,
+): Promise<Result<PayloadOf<"node.invoke">>> {
+  const hub = hubOf(ctx);
+  if (!hub.ok) return hub;
+  const id = covered(ctx, "send", params.nodeId);
+  if (!id.ok) return id;
+  const { command, timeoutMs = NODE_TIMEOUT_DEFAULT_MS, idempotencyKey } = params;
+  const call = {
+    nodeId: id.value,
+    command,
+    ...(params.params === undefined ? {} : { params: params.params }),
+    timeoutMs: Math.min(timeoutMs, NODE_TIMEOUT_MAX_MS),
+    // Another caller's key is another key there, too.
+    idempotencyKey: `${ctx.caller.id}:${idempotencyKey}`,
+  };
+  const done = await hub.value.invoke(call, ctx.signal);
+  if (!done.ok) return done;
+  const payloadJSON = JSON.stringify(done.value);
+  return ok({ ok: true, nodeId: id.value, command, payload: done.value, payloadJSON });
+}
+
+/** What an event carries, as one object; undefined: it is none, or too large. */
+function eventPayload(params: ParamsOf<"node.event">): Record<string, unknown> | undefined {
+  const { payload, payloadJSON } = params;
+  const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? {});
+  if (text.length > EVENT_MAX_CHARS) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && !isTooDeep(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What events set a run off. */
+const TURN_EVENTS: Readonly<Record<string, { readonly text: string; readonly spoken: boolean }>> = {
+  "agent.request": { text: "message", spoken: false },
+  "voice.transcript": { text: "text", spoken: true },
+};
+
+type TurnFields = Omit<NodeTurn, "also">;
+
+function turnOf(event: string, payload: Record<string, unknown>): Result<TurnFields> {
+  const kind = TURN_EVENTS[event];
+  const own = (name: string): unknown => (Object.hasOwn(payload, name) ? payload[name] : undefined);
+  const text = (name: string): string | undefined => {
+    const value = own(name);
+    return typeof value === "string" && value.trim() !== "" ? value : undefined;
+  };
+  const message = own(kind?.text ?? "message") ?? own("message");
+  if (typeof message !== "string") return fail("invalid_argument", `${event}: ${kind?.text} must be a text`);
+  const seconds = own("timeoutSeconds");
+  const isTime = typeof seconds === "number" && Number.isFinite(seconds) && seconds >= 0;
+  if (seconds !== undefined && seconds !== null && !isTime) {
+    return fail("invalid_argument", `${event}: timeoutSeconds must be a number of at least 0`);
+  }
+  return ok({
+    message,
+    spoken: kind?.spoken === true,
+    sessionKey: text("sessionKey"),
+    deliver: own("deliver") === true ? { to: text("to") } : undefined,
+    thinking: text("thinking"),
+    timeoutSeconds: isTime ? seconds : undefined,
+  });
+}
+
+async function event(
+  ctx: CallContext,
+  params: ParamsOf<"node.event">,
+): Promise<Result<PayloadOf<"node.event">>> {
+  const hub = hubOf(ctx);
+  if (!hub.ok) return hub;
+  const { nodeId = "" } = ctx.caller;
+  // Others are of programs elsewhere; nobody here waits for them.
+  if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
+  const payload = eventPayload(params);
+  if (payload === undefined) {
+    return fail("invalid_argument", `${params.event}: the payload must be one JSON object of bounded size`);
+  }
+  const turn = turnOf(params.event, payload);
+  if (!turn.ok) return turn;
+  const allowed = hub.value.allowEvent(nodeId);
+  if (!allowed.ok) return allowed;
+  const answer = ({ runId, sessionKey }: Run) => ({ ok: true, handled: true, runId, sessionKey }) as const;
+  const run = await acceptNodeTurn(ctx.deps, nodeId, {
+    ...turn.value,
+    also: (unit, accepted) => ctx.remember(unit, answer(accepted)),
+  });
+  return run.ok ? ok(answer(run.value)) : run;
+}
+
+type NodeMethodName =
+  | "node.pair.list"
+  | "node.pair.approve"
+  | "node.pair.reject"
+  | "node.pair.remove"
+  | "node.rename"
+  | "node.list"
+  | "node.describe"
+  | "node.invoke"
+  | "node.invoke.result"
+  | "node.event";
+
+export const nodeMethods: Methods<NodeMethodName> = {
+  "node.pair.list": {
+    async handle(ctx) {
+      const hub = hubOf(ctx);
+      if (!hub.ok) return hub;
+      const covers = covering(ctx, "list");
+      const pending = (await openRequests(ctx.deps)).filter(({ nodeId }) => covers(nodeId)).map(requestRow);
+      return ok({ ts: ctx.deps.engine.now(), pending, paired: await rows(ctx, hub.value) });
+    },
+  },
+  "node.pair.approve": { handle: approve },
+  "node.pair.reject": { handle: reject },
+  "node.pair.remove": {
+    async handle(ctx, params) {
+      const hub = hubOf(ctx);
+      if (!hub.ok) return hub;
+      const id = covered(ctx, "send", params.nodeId);
+      if (!id.ok) return id;
+      const answer = { ok: true, nodeId: id.value, removed: true } as const;
+      const gone = await removeDevice(ctx.deps, id.value, (unit) => ctx.remember(unit, answer));
+      return gone.ok ? ok(answer) : gone;
+    },
+  },
+  "node.rename": {
+    async handle(ctx, params) {
+      const hub = hubOf(ctx);
+      if (!hub.ok) return hub;
+      const id = covered(ctx, "send", params.nodeId);
+      if (!id.ok) return id;
+      const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
+      const renamed = await renameDevice(ctx.deps, id.value, params.displayName, (unit, node) =>
+        ctx.remember(unit, answer(node)),
+      );
+      return renamed.ok ? ok(answer(renamed.value)) : renamed;
+    },
+  },
+  "node.list": {
+    async handle(ctx) {
+      const hub = hubOf(ctx);
+      if (!hub.ok) return hub;
+      return ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub.value) });
+    },
+  },
+  "node.describe": {
+    async handle(ctx, params) {
+      const hub = hubOf(ctx);
+      if (!hub.ok) return hub;
+      const id = covered(ctx, "list", params.nodeId);
+      if (!id.ok) return id;
+      const found = (await hub.value.standings()).find(({ node }) => node.id === id.value);
+      if (found === undefined) {
+        return fail("node_not_found", `no paired node ${JSON.stringify(params.nodeId.slice(0, 80))}`, {
+          hint: "node.list, or parley node list, shows them.",
+        });
+      }
+      const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
+      return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
+    },
+  },
+  "node.invoke": { handle: invoke },
+  "node.invoke.result": {
+    async handle(ctx, params) {
+      const hub = hubOf(ctx);
+      if (!hub.ok) return hub;
+      const taken = hub.value.answered(ctx.caller.nodeId ?? "", params);
+      return ok(taken ? { ok: true } : { ok: true, ignored: true });
+    },
+  },
+  "node.event": { handle: event },
+};

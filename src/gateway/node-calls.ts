@@ -1,0 +1,150 @@
+// Owns the commands that are under way on nodes which are connected here: asked, answered, given up.
+// NC1: an answer counts only if it comes from the node that was asked, while somebody waits for it.
+// NC2: whoever waits is answered once: by the node, by the clock, or because the node or the caller is gone;
+//      what is not known to have been left undone is told as unknown.
+// NC3: what a node answers is bounded in bytes and in depth before anybody reads it.
+
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../core/node.ts";
+import { safeText } from "../core/safe-text.ts";
+import type { Timer, World } from "../world.ts";
+import type { NodeInvokeCancel, NodeInvokeRequest } from "./payloads/nodes.ts";
+import { isObject, isTooDeep } from "./validate.ts";
+
+/** Commands that one node has in hand at once. */
+const PENDING_MAX = 64;
+const ERROR_MAX_CHARS = 2_000;
+
+/** The way to one node. */
+export interface NodeLine {
+  readonly node: Pick<NodeRow, "id" | "name">;
+  ask(request: NodeInvokeRequest): void;
+  cancel(cancel: NodeInvokeCancel): void;
+}
+
+/** What a node says of a command. */
+export interface NodeSaid {
+  readonly id: string;
+  readonly nodeId?: string | undefined;
+  readonly ok: boolean;
+  readonly payload?: unknown;
+  readonly payloadJSON?: string | null | undefined;
+  readonly error?: unknown;
+}
+
+interface Pending {
+  readonly line: NodeLine;
+  settle(result: Result<unknown>): void;
+}
+
+/** What was asked and may have been done, whoever is gone now. */
+export function unknownOutcome(name: string, why: string): Failure {
+  return fail("outcome_unknown", `${why}: whether node "${name}" has done it is not known`, {
+    hint: "Look at what the command would have changed before you ask for it again.",
+  });
+}
+
+function parsed(text: string): Result<unknown> {
+  try {
+    return ok(JSON.parse(text));
+  } catch {
+    return fail("node_failed", "the node answered with text that is not JSON");
+  }
+}
+
+/** The payload of an answer; nothing at all is `null`. */
+function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
+  const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? null);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > NODE_ANSWER_MAX_BYTES) {
+    return fail("too_large", `the node answered with ${bytes} bytes; the most is ${NODE_ANSWER_MAX_BYTES}`);
+  }
+  const value = typeof payloadJSON === "string" ? parsed(payloadJSON) : ok(payload ?? null);
+  if (value.ok && isTooDeep(value.value))
+    return fail("node_failed", "the node's answer is nested too deeply");
+  return value;
+}
+
+/** A failure in the node's words, which are only words. */
+function refusalOf(name: string, { error }: NodeSaid): Failure {
+  const own = (field: string): string => {
+    const value = isObject(error) && Object.hasOwn(error, field) ? error[field] : undefined;
+    return typeof value === "string" ? safeText(value.slice(0, ERROR_MAX_CHARS)) : "";
+  };
+  const code = own("code").slice(0, 64);
+  return fail("node_failed", `node "${name}" says: ${own("message") || "it failed, without a reason"}`, {
+    ...(code === "" ? {} : { details: { nodeCode: code } }),
+  });
+}
+
+export class NodeCalls {
+  readonly #world: World;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Asks a node that is connected here. Never rejects. */
+  ask(
+    line: NodeLine,
+    call: NodeCall,
+    paramsJSON: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Result<unknown>> {
+    const { id: nodeId, name } = line.node;
+    if (signal.aborted) return Promise.resolve(fail("run_aborted", "the caller has left: nothing was asked"));
+    const inHand = [...this.#pending.values()].filter((one) => one.line === line).length;
+    if (inHand >= PENDING_MAX) {
+      const text = `node "${name}" has ${PENDING_MAX} commands in hand; wait for some of them`;
+      return Promise.resolve(fail("rate_limited", text));
+    }
+    const { clock, ids } = this.#world;
+    const { command, timeoutMs, idempotencyKey } = call;
+    const id = ids.uuid();
+    return new Promise((resolve) => {
+      let timer: Timer | undefined;
+      const settle = (result: Result<unknown>): void => {
+        if (!this.#pending.delete(id)) return;
+        timer?.cancel();
+        signal.removeEventListener("abort", left);
+        resolve(result);
+      };
+      const giveUp = (failure: Failure): void => {
+        settle(failure);
+        line.cancel({ id, nodeId });
+      };
+      const left = (): void => giveUp(unknownOutcome(name, "the caller left before the node had answered"));
+      signal.addEventListener("abort", left, { once: true });
+      this.#pending.set(id, { line, settle });
+      timer = clock.at(clock.now() + timeoutMs, () => giveUp(this.#late(name, timeoutMs)));
+      const params = paramsJSON === undefined ? {} : { paramsJSON };
+      line.ask({ id, nodeId, command, ...params, timeoutMs, idempotencyKey });
+    });
+  }
+
+  #late(name: string, timeoutMs: number): Failure {
+    const text = `node "${name}" did not answer within ${timeoutMs / 1_000} s`;
+    return fail("node_timeout", `${text}; it may have done it all the same`, {
+      hint: "Give a larger timeout, or look at what was done.",
+    });
+  }
+
+  /** Takes what a node says. False: nobody asked that node, or nobody waits any more. */
+  answer(nodeId: string, said: NodeSaid): boolean {
+    const pending = this.#pending.get(said.id);
+    const asked = pending?.line.node;
+    if (pending === undefined || asked?.id !== nodeId) return false;
+    if (said.nodeId !== undefined && said.nodeId !== nodeId) return false;
+    pending.settle(said.ok ? payloadOf(said) : refusalOf(asked.name, said));
+    return true;
+  }
+
+  /** The connection is over: what it was asked is not answered any more. */
+  lost(line: NodeLine): void {
+    for (const pending of [...this.#pending.values()]) {
+      if (pending.line !== line) continue;
+      pending.settle(unknownOutcome(line.node.name, "its connection broke before it had answered"));
+    }
+  }
+}

@@ -1,0 +1,321 @@
+// Owns which nodes are connected to this gateway, and the way of a command to a node, wherever that is
+// connected.
+// NH1: a node has one connection, the newest; of a device that is not paired any more it ends at once, and at
+//      the latest in the next look at the rows.
+// NH2: a command goes out only if the row, the node's offer and the settings allow it at that moment (ND1).
+// NH3: processes tell each other of commands by letters, which may be lost: then whoever asked is told that
+//      the outcome is unknown. No letter does anything twice.
+// NH4: what one node may set off in a minute is bounded.
+
+import { dropOldest } from "../core/bounded.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import {
+  commandRefusal,
+  NODE_PARAMS_MAX_BYTES,
+  NODE_TIMEOUT_MAX_MS,
+  type NodeCall,
+  type NodeRow,
+  type NodeStanding,
+  nodeFacts,
+} from "../core/node.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Engine } from "../engine/engine.ts";
+import { getNode, hasNodes, listNodes, nodeLeft } from "../store/nodes.ts";
+import { admitDevice } from "../triggers/node-pairing.ts";
+import type { Timer, World } from "../world.ts";
+import type { Caller } from "./auth.ts";
+import type { Member } from "./connection.ts";
+import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./node-calls.ts";
+import { encodeEvent } from "./outlet.ts";
+import { CLOSE, type ConnectParams, type DeviceProof, NODE_REPLACED } from "./protocol.ts";
+
+/** How often the rows of connected nodes are looked at, for a removal that nobody told of. */
+const LOOK_MS = 30_000;
+/** A letter and its answer may take so long on their way. */
+const LETTERS_MS = 5_000;
+/** Events of one node that set something off, in a row and in a minute. */
+const EVENTS_MAX = 60;
+const EVENTS_MS = 60_000;
+/** Nodes whose events are counted; of devices that are paired there are fewer. */
+const COUNTED_MAX = 1_000;
+
+interface Parts {
+  readonly settings: Settings;
+  readonly world: World;
+  /** Late: the engine executes what uses nodes. */
+  engine(): Engine;
+}
+
+interface Live {
+  readonly member: Member;
+  readonly line: NodeLine;
+}
+
+/** What processes write to each other. */
+type Letter =
+  | { readonly kind: "node.ask"; readonly from: string; readonly id: string; readonly call: NodeCall }
+  | { readonly kind: "node.cancel"; readonly id: string }
+  | { readonly kind: "node.answer"; readonly id: string; readonly result: Result<unknown> };
+
+export class NodeHub {
+  readonly #parts: Parts;
+  readonly #calls: NodeCalls;
+  readonly #live = new Map<string, Live>();
+  /** Commands that another process was asked for, by the letter's id. */
+  readonly #elsewhere = new Map<string, (result: Result<unknown>) => void>();
+  /** Commands of other processes, to be let go when those say so. */
+  readonly #forOthers = new Map<string, AbortController>();
+  /** When the allowance of a node would be whole again. */
+  readonly #wholeAt = new Map<string, number>();
+  #writes: Promise<unknown> = Promise.resolve();
+  #lookTimer: Timer | undefined;
+  #offs: (() => void)[] = [];
+  #closed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#calls = new NodeCalls(parts.world);
+  }
+
+  /** Begins to hear of other processes and of devices that are taken away. */
+  start(): void {
+    const engine = this.#parts.engine();
+    this.#offs = [
+      engine.bus.subscribe((event) => {
+        if (event.kind === "node" && event.change === "removed") this.#end(event.nodeId);
+      }),
+      engine.onLetter((body) => this.#read(body as Letter)),
+    ];
+  }
+
+  /** Resolves once what the connections left behind is written down. They are closed by whoever has them. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#lookTimer?.cancel();
+    for (const off of this.#offs) off();
+    await this.#writes;
+  }
+
+  /** Whether a device may connect: then its row says that it is here. */
+  async admit(
+    caller: Caller,
+    params: ConnectParams,
+    at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
+  ): Promise<Result<NodeRow>> {
+    if (caller.actsAs !== undefined) return fail("missing_scope", "the pass of a session is no node's token");
+    const { proof, remote, connId } = at;
+    if (proof?.nonce === undefined) {
+      const text =
+        "a node proves who it is: connect needs device, with a signature over the challenge's nonce";
+      return fail("not_paired", text);
+    }
+    const { client, caps, commands } = params;
+    const { displayName: name = client.id, platform, version } = client;
+    const facts = nodeFacts({ name, platform, version, caps, commands });
+    const { settings } = this.#parts;
+    const engine = this.#parts.engine();
+    const device = { ...facts, id: proof.id, publicKey: proof.publicKey, remote: remote.slice(0, 64) };
+    return admitDevice({ engine, settings }, device, { owner: engine.processId, connId });
+  }
+
+  /** Makes a connection that was admitted the node's own; the returned function ends that. */
+  join(member: Member, node: Pick<NodeRow, "id" | "name">): () => void {
+    const line: NodeLine = {
+      node,
+      ask: (request) => member.event(encodeEvent("node.invoke.request", request)),
+      cancel: (cancel) => member.event(encodeEvent("node.invoke.cancel", cancel)),
+    };
+    const live = { member, line };
+    const before = this.#live.get(node.id);
+    this.#live.set(node.id, live);
+    before?.member.close(CLOSE.policy, NODE_REPLACED);
+    if (this.#lookTimer === undefined) this.#lookLater();
+    // It may have been taken away while it said hello.
+    this.#later(async () => {
+      const row = await getNode(this.#parts.engine().store.db, node.id);
+      if (row === undefined && this.#live.get(node.id) === live) this.#end(node.id);
+    });
+    return () => {
+      this.#calls.lost(line);
+      if (this.#live.get(node.id) === live) this.#live.delete(node.id);
+      const engine = this.#parts.engine();
+      const place = { owner: engine.processId, connId: member.connId };
+      this.#later(() => engine.commit((unit) => nodeLeft(unit.tx, node.id, place, unit.now)));
+    };
+  }
+
+  /** Paired nodes, and which of them are there. */
+  async standings(): Promise<NodeStanding[]> {
+    const engine = this.#parts.engine();
+    const rows = await listNodes(engine.store.db, engine.now());
+    return rows.map(({ node, ownerLives }) => {
+      const elsewhere = ownerLives && node.place?.owner !== engine.processId;
+      return { node, connected: this.#live.has(node.id) || elsewhere };
+    });
+  }
+
+  /** Whether any node is paired: else nobody needs a tool for them. */
+  anyPaired(): Promise<boolean> {
+    return hasNodes(this.#parts.engine().store.db);
+  }
+
+  /** Asks a node, wherever it is connected, and waits for what it says. */
+  async invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>> {
+    const checked = await this.#check(call);
+    if (!checked.ok) return checked;
+    const { standing, paramsJSON } = checked.value;
+    const { node } = standing;
+    const live = this.#live.get(node.id);
+    if (live !== undefined) return this.#calls.ask(live.line, call, paramsJSON, signal);
+    const { place } = node;
+    if (standing.connected && place !== undefined) return this.#askElsewhere(place.owner, node, call, signal);
+    return this.#away(node);
+  }
+
+  /** What a node says of a command. False: nobody waits for it. */
+  answered(nodeId: string, said: NodeSaid): boolean {
+    const taken = this.#calls.answer(nodeId, said);
+    if (!taken)
+      this.#parts.world.log.warn({ nodeId, id: said.id }, "an answer of a node that nobody waits for");
+    return taken;
+  }
+
+  /** Counts an event that sets something off. */
+  allowEvent(nodeId: string): Result<void> {
+    const now = this.#parts.world.clock.now();
+    const eachMs = EVENTS_MS / EVENTS_MAX;
+    const wholeAt = Math.max(now, this.#wholeAt.get(nodeId) ?? 0) + eachMs;
+    if (wholeAt - now > EVENTS_MS) {
+      return fail("rate_limited", `a node may set off ${EVENTS_MAX} runs in a minute; wait`, {
+        details: { retryAfterMs: Math.ceil(eachMs) },
+      });
+    }
+    this.#wholeAt.delete(nodeId);
+    this.#wholeAt.set(nodeId, wholeAt);
+    dropOldest(this.#wholeAt, COUNTED_MAX);
+    return ok(undefined);
+  }
+
+  async #check(call: NodeCall): Promise<Result<{ standing: NodeStanding; paramsJSON: string | undefined }>> {
+    const standing = (await this.standings()).find(({ node }) => node.id === call.nodeId);
+    if (standing === undefined) {
+      return fail("node_not_found", `no paired node ${JSON.stringify(call.nodeId.slice(0, 80))}`, {
+        hint: "node.list, or parley node list, shows them.",
+      });
+    }
+    const refused = commandRefusal(standing.node, call.command, this.#parts.settings.nodes);
+    if (refused !== undefined) return fail("node_command_denied", refused);
+    if (call.timeoutMs > NODE_TIMEOUT_MAX_MS) {
+      return fail("invalid_argument", `timeoutMs must be at most ${NODE_TIMEOUT_MAX_MS}`);
+    }
+    const paramsJSON = call.params === undefined ? undefined : JSON.stringify(call.params);
+    const bytes = Buffer.byteLength(paramsJSON ?? "");
+    if (bytes > NODE_PARAMS_MAX_BYTES) {
+      return fail("too_large", `the params have ${bytes} bytes; the most is ${NODE_PARAMS_MAX_BYTES}`);
+    }
+    return ok({ standing, paramsJSON });
+  }
+
+  #away({ name, lastSeenAt }: NodeRow): Failure {
+    const seen = lastSeenAt === undefined ? "" : `; it was last seen ${new Date(lastSeenAt).toISOString()}`;
+    return fail("node_unavailable", `node "${name}" is not connected${seen}: nothing was asked of it`, {
+      hint: "Start it there with: parley node run",
+    });
+  }
+
+  #askElsewhere(owner: string, node: NodeRow, call: NodeCall, signal: AbortSignal): Promise<Result<unknown>> {
+    const engine = this.#parts.engine();
+    const { clock, ids } = this.#parts.world;
+    const id = ids.uuid();
+    return new Promise((resolve) => {
+      const settle = (result: Result<unknown>): void => {
+        if (!this.#elsewhere.delete(id)) return;
+        timer.cancel();
+        signal.removeEventListener("abort", left);
+        resolve(result);
+      };
+      const giveUp = (why: string): void => {
+        settle(unknownOutcome(node.name, why));
+        engine.writeTo(owner, { kind: "node.cancel", id } satisfies Letter);
+      };
+      const left = (): void => giveUp("the caller left before the node had answered");
+      const timer = clock.at(clock.now() + call.timeoutMs + LETTERS_MS, () =>
+        giveUp("the gateway that the node is connected to did not answer"),
+      );
+      this.#elsewhere.set(id, settle);
+      signal.addEventListener("abort", left, { once: true });
+      if (signal.aborted) return settle(fail("run_aborted", "the caller has left: nothing was asked"));
+      engine.writeTo(owner, { kind: "node.ask", from: engine.processId, id, call } satisfies Letter);
+    });
+  }
+
+  #read(letter: Letter): void {
+    switch (letter.kind) {
+      case "node.ask":
+        void this.#serve(letter);
+        return;
+      case "node.cancel":
+        this.#forOthers.get(letter.id)?.abort();
+        return;
+      case "node.answer":
+        this.#elsewhere.get(letter.id)?.(letter.result);
+        return;
+    }
+  }
+
+  /** Asks a node that is connected here for another process, whose settings allow it: ours must, too. */
+  async #serve({ from, id, call }: Extract<Letter, { kind: "node.ask" }>): Promise<void> {
+    const gone = new AbortController();
+    this.#forOthers.set(id, gone);
+    const { world } = this.#parts;
+    try {
+      const checked = await this.#check(call);
+      const live = this.#live.get(call.nodeId);
+      let result: Result<unknown> = checked;
+      if (checked.ok) {
+        const { paramsJSON, standing } = checked.value;
+        result =
+          live === undefined
+            ? this.#away(standing.node)
+            : await this.#calls.ask(live.line, call, paramsJSON, gone.signal);
+      }
+      this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies Letter);
+    } catch (error) {
+      // The other side's clock tells its caller.
+      world.log.error({ err: error, nodeId: call.nodeId }, "a node could not be asked for another gateway");
+    } finally {
+      this.#forOthers.delete(id);
+    }
+  }
+
+  /** Ends the connection of a device that is not paired any more. */
+  #end(nodeId: string): void {
+    const live = this.#live.get(nodeId);
+    if (live === undefined) return;
+    this.#live.delete(nodeId);
+    live.member.close(CLOSE.policy, "this device is not paired any more");
+  }
+
+  /** Does something with the store, one after the other; a failure is told and changes nothing else. */
+  #later(work: () => Promise<unknown>): void {
+    this.#writes = this.#writes.then(work).catch((error: unknown) => {
+      this.#parts.world.log.warn({ err: error }, "what became of a node's connection was not written down");
+    });
+  }
+
+  /** Looks at the rows as long as any node is connected. */
+  #lookLater(): void {
+    if (this.#closed) return;
+    const { clock } = this.#parts.world;
+    this.#lookTimer = clock.at(clock.now() + LOOK_MS, () => {
+      this.#lookTimer = undefined;
+      if (this.#live.size === 0) return;
+      this.#later(async () => {
+        const rows = await listNodes(this.#parts.engine().store.db, clock.now());
+        const paired = new Set(rows.map(({ node }) => node.id));
+        for (const nodeId of [...this.#live.keys()]) if (!paired.has(nodeId)) this.#end(nodeId);
+      });
+      this.#lookLater();
+    });
+  }
+}

@@ -1,0 +1,106 @@
+// Owns what the methods about nodes answer, and what their events carry.
+
+/** A device that asks to be paired. */
+export interface PairRequestRow {
+  readonly requestId: string;
+  /** What the device shows, for people to compare. */
+  readonly code: string;
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly version: string;
+  readonly caps: readonly string[];
+  readonly commands: readonly string[];
+  readonly remoteIp: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+/** A paired node. */
+export interface NodeListRow {
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly version: string;
+  readonly caps: readonly string[];
+  /** What it offers. */
+  readonly commands: readonly string[];
+  readonly paired: true;
+  readonly connected: boolean;
+  readonly agentId?: string;
+  /** Of its own session, whether that exists or not. */
+  readonly sessionKey: string;
+  readonly pairedAtMs: number;
+  readonly connectedAtMs?: number;
+  readonly lastSeenAtMs?: number;
+}
+
+export interface NodePairRequested {
+  readonly requestId?: string;
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly code?: string;
+  readonly ts: number;
+}
+
+export interface NodePairResolved {
+  readonly requestId?: string;
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly decision: "approved" | "rejected" | "removed";
+  readonly ts: number;
+}
+
+/** A command for the node that gets it. */
+export interface NodeInvokeRequest {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly command: string;
+  readonly paramsJSON?: string;
+  readonly timeoutMs: number;
+  readonly idempotencyKey: string;
+}
+
+/** Nobody waits for that answer any more. */
+export interface NodeInvokeCancel {
+  readonly id: string;
+  readonly nodeId: string;
+}
+
+interface OneNode {
+  readonly ok: true;
+  readonly node: NodeListRow;
+}
+
+export interface NodePayloads {
+  "node.pair.list": {
+    readonly ts: number;
+    /** Oldest first. */
+    readonly pending: readonly PairRequestRow[];
+    readonly paired: readonly NodeListRow[];
+  };
+  "node.pair.approve": OneNode & { readonly requestId: string };
+  "node.pair.reject": { readonly ok: true; readonly requestId: string; readonly nodeId: string };
+  "node.pair.remove": { readonly ok: true; readonly nodeId: string; readonly removed: true };
+  "node.rename": { readonly ok: true; readonly nodeId: string; readonly displayName: string };
+  "node.list": { readonly ts: number; readonly nodes: readonly NodeListRow[] };
+  /** `allowedCommands`: those of `commands` that the configuration lets be asked. */
+  "node.describe": NodeListRow & { readonly ts: number; readonly allowedCommands: readonly string[] };
+  "node.invoke": {
+    readonly ok: true;
+    readonly nodeId: string;
+    readonly command: string;
+    readonly payload: unknown;
+    readonly payloadJSON: string;
+  };
+  /** `ignored`: nobody waits for that answer. */
+  "node.invoke.result": { readonly ok: true; readonly ignored?: true };
+  "node.event": {
+    readonly ok: true;
+    /** False: no such event sets anything off here. */
+    readonly handled: boolean;
+    readonly runId?: string;
+    readonly sessionKey?: string;
+  };
+}

@@ -1,0 +1,70 @@
+// Owns the tables of paired devices, on both databases: part of the migrations, never edited once released.
+
+/** Ordered and compared by its bytes, as the embedded database does it. */
+const T = 'text collate "C"';
+
+/** On the embedded database. */
+export const NODES = `
+create table nodes (
+  id text primary key,
+  name text not null,
+  platform text not null,
+  version text not null,
+  public_key text not null,
+  caps_json text not null,
+  commands_json text not null,
+  agent_id text,
+  paired_at integer not null,
+  last_seen_at integer,
+  owner text,
+  conn_id text,
+  connected_at integer
+) strict, without rowid;
+
+create table node_requests (
+  node_id text primary key,
+  request_id text not null unique,
+  code text not null unique,
+  name text not null,
+  platform text not null,
+  version text not null,
+  public_key text not null,
+  caps_json text not null,
+  commands_json text not null,
+  remote text not null,
+  created_at integer not null
+) strict, without rowid;
+`;
+
+/** The same on PostgreSQL. */
+export const NODES_ON_POSTGRES = `
+create table nodes (
+  id ${T} primary key,
+  name ${T} not null,
+  platform ${T} not null,
+  version ${T} not null,
+  public_key ${T} not null,
+  caps_json ${T} not null,
+  commands_json ${T} not null,
+  agent_id ${T},
+  paired_at bigint not null,
+  last_seen_at bigint,
+  owner ${T},
+  conn_id ${T},
+  connected_at bigint
+);
+
+create table node_requests (
+  node_id ${T} primary key,
+  request_id ${T} not null unique,
+  code ${T} not null unique,
+  name ${T} not null,
+  platform ${T} not null,
+  version ${T} not null,
+  public_key ${T} not null,
+  caps_json ${T} not null,
+  commands_json ${T} not null,
+  remote ${T} not null,
+  created_at bigint not null
+);
+`;

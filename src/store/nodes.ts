@@ -1,0 +1,220 @@
+// Owns the tables of paired devices and of those that ask to be paired.
+// NS1: a device has at most one open request, and is either asked about or paired.
+// NS2: where a node is connected is its last connection's word: a later one is never undone by the end of an
+//      earlier one.
+
+import { type Selectable, sql } from "kysely";
+import type { NodeFacts, NodePlace, NodeRow, PairRequest } from "../core/node.ts";
+import type { NodeRequestTable, NodeTable } from "./edge-tables.ts";
+import { held } from "./locks.ts";
+import { livingProcesses } from "./processes.ts";
+import { present } from "./runs.ts";
+import type { Db, Tx } from "./sql.ts";
+
+type FactColumns = Pick<
+  Selectable<NodeTable>,
+  "name" | "platform" | "version" | "caps_json" | "commands_json"
+>;
+
+function toFacts(row: FactColumns): NodeFacts {
+  return {
+    name: row.name,
+    platform: row.platform,
+    version: row.version,
+    caps: JSON.parse(row.caps_json) as string[],
+    commands: JSON.parse(row.commands_json) as string[],
+  };
+}
+
+/** What a device says of itself, but for its name: that is the operators' to change. */
+function factColumns({ platform, version, caps, commands }: NodeFacts): Omit<FactColumns, "name"> {
+  return {
+    platform,
+    version,
+    caps_json: JSON.stringify(caps),
+    commands_json: JSON.stringify(commands),
+  };
+}
+
+function placeOf({ owner, conn_id: connId, connected_at: since }: Selectable<NodeTable>): {
+  place?: NodePlace;
+} {
+  return owner === null || connId === null || since === null ? {} : { place: { owner, connId, since } };
+}
+
+function toNode(row: Selectable<NodeTable>): NodeRow {
+  return {
+    ...toFacts(row),
+    id: row.id,
+    publicKey: row.public_key,
+    pairedAt: row.paired_at,
+    ...present("agentId", row.agent_id),
+    ...present("lastSeenAt", row.last_seen_at),
+    ...placeOf(row),
+  };
+}
+
+function toRequest(row: Selectable<NodeRequestTable>): PairRequest {
+  return {
+    ...toFacts(row),
+    requestId: row.request_id,
+    code: row.code,
+    nodeId: row.node_id,
+    publicKey: row.public_key,
+    remote: row.remote,
+    createdAt: row.created_at,
+  };
+}
+
+/** Pairs a device; one that is paired already is written over. */
+export async function putNode(tx: Tx, node: NodeRow): Promise<void> {
+  const columns = {
+    name: node.name,
+    ...factColumns(node),
+    public_key: node.publicKey,
+    agent_id: node.agentId ?? null,
+    paired_at: node.pairedAt,
+    last_seen_at: node.lastSeenAt ?? null,
+    owner: node.place?.owner ?? null,
+    conn_id: node.place?.connId ?? null,
+    connected_at: node.place?.since ?? null,
+  };
+  await tx
+    .insertInto("nodes")
+    .values({ id: node.id, ...columns })
+    .onConflict((conflict) => conflict.column("id").doUpdateSet(columns))
+    .execute();
+}
+
+export async function getNode(db: Db, id: string): Promise<NodeRow | undefined> {
+  const row = await db.selectFrom("nodes").selectAll().where("id", "=", id).executeTakeFirst();
+  return row && toNode(row);
+}
+
+/** Like `getNode`, for whoever decides by it: it stays as it is until the transaction ends. */
+export async function holdNode(tx: Tx, id: string): Promise<NodeRow | undefined> {
+  const row = await held(tx, tx.selectFrom("nodes").selectAll().where("id", "=", id)).executeTakeFirst();
+  return row && toNode(row);
+}
+
+/** Paired nodes, oldest first, and whether the process that a node is connected to is alive. */
+export async function listNodes(db: Db, nowMs: number): Promise<{ node: NodeRow; ownerLives: boolean }[]> {
+  const rows = await db
+    .selectFrom("nodes")
+    .selectAll()
+    .select(sql<number>`case when owner in ${livingProcesses(db, nowMs)} then 1 else 0 end`.as("owner_lives"))
+    .orderBy("paired_at")
+    .orderBy("id")
+    .execute();
+  return rows.map((row) => ({ node: toNode(row), ownerLives: row.owner_lives === 1 }));
+}
+
+/** Whether any node is paired. */
+export async function hasNodes(db: Db): Promise<boolean> {
+  const row = await db.selectFrom("nodes").select("id").limit(1).executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function countNodes(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom("nodes")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}
+
+/** A paired node has connected: what it says of itself now, and where it is. */
+export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: NodePlace): Promise<void> {
+  const { owner, connId, since } = place;
+  const columns = { owner, conn_id: connId, connected_at: since, last_seen_at: since };
+  await tx
+    .updateTable("nodes")
+    .set({ ...factColumns(facts), ...columns })
+    .where("id", "=", id)
+    .execute();
+}
+
+/** A connection of a node is over. */
+export async function nodeLeft(
+  tx: Tx,
+  id: string,
+  { owner, connId }: Pick<NodePlace, "owner" | "connId">,
+  at: number,
+): Promise<void> {
+  await tx
+    .updateTable("nodes")
+    .set({ owner: null, conn_id: null, connected_at: null, last_seen_at: at })
+    .where("id", "=", id)
+    .where("owner", "=", owner)
+    .where("conn_id", "=", connId)
+    .execute();
+}
+
+/** False: there is no such node. */
+export async function renameNode(tx: Tx, id: string, name: string): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("nodes")
+    .set({ name })
+    .where("id", "=", id)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** False: there was no such node. */
+export async function deleteNode(tx: Tx, id: string): Promise<boolean> {
+  const { numDeletedRows } = await tx.deleteFrom("nodes").where("id", "=", id).executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+/** Asks for a device. A request that it has already stays as it is. */
+export async function insertRequest(tx: Tx, request: PairRequest): Promise<void> {
+  await tx
+    .insertInto("node_requests")
+    .values({
+      node_id: request.nodeId,
+      request_id: request.requestId,
+      code: request.code,
+      name: request.name,
+      ...factColumns(request),
+      public_key: request.publicKey,
+      remote: request.remote,
+      created_at: request.createdAt,
+    })
+    .onConflict((conflict) => conflict.column("node_id").doNothing())
+    .execute();
+}
+
+/** The request of a device, held until the transaction ends. */
+export async function holdRequestOf(tx: Tx, nodeId: string): Promise<PairRequest | undefined> {
+  const row = await held(
+    tx,
+    tx.selectFrom("node_requests").selectAll().where("node_id", "=", nodeId),
+  ).executeTakeFirst();
+  return row && toRequest(row);
+}
+
+/** Requests made after `since`, oldest first. */
+export async function listRequests(db: Db, since: number): Promise<PairRequest[]> {
+  const rows = await db
+    .selectFrom("node_requests")
+    .selectAll()
+    .where("created_at", ">", since)
+    .orderBy("created_at")
+    .orderBy("node_id")
+    .execute();
+  return rows.map(toRequest);
+}
+
+/** Forgets the requests made up to `until`. */
+export async function dropRequests(tx: Tx, until: number): Promise<void> {
+  await tx.deleteFrom("node_requests").where("created_at", "<=", until).execute();
+}
+
+/** False: somebody else has settled it. */
+export async function deleteRequest(tx: Tx, nodeId: string): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom("node_requests")
+    .where("node_id", "=", nodeId)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}

@@ -1,0 +1,271 @@
+// Owns the pairing of devices elsewhere: who asks, who is let in, who is taken away.
+// NP1: a device that no operator has let in gets no further than a request, of which there are few. A key
+//      that is not known is a device that is not known.
+// NP2: of several who settle a request or take a device away at once, one does; the others are told that it
+//      is gone.
+
+import { createHash } from "node:crypto";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import {
+  NODES_MAX,
+  type NodeFacts,
+  type NodePlace,
+  type NodeRow,
+  nodeKey,
+  nodeWord,
+  PAIR_REQUEST_MS,
+  PAIR_REQUESTS_MAX,
+  type PairRequest,
+} from "../core/node.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import { checkLabel } from "../flows/lifecycle.ts";
+import {
+  countNodes,
+  deleteNode,
+  deleteRequest,
+  dropRequests,
+  holdNode,
+  holdRequestOf,
+  insertRequest,
+  listRequests,
+  nodeCame,
+  putNode,
+  renameNode,
+} from "../store/nodes.ts";
+import { chosenAgent } from "./choices.ts";
+
+export interface NodeContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+/** A device that has proved its key. */
+export interface Device extends NodeFacts {
+  readonly id: string;
+  readonly publicKey: string;
+  readonly remote: string;
+}
+
+/** Written in the same transaction, such as the answer under an idempotency key. */
+type Also<T> = (unit: Unit, done: T) => Promise<void>;
+
+/** Without letters and digits that look alike. */
+const CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const CODE_CHARS = 8;
+const NAME_MAX_CHARS = 64;
+
+/** A code made of a random id; none that another request has. */
+function freshCode(unit: Unit, open: readonly PairRequest[]): string {
+  for (;;) {
+    const bytes = createHash("sha256").update(unit.newId()).digest().subarray(0, CODE_CHARS);
+    const letters = [...bytes].map((byte) => CODE_LETTERS[byte % CODE_LETTERS.length]).join("");
+    const code = `${letters.slice(0, 4)}-${letters.slice(4)}`;
+    if (!open.some((other) => other.code === code)) return code;
+  }
+}
+
+function plainCode(text: string): string {
+  return text.toUpperCase().replaceAll(/[^A-Z0-9]/g, "");
+}
+
+function tell(
+  unit: Unit,
+  change: "requested" | "approved" | "rejected" | "removed",
+  one: Pick<NodeFacts, "name" | "platform"> & { readonly nodeId: string } & Partial<
+      Pick<PairRequest, "requestId" | "code">
+    >,
+): void {
+  const { nodeId, name, platform, requestId, code } = one;
+  unit.publish({
+    kind: "node",
+    change,
+    nodeId,
+    sessionKey: nodeKey(nodeId),
+    name,
+    platform,
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(code === undefined ? {} : { code }),
+    atMs: unit.now,
+  });
+}
+
+/** The device's open request, made if there is none; undefined: there are too many. */
+async function requestOf(unit: Unit, device: Device): Promise<PairRequest | undefined> {
+  const oldest = unit.now - PAIR_REQUEST_MS;
+  await dropRequests(unit.tx, oldest);
+  const known = await holdRequestOf(unit.tx, device.id);
+  if (known !== undefined) return known;
+  const open = await listRequests(unit.tx, oldest);
+  if (open.length >= PAIR_REQUESTS_MAX) return undefined;
+  const { id: nodeId, ...said } = device;
+  const requestId = unit.newId();
+  const request = { ...said, nodeId, requestId, code: freshCode(unit, open), createdAt: unit.now };
+  await insertRequest(unit.tx, request);
+  tell(unit, "requested", request);
+  return request;
+}
+
+function notPaired(request: PairRequest): Failure {
+  const { code, requestId, createdAt } = request;
+  return fail("not_paired", `this device is not paired yet; its code is ${code}`, {
+    hint: `An operator lets it in with: parley node approve ${code}`,
+    details: { pairing: { requestId, code, expiresAtMs: createdAt + PAIR_REQUEST_MS } },
+  });
+}
+
+/** Lets a paired device in and notes where it is; of any other a request is kept. */
+export async function admitDevice(
+  ctx: NodeContext,
+  device: Device,
+  place: Omit<NodePlace, "since">,
+): Promise<Result<NodeRow>> {
+  const met = await ctx.engine.commit(async (unit) => {
+    const node = await holdNode(unit.tx, device.id);
+    if (node?.publicKey !== device.publicKey) return { request: await requestOf(unit, device) };
+    await nodeCame(unit.tx, node.id, device, { ...place, since: unit.now });
+    return { node };
+  });
+  if (met.node !== undefined) return ok(met.node);
+  if (met.request !== undefined) return notPaired(met.request);
+  return fail("not_paired", `too many devices wait to be paired (${PAIR_REQUESTS_MAX})`, {
+    hint: "An operator settles them with: parley node pending. They are forgotten after an hour.",
+  });
+}
+
+/** The requests that are open. */
+export async function openRequests({ engine }: NodeContext): Promise<PairRequest[]> {
+  return listRequests(engine.store.db, engine.now() - PAIR_REQUEST_MS);
+}
+
+/** The request that a code or an id names, if `covers` says that the caller may settle it. */
+async function settle(
+  ctx: NodeContext,
+  wanted: string,
+  covers: (nodeId: string) => boolean,
+  decide: (unit: Unit, request: PairRequest) => Promise<Result<unknown>>,
+): Promise<Result<PairRequest>> {
+  const gone = fail("pairing_not_found", `no device asks to be paired under ${shown(wanted)}`, {
+    hint: "parley node pending lists who asks; a request is forgotten after an hour.",
+  });
+  return ctx.engine.commit(async (unit) => {
+    const open = await listRequests(unit.tx, unit.now - PAIR_REQUEST_MS);
+    const plain = plainCode(wanted);
+    const request = open.find(
+      ({ code, requestId }) => requestId === wanted.trim() || plainCode(code) === plain,
+    );
+    if (request === undefined || !covers(request.nodeId)) return gone;
+    if (!(await deleteRequest(unit.tx, request.nodeId))) return gone;
+    const done = await decide(unit, request);
+    return done.ok ? ok(request) : done;
+  });
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 80));
+}
+
+export interface Approval {
+  /** What people call it. Default: as it calls itself. */
+  readonly name?: string | undefined;
+  /** Whose sessions its runs are. Default: the default agent's. */
+  readonly agentId?: string | undefined;
+}
+
+function checkName(name: string | undefined): Result<string | undefined> {
+  if (name === undefined) return ok(undefined);
+  const checked = checkLabel(name, "name");
+  if (!checked.ok) return checked;
+  if (checked.value.length <= NAME_MAX_CHARS) return checked;
+  return fail(
+    "invalid_argument",
+    `name has ${checked.value.length} characters; the most is ${NAME_MAX_CHARS}`,
+  );
+}
+
+/** Pairs a device: its next try connects. */
+export async function approveDevice(
+  ctx: NodeContext,
+  wanted: string,
+  asked: Approval & {
+    readonly covers: (nodeId: string) => boolean;
+    readonly also: (unit: Unit, node: NodeRow, request: PairRequest) => Promise<void>;
+  },
+): Promise<Result<NodeRow>> {
+  const name = checkName(asked.name);
+  if (!name.ok) return name;
+  const agent = asked.agentId === undefined ? ok(undefined) : chosenAgent(ctx.settings, asked.agentId);
+  if (!agent.ok) return agent;
+  let paired: NodeRow | undefined;
+  const settled = await settle(ctx, wanted, asked.covers, async (unit, request) => {
+    if ((await countNodes(unit.tx)) >= NODES_MAX) {
+      return fail("rate_limited", `there are ${NODES_MAX} paired nodes, and no more can be`, {
+        hint: "parley node remove takes one away.",
+      });
+    }
+    const { nodeId, publicKey, platform, version, caps, commands } = request;
+    paired = {
+      ...{ id: nodeId, publicKey, platform, version, caps, commands, pairedAt: unit.now },
+      name: name.value ?? request.name,
+      ...(agent.value === undefined ? {} : { agentId: agent.value }),
+    };
+    await putNode(unit.tx, paired);
+    tell(unit, "approved", { ...request, name: paired.name });
+    await asked.also(unit, paired, request);
+    return ok(undefined);
+  });
+  if (!settled.ok) return settled;
+  if (paired === undefined) throw new Error("a device was let in and is not there");
+  return ok(paired);
+}
+
+/** Turns a device away. It may ask again. */
+export async function rejectDevice(
+  ctx: NodeContext,
+  wanted: string,
+  asked: { readonly covers: (nodeId: string) => boolean; readonly also: Also<PairRequest> },
+): Promise<Result<PairRequest>> {
+  return settle(ctx, wanted, asked.covers, async (unit, request) => {
+    tell(unit, "rejected", request);
+    await asked.also(unit, request);
+    return ok(undefined);
+  });
+}
+
+function noNode(id: string): Failure {
+  return fail("node_not_found", `no paired node ${shown(id)}`, { hint: "parley node list shows them." });
+}
+
+/** Takes a device away; its connection ends at once, wherever it is. Its session stays. */
+export async function removeDevice(
+  ctx: NodeContext,
+  id: string,
+  also: Also<NodeRow>,
+): Promise<Result<NodeRow>> {
+  return ctx.engine.commit(async (unit) => {
+    const node = await holdNode(unit.tx, id);
+    if (node === undefined || !(await deleteNode(unit.tx, id))) return noNode(id);
+    tell(unit, "removed", { ...node, nodeId: id });
+    await also(unit, node);
+    return ok(node);
+  });
+}
+
+/** Calls a device something else. */
+export async function renameDevice(
+  ctx: NodeContext,
+  id: string,
+  wanted: string,
+  also: Also<NodeRow>,
+): Promise<Result<NodeRow>> {
+  const name = checkName(wanted);
+  if (!name.ok) return name;
+  return ctx.engine.commit(async (unit) => {
+    const node = await holdNode(unit.tx, id);
+    const called = nodeWord(name.value, NAME_MAX_CHARS, "node");
+    if (node === undefined || !(await renameNode(unit.tx, id, called))) return noNode(id);
+    await also(unit, { ...node, name: called });
+    return ok({ ...node, name: called });
+  });
+}

@@ -1,0 +1,150 @@
+// Owns what an event of a paired node sets off: one run, in the node's own session or one that it may write
+// to.
+// NO1: an event's run, a session that is made for it and what is remembered of the event are one transaction
+//      (I2). Only the node's own session is made here; any other is one that exists and that
+//      nodes.allowedSessionKeys covers. What is not covered is answered alike whether it exists or not (I9).
+// NO2: what a node says moves no session's route (I10), and is marked as a node's (I11).
+
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { type NodeRow, nodeContext, nodeKey } from "../core/node.ts";
+import { type Route, WEBCHAT } from "../core/route.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { isReservedKey, mainKeyOf } from "../core/session-key.ts";
+import { defaultAgent, findAgent } from "../core/settings.ts";
+import type { Unit } from "../engine/unit.ts";
+import { keyRulesOf, operatorKey, operatorViewer, verdictOfKey } from "../flows/access.ts";
+import { insertNew, newSession } from "../flows/lifecycle.ts";
+import { sendVerdict } from "../flows/party.ts";
+import { getNode } from "../store/nodes.ts";
+import { getSession } from "../store/sessions.ts";
+import { type ChoiceRules, checkChoices } from "./choices.ts";
+import type { NodeContext } from "./node-pairing.ts";
+
+const MESSAGE_MAX_CHARS = 100_000;
+
+/** What an event of a node asks for. */
+export interface NodeTurn {
+  readonly message: string;
+  /** It was said aloud, and written down by a machine. */
+  readonly spoken: boolean;
+  /** Default: the node's own. */
+  readonly sessionKey?: string | undefined;
+  /** Where the reply goes besides the transcript; without `to`, the default agent's main session. */
+  readonly deliver?: { readonly to?: string | undefined } | undefined;
+  readonly thinking?: string | undefined;
+  readonly timeoutSeconds?: number | undefined;
+  readonly also: (unit: Unit, run: Run) => Promise<void>;
+}
+
+function checkMessage(text: string): Result<void> {
+  if (text.trim() === "") return fail("invalid_argument", "message must not be empty");
+  if (text.length > MESSAGE_MAX_CHARS) {
+    const most = `the most is ${MESSAGE_MAX_CHARS}`;
+    return fail("too_large", `message has ${text.length} characters; ${most}`);
+  }
+  return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", "message holds half a character");
+}
+
+function notCovered(key: string): Failure {
+  return fail("not_visible", `this node may not write to the session ${JSON.stringify(key.slice(0, 512))}`, {
+    hint: "nodes.allowedSessionKeys says which keys a node may name besides its own.",
+  });
+}
+
+/** Whether a node covers a key. A wildcard is no permission for the one session of everybody. */
+function covers(ctx: NodeContext, own: string, key: string): boolean {
+  if (key === own) return true;
+  const patterns = ctx.settings.nodes.allowedSessionKeys;
+  if (isReservedKey(key) && !patterns.includes(key)) return false;
+  const viewer = operatorViewer(["operator.write"], patterns);
+  return verdictOfKey({ db: ctx.engine.store.db, settings: ctx.settings }, viewer, "send", key).allowed;
+}
+
+/** The place of a reply, if the node may write there; undefined: the session that answers, alone. */
+function placeOfReply(ctx: NodeContext, own: string, turn: NodeTurn, key: string): Result<Route | undefined> {
+  if (turn.deliver === undefined) return ok(undefined);
+  const { to } = turn.deliver;
+  const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
+  const place = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
+  if (!place.ok) return place;
+  if (!covers(ctx, own, place.value)) return notCovered(place.value);
+  return ok(place.value === key ? undefined : { channel: WEBCHAT, to: place.value });
+}
+
+async function sessionFor(
+  ctx: NodeContext,
+  unit: Unit,
+  node: NodeRow,
+  key: string,
+): Promise<Result<{ session: Session; isNew: boolean }>> {
+  const known = await getSession(unit.tx, key);
+  if (known !== undefined) return ok({ session: known, isNew: false });
+  if (key !== nodeKey(node.id)) {
+    return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
+      hint: "A node makes its own session only; any other has to exist.",
+    });
+  }
+  const { agentId = "" } = node;
+  const agent = findAgent(ctx.settings, agentId) ?? defaultAgent(ctx.settings);
+  return ok({ session: newSession(ctx, unit, { key, agentId: agent.id, label: node.name }), isNew: true });
+}
+
+async function accept(
+  ctx: NodeContext,
+  unit: Unit,
+  node: NodeRow,
+  turn: NodeTurn,
+  place: { key: string; route: Route | undefined },
+): Promise<Result<Run>> {
+  const { key, route } = place;
+  const { thinking, timeoutSeconds = 0, spoken } = turn;
+  const found = await sessionFor(ctx, unit, node, key);
+  if (!found.ok) return found;
+  const { session, isNew } = found.value;
+  const verdict = sendVerdict(ctx.settings, session);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  if (isNew) await insertNew(unit, session);
+  const accepted = await ctx.engine.acceptIn(unit, {
+    sessionKey: key,
+    input: {
+      text: turn.message,
+      provenance: { kind: "node", source: node.id },
+      context: nodeContext({ name: node.name, spoken, delivers: route !== undefined }),
+      ...(thinking === undefined ? {} : { thinking }),
+    },
+    ...(timeoutSeconds === 0 ? {} : { timeoutMs: Math.round(timeoutSeconds * 1_000) }),
+    ...(route === undefined ? {} : { route }),
+  });
+  return accepted.ok ? ok(accepted.value.run) : accepted;
+}
+
+/** A run for an event of a paired node. */
+export async function acceptNodeTurn(
+  ctx: NodeContext & ChoiceRules,
+  nodeId: string,
+  turn: NodeTurn,
+): Promise<Result<Run>> {
+  const text = checkMessage(turn.message);
+  if (!text.ok) return text;
+  const own = nodeKey(nodeId);
+  const named = turn.sessionKey === undefined ? ok(own) : operatorKey(ctx.settings, turn.sessionKey);
+  if (!named.ok) return named;
+  const key = named.value;
+  if (!covers(ctx, own, key)) return notCovered(key);
+  const { thinking, timeoutSeconds } = turn;
+  const choices = checkChoices(ctx, defaultAgent(ctx.settings).id, { thinking, timeoutSeconds });
+  if (!choices.ok) return choices;
+  const route = placeOfReply(ctx, own, turn, key);
+  if (!route.ok) return route;
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
+    // A device that was taken away meanwhile says nothing any more, though its connection may still be open.
+    const node = await getNode(unit.tx, nodeId);
+    if (node === undefined) return fail("not_paired", "this device is not paired any more");
+    const run = await accept(ctx, unit, node, turn, { key, route: route.value });
+    if (run.ok) await turn.also(unit, run.value);
+    return run;
+  });
+}

@@ -1,0 +1,158 @@
+// A real gateway process and a real `parley node` process over a real socket: pairing, programs that may run and
+// programs that may not, the death of the node in the middle, its return, and the end of its pairing.
+
+import type { ChildProcess } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { GatewayClient } from "../../src/gateway/client.ts";
+import { freePort } from "../cli/kit.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { launch } from "../kit/fleet.ts";
+import { homeWith, startProcess } from "../kit/gateway-process.ts";
+
+const NODE_TOKEN = "a-token-for-nodes-only";
+
+interface NodeProcess {
+  readonly home: string;
+  readonly child: ChildProcess;
+  readonly exited: Promise<number | null>;
+  said(): string;
+}
+
+function startNode(url: string, args: readonly string[], home = temporaryFolder()): NodeProcess {
+  const child = launch(home, ["--url", url, "node", "run", ...args], [], { PARLEY_TOKEN: NODE_TOKEN });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+  }
+  const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+  cleanup(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    await exited;
+  });
+  return { home, child, exited, said: () => said };
+}
+
+const patient = { timeout: 20_000 };
+
+async function letIn(client: GatewayClient, node: NodeProcess): Promise<string> {
+  await expect.poll(() => node.said(), patient).toMatch(/parley node approve \S{9}/);
+  const [, code = ""] = /parley node approve (\S{9})/.exec(node.said()) ?? [];
+  return (await client.request("node.pair.approve", { code })).node.nodeId;
+}
+
+async function connected(client: GatewayClient, nodeId: string): Promise<void> {
+  const look = async () => (await client.request("node.list", {})).nodes.find((one) => one.nodeId === nodeId);
+  await expect.poll(async () => (await look())?.connected, patient).toBe(true);
+}
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "done",
+    (error: { reason?: string; message: string }) => `${error.reason}: ${error.message}`,
+  );
+}
+
+test("a machine is paired, does what its own list lets it do, and nothing once it is taken away", async () => {
+  const tokens = [{ token: NODE_TOKEN, role: "node" }];
+  const gateway = await startProcess({
+    home: homeWith({ gateway: { port: 0, auth: { token: "a-token-for-tests", tokens } } }),
+  });
+  const client = await gateway.connect();
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "here.txt"), "it is here\n");
+  const list = ["--name", "attic", "--cwd", folder, "--allow-exec", "cat *", "env", "bash -c *"];
+  const node = startNode(gateway.url, list);
+  const nodeId = await letIn(client, node);
+  await connected(client, nodeId);
+  const exec = (command: readonly string[], more: object = {}) =>
+    client.request("node.invoke", { nodeId, command: "exec", params: { command, ...more } });
+
+  expect((await exec(["cat", "here.txt"])).payload).toMatchObject({ exitCode: 0, stdout: "it is here\n" });
+  // Nothing of the node's environment but what a program needs.
+  const environment = (await exec(["env"])).payload as { stdout: string };
+  expect(environment.stdout).not.toContain(NODE_TOKEN);
+  expect(environment.stdout.split("\n").map((line) => line.split("=")[0])).not.toContain("PARLEY_LAUNCHED");
+  expect(await refusal(exec(["rm", "here.txt"]))).toMatch(/node_failed.*does not run "rm here.txt"/);
+  expect(await refusal(exec(["env", "rm", "here.txt"]))).toMatch(/does not run/);
+  expect(await refusal(exec(["cat", "x"], { cwd: ".." }))).toMatch(/cwd is no folder below/);
+  expect(await refusal(exec(["cat", "/etc/hostname; rm here.txt"]))).toBe("done");
+  expect(existsSync(join(folder, "here.txt"))).toBe(true);
+  const notice = { title: "hello", body: "out of\u001b[2J the blue" };
+  const shown = await client.request("node.invoke", { nodeId, command: "notify", params: notice });
+  expect(shown.payload).toEqual({ shown: "terminal" });
+  await expect.poll(() => node.said(), patient).toContain("hello: out of\\x1b[2J the blue");
+
+  // What is ended is ended with all that it started.
+  const script = "echo $$ > pid; sleep 600 & echo $! > child; wait";
+  const late = (await exec(["bash", "-c", script], { timeoutMs: 1_500 })).payload;
+  expect(late).toMatchObject({ timedOut: true, exitCode: null });
+  for (const file of ["pid", "child"]) {
+    const pid = Number(readFileSync(join(folder, file), "utf8"));
+    await expect.poll(() => existsSync(`/proc/${pid}`) && aliveIn(pid), patient).toBe(false);
+  }
+
+  // It dies in the middle, comes back with its key, and need not be paired again.
+  const lost = refusal(exec(["bash", "-c", "echo $$ > orphan; exec sleep 600"]));
+  const orphan = join(folder, "orphan");
+  await expect.poll(() => existsSync(orphan) && readFileSync(orphan, "utf8") !== "", patient).toBe(true);
+  node.child.kill("SIGKILL");
+  await node.exited;
+  // Who is killed ends nothing any more.
+  process.kill(Number(readFileSync(orphan, "utf8")), "SIGKILL");
+  expect(await lost).toMatch(/outcome_unknown.*attic/);
+  expect(await refusal(exec(["env"]))).toMatch(/node_unavailable.*not connected/);
+  const keyFile = join(node.home, ".parley", "node.json");
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+  const again = startNode(gateway.url, list, node.home);
+  await connected(client, nodeId);
+  expect((await exec(["cat", "here.txt"])).payload).toMatchObject({ exitCode: 0 });
+
+  await client.request("node.pair.remove", { nodeId });
+  await expect.poll(() => again.said(), patient).toMatch(/parley node approve/);
+  expect((await client.request("node.list", {})).nodes).toEqual([]);
+  again.child.kill("SIGTERM");
+  expect(await again.exited).toBe(0);
+}, 120_000);
+
+/** A process that has ended and that nobody has waited for yet is not alive. */
+function aliveIn(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+test("a node comes back to a gateway that was killed, and what it was at is done once", async () => {
+  const tokens = [{ token: NODE_TOKEN, role: "node" }];
+  const port = await freePort();
+  const config = { gateway: { port, auth: { token: "a-token-for-tests", tokens } } };
+  const gateway = await startProcess({ home: homeWith(config) });
+  const client = await gateway.connect();
+  const folder = temporaryFolder();
+  const node = startNode(gateway.url, ["--cwd", folder, "--allow-exec", "bash -c *"]);
+  const nodeId = await letIn(client, node);
+  await connected(client, nodeId);
+  const script = "echo once >> log; until [ -e go ]; do sleep 0.05; done; echo done";
+  const params = {
+    nodeId,
+    command: "exec",
+    params: { command: ["bash", "-c", script] },
+    idempotencyKey: "k",
+  };
+  const lost = refusal(client.request("node.invoke", params));
+  await expect.poll(() => existsSync(join(folder, "log")), patient).toBe(true);
+  await gateway.end("SIGKILL");
+  expect(await lost).not.toBe("done");
+  const after = await startProcess({ home: gateway.home });
+  const later = await after.connect();
+  await connected(later, nodeId);
+  writeFileSync(join(folder, "go"), "");
+  const answer = await later.request("node.invoke", params);
+  expect(answer.payload).toMatchObject({ exitCode: 0, stdout: "done\n" });
+  expect(readFileSync(join(folder, "log"), "utf8")).toBe("once\n");
+}, 120_000);

@@ -69,6 +69,7 @@ export interface Choices {
   readonly outgoingHooks?: Settings["outgoingHooks"];
   readonly cron?: Settings["cron"];
   readonly hooks?: Settings["hooks"];
+  readonly channels?: Settings["channels"];
   readonly nodes?: Partial<Settings["nodes"]>;
 }
 
@@ -126,7 +127,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: [],
-    channels: [],
+    channels: choices.channels ?? [],
     cron: choices.cron ?? { enabled: true },
     nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },

@@ -7,6 +7,7 @@
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { idIn } from "../core/inbound-policy.ts";
 import type { Route } from "../core/route.ts";
 import type { Session } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
@@ -48,8 +49,10 @@ function unknown({ channel, to }: Route, account: ChannelAccount | undefined): F
 async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route | undefined> {
   const { channel, to, accountId = "", threadId } = route;
   const account = ctx.settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
-  const named = [to, `${channel}:${to}`].find((name) => account?.groups[name] !== undefined);
-  if (named !== undefined && account?.groups[named]?.enabled === true) return route;
+  // A wildcard names nobody.
+  if (account === undefined || to === "*") return undefined;
+  const entry = Object.entries(account.groups).find(([name]) => idIn(name, channel) === to);
+  if (entry?.[1].enabled === true) return route;
   if (threadId !== undefined || !(await isKnownPeer(ctx.db, ctx.settings, route))) return undefined;
   // Where a person reads may have another id than the person.
   return (await getPeer(ctx.db, { channel, accountId, peerId: to }))?.route ?? route;

@@ -161,7 +161,8 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
 }
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
-  const known = toolsIn(ctx).find((candidate) => candidate.spec.name === call.name);
+  // Also one that is not offered any more: it may have been accepted before (CA2).
+  const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
   const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
   const args = checkArguments(schema, call.arguments);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;

@@ -1,6 +1,7 @@
 // Text addressed to places on channels, by every door that takes such a place.
 
 import { expect, test } from "vitest";
+import type { HookMapping, IncomingHooks } from "../../src/core/incoming-hook.ts";
 import type { Route } from "../../src/core/route.ts";
 import type { SendRule } from "../../src/core/settings.ts";
 import { GatewayError } from "../../src/gateway/client/error.ts";
@@ -270,4 +271,57 @@ test("an account that was taken away fails where operators see it", async () => 
   await expect.poll(() => rows(house)).toMatchObject([{ state: "failed", code: "refused" }]);
   const { deliveries } = await client.request("deliveries.list", { state: "failed" });
   expect(deliveries[0]?.error).toBe("no account old");
+});
+
+const CI: HookMapping = {
+  id: "ci",
+  path: "ci",
+  proof: { kind: "token" },
+  events: [],
+  message: "build {{body.n}}",
+  deliver: telegram("-777"),
+};
+const HOOKS: IncomingHooks = {
+  enabled: true,
+  token: "token-of-the-hooks-0123456789",
+  allowedSessionKeys: ["hook:*", "agent:main:telegram:*"],
+  mappings: [CI],
+};
+
+async function hook(house: House, path: string, body: object): Promise<{ status: number; text: string }> {
+  const answer = await fetch(`${house.http}/hooks/${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${HOOKS.token}` },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, text: await answer.text() };
+}
+
+test("a web hook delivers where the people of sessions read that it reaches, or where its mapping says", async () => {
+  const house = await open([], { choices: { hooks: HOOKS } });
+  const body = { message: "how is it?", deliver: true, channel: "telegram" };
+  expect((await hook(house, "agent", { ...body, to: "-100" })).status).toBe(202);
+  await expect
+    .poll(() => house.people.sent)
+    .toMatchObject([{ text: "echo how is it?", route: telegram("-100") }]);
+  expect((await hook(house, "ci", { n: 5 })).status).toBe(202);
+  await expect.poll(() => house.people.sent).toHaveLength(2);
+  expect(house.people.sent[1]).toMatchObject({ text: "echo build 5", route: telegram("-777") });
+  const strange = await hook(house, "agent", { ...body, to: "-200" });
+  expect(strange.status).toBe(403);
+  expect(strange.text).toContain("no place of a session that you may write to");
+  expect((await hook(house, "agent", { ...body, to: "-777" })).status).toBe(403);
+  expect((await hook(house, "agent", { ...body, channel: "pigeon", to: "1" })).text).toContain("no channel");
+  expect((await hook(house, "agent", body)).text).toContain("to is required with a channel");
+  // `last`: where the people of the main session were.
+  expect((await hook(house, "agent", { ...body, channel: "last" })).status).toBe(202);
+  await expect.poll(() => house.people.sent).toHaveLength(3);
+  expect(house.people.sent[2]?.route).toEqual(telegram("7"));
+});
+
+test("agent's answer reaches the place once, and the transcript has it too", async () => {
+  const house = await open();
+  await agent(house, { deliver: true, channel: "telegram", to: "-100" });
+  await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo hi", route: telegram("-100") }]);
+  expect(await rows(house)).toHaveLength(1);
 });

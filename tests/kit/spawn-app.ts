@@ -1,6 +1,6 @@
 // Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play says what each session does.
 
-import type { DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
+import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { textOf } from "../../src/core/message.ts";
@@ -57,6 +57,8 @@ export interface SpawnAppOptions {
   readonly crash?: CrashPoint;
   /** What the channel says to an attempt. Default: sent. */
   readonly channel?: () => DeliveryOutcome;
+  /** Beside webchat. */
+  readonly channels?: readonly Channel[];
   /** The test stops this app itself, or lets it die. */
   readonly dies?: boolean;
 }
@@ -196,7 +198,9 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     }),
     executor: { execute: (handle) => playTurn({ engine, settings, play }, handle) },
   });
-  const channels = new Map([[channel.id, channel]]);
+  const channels = new Map<string, Channel>(
+    [channel, ...(options.channels ?? [])].map((one) => [one.id, one]),
+  );
   const outbox: OutboxWorker = new OutboxWorker({
     db: store.db,
     commit: engine.commit,

@@ -27,6 +27,7 @@ import type { EndFacts } from "./engine/finish.ts";
 import type { Executor } from "./engine/lanes.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
+import type { Threads } from "./flows/bindings.ts";
 import { spawnChainOf } from "./flows/chain.ts";
 import type { Outbound } from "./flows/outbox.ts";
 import { childContext } from "./flows/spawn.ts";
@@ -65,6 +66,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Where sub-agents get threads. Absent: nowhere. */
+  readonly threads?: Threads;
   /** Devices elsewhere. Absent: nodes are off. */
   readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
@@ -223,6 +226,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     wait: handle.wait,
     answered: parts.answered,
     outbound: parts.outbound,
+    threads: parts.threads,
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });

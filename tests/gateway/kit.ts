@@ -182,10 +182,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, {
-    metrics,
-    outside,
-  });
+  const helpers = { metrics, outside };
+  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const gateway = await startGateway({
     settings,
     world,
@@ -197,8 +195,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     timeZone: () => "UTC",
     ...ONE_MODEL,
     sandboxFor: async () => ok(undefined),
-    outside,
-    nodes,
+    ...{ outside, nodes },
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -210,8 +207,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const stop = async (): Promise<void> => {
     if (stopped) return;
     stopped = true;
-    await gateway.close();
-    await nodes?.close();
+    await gateway.close().then(() => nodes?.close());
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

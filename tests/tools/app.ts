@@ -69,8 +69,10 @@ export interface Choices {
   readonly outgoingHooks?: Settings["outgoingHooks"];
   readonly cron?: Settings["cron"];
   readonly hooks?: Settings["hooks"];
-  readonly channels?: Settings["channels"];
   readonly nodes?: Partial<Settings["nodes"]>;
+  readonly channels?: Settings["channels"];
+  readonly owners?: Settings["owners"];
+  readonly providers?: Settings["providers"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -85,7 +87,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       tickIntervalMs: 15_000,
     },
     store: { dir: "/nowhere", durability: "normal" },
-    providers: [],
+    providers: choices.providers ?? [],
     agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
     maxConcurrent: 4,
     subagents: {
@@ -126,7 +128,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },
-    owners: [],
+    owners: choices.owners ?? [],
     channels: choices.channels ?? [],
     cron: choices.cron ?? { enabled: true },
     nodes: { ...NODES, ...choices.nodes },

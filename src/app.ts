@@ -209,6 +209,7 @@ function buildEngine(
     world,
     port: openModelPort(world, metrics.modelCalled),
     answered: metrics.toolAnswered,
+    outbound,
     threads: threadsOf(channels, world),
     sandboxFor,
     outside,

@@ -92,7 +92,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -131,6 +131,7 @@ async function openWorkers(
       outside,
       nodes,
       answered: metrics.toolAnswered,
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],

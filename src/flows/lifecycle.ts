@@ -28,6 +28,7 @@ import { keyRulesOf, openGate } from "./access.ts";
 import { removeAttachments } from "./attachments.ts";
 import { unbind } from "./bindings.ts";
 import { cancelFlow } from "./cancel.ts";
+import { dropInboundFiles } from "./inbound-files.ts";
 import type { Outbound } from "./outbox.ts";
 
 export interface LifecycleContext {
@@ -335,6 +336,7 @@ export async function deleteSession(
     // Once more: the end of those may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     await release(key, "deleted");
+    await dropInboundFiles(ctx.engine, unit, key);
     const sessionIds = await deleteSessionRows(unit.tx, key, {
       transcripts: request.deleteTranscript ?? true,
     });

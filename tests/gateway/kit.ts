@@ -157,6 +157,15 @@ async function openWorkers(
   return { engine, outbox, channels, nodes };
 }
 
+/** The only one that there is. */
+const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
+  models: () => [
+    { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+  ],
+  checkModel: (name) =>
+    name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+};
+
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
   const dir = options.dir ?? temporaryFolder();
@@ -185,11 +194,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
-    models: () => [
-      { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
-    ],
-    checkModel: (name) =>
-      name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+    ...ONE_MODEL,
     sandboxFor: async () => ok(undefined),
     outside,
     nodes,

@@ -92,7 +92,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -131,6 +131,7 @@ async function openWorkers(
       outside,
       nodes,
       answered: metrics.toolAnswered,
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
@@ -157,6 +158,15 @@ async function openWorkers(
   return { engine, outbox, channels, nodes };
 }
 
+/** The only one that there is. */
+const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
+  models: () => [
+    { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+  ],
+  checkModel: (name) =>
+    name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+};
+
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
   const dir = options.dir ?? temporaryFolder();
@@ -172,10 +182,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, {
-    metrics,
-    outside,
-  });
+  const helpers = { metrics, outside };
+  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const gateway = await startGateway({
     settings,
     world,
@@ -185,14 +193,9 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
-    models: () => [
-      { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
-    ],
-    checkModel: (name) =>
-      name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+    ...ONE_MODEL,
     sandboxFor: async () => ok(undefined),
-    outside,
-    nodes,
+    ...{ outside, nodes },
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -204,8 +207,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const stop = async (): Promise<void> => {
     if (stopped) return;
     stopped = true;
-    await gateway.close();
-    await nodes?.close();
+    await gateway.close().then(() => nodes?.close());
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

@@ -32,6 +32,8 @@ const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
 /** Messages whose files are read at once: what they bring is in memory meanwhile. */
 const AT_ONCE_MAX = 4;
+/** Of what a sender calls a file; and of what it is called here. */
+const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
 
@@ -84,19 +86,19 @@ function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
 
 /** A plain file name like the sender's, of which there is none yet. */
 function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<string>): string {
-  const given = (media.name ?? "")
-    .slice(0, 1_000)
-    .normalize("NFC")
-    .replaceAll(/[^\p{L}\p{N}\p{M} ._()-]/gu, "_");
-  const dot = given.lastIndexOf(".");
-  const hasEnding = dot > 0 && given.length - dot <= 12;
-  const stem = (hasEnding ? given.slice(0, dot) : given).slice(0, NAME_CHARS_MAX).trim();
-  const own = hasEnding ? given.slice(dot + 1).replaceAll(/[^A-Za-z0-9]/g, "") : "";
+  const { name = "" } = media;
+  const given = name.length > GIVEN_CHARS_MAX * 2 ? name.slice(0, GIVEN_CHARS_MAX) + name.slice(-20) : name;
+  const plain = given.normalize("NFC").replaceAll(/[^\p{L}\p{N}\p{M} ._()-]/gu, "_");
+  const [, front = plain, own = ""] = /^(.*)\.([A-Za-z0-9]{1,8})$/s.exec(plain) ?? [];
+  const stem = front
+    .replace(/^[. ]+/, "")
+    .slice(0, NAME_CHARS_MAX)
+    .trim();
   const ending = own === "" ? (ENDINGS[mimeType] ?? "bin") : own;
   const base = nameProblem(`${stem}.${ending}`) === undefined && stem !== "" ? stem : media.kind;
   for (let count = 1; ; count += 1) {
-    const name = `${base}${count === 1 ? "" : `-${count}`}.${ending}`;
-    if (!taken.has(foldName(name)) && nameProblem(name) === undefined) return name;
+    const numbered = `${base}${count === 1 ? "" : `-${count}`}.${ending}`;
+    if (!taken.has(foldName(numbered)) && nameProblem(numbered) === undefined) return numbered;
   }
 }
 

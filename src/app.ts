@@ -209,6 +209,7 @@ function buildEngine(
     world,
     port: openModelPort(world, metrics.modelCalled),
     answered: metrics.toolAnswered,
+    outbound,
     threads: threadsOf(channels, world),
     sandboxFor,
     outside,
@@ -222,7 +223,7 @@ function buildEngine(
     successors,
     executor,
     deadlineHandlers: deadlineHandlers({
-      ...{ settings, world, mirror, outbound, burstDue },
+      ...{ settings, world, mirror, burstDue, outbound },
       engine: () => engine,
     }),
     facts: { host: hostname(), version: options.version },

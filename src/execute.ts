@@ -29,6 +29,7 @@ import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
 import type { Threads } from "./flows/bindings.ts";
 import { spawnChainOf } from "./flows/chain.ts";
+import type { Outbound } from "./flows/outbox.ts";
 import { childContext } from "./flows/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
@@ -71,6 +72,8 @@ export interface ExecuteParts {
   readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
+  /** Told of text that a tool sends. Absent: nobody delivers here. */
+  readonly outbound?: Outbound;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Late: tools use the engine, and the engine executes with this. */
@@ -222,6 +225,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     signal,
     wait: handle.wait,
     answered: parts.answered,
+    outbound: parts.outbound,
     threads: parts.threads,
   };
   const { runId, sessionKey } = run;

@@ -90,6 +90,12 @@ test("without a file everything has a default and the offline model answers", ()
     },
     owners: [],
     cron: { enabled: true },
+    nodes: {
+      enabled: true,
+      allowCommands: ["exec", "notify", "device.*"],
+      allowedSessionKeys: [],
+      allowSandboxed: false,
+    },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: [],
   });

@@ -18,9 +18,9 @@ interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly mirror: Mirror;
-  readonly outbound: Outbound;
   /** Absent: no messages come in from channels. */
   readonly burstDue?: DeadlineHandler | undefined;
+  readonly outbound: Outbound;
   /** Late: it is built with what this file gives. */
   engine(): Engine;
 }
@@ -45,9 +45,9 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
   });
   return new Map([
     [CHILD_DEADLINE, cleanup],
-    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [INBOUND_FILES_DEADLINE, createFilesCleanup(settings, remove)],
     ...(burstDue === undefined ? [] : [[INBOUND_DEADLINE, burstDue] as const]),
+    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     // Without it dates stay as they are, for a gateway that fires jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),

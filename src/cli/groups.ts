@@ -141,6 +141,10 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
   const remove = pair.command("remove").argument("<peer>", "like telegram:123456");
   remove.description("let somebody in no more").option("--account <name>", "at this account only");
   on(remove, async () => (await commands()).removePeer);
+  const bindings = group.command("bindings").description("threads and chats that are bound to a session");
+  on(bindings, async () => (await commands()).listBindings);
+  const unbind = group.command("unbind").argument("<key>").description("end the bindings of a session");
+  on(unbind, async () => (await commands()).unbindSession);
 }
 
 /** Hangs devices elsewhere below `node`. */

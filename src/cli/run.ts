@@ -164,6 +164,7 @@ function buildProgram(
 ): Command {
   const program = new Command("parley");
   program.description("A small gateway in which AI agents hold sessions and work across them.");
+  program.version(parts.machine.version, "-V, --version", "this program's version");
   program.option("--json", "one JSON document on standard output");
   program.option(
     "--config <file>",

@@ -36,12 +36,12 @@ export type InboundVerdict =
 const EVERYBODY = "*";
 
 /** An id as platforms and people write it: phone numbers with a `+` or without. */
-function plainId(id: string): string {
+export function plainId(id: string): string {
   return /^\+\d+$/.test(id) ? id.slice(1) : id;
 }
 
 /** A setting's id without the channel that may stand before it. */
-function idIn(entry: string, channel: string): string {
+export function idIn(entry: string, channel: string): string {
   const prefix = `${channel}:`;
   const text = entry.trim();
   return text.toLowerCase().startsWith(prefix.toLowerCase()) ? text.slice(prefix.length) : text;

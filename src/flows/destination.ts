@@ -8,6 +8,7 @@
 // DE4: `last` is a place too: where the people of a session were last, at the moment of the delivery.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import { idIn, plainId } from "../core/inbound-policy.ts";
 import { LAST, type Route, WEBCHAT } from "../core/route.ts";
 import { decideSend, type SendVerdict } from "../core/send-policy.ts";
 import type { Session } from "../core/session.ts";
@@ -123,8 +124,10 @@ export async function isKnownPeer(db: Db, settings: Settings, route: Route): Pro
   const { channel, to, accountId } = withAccount(settings, route);
   if (accountId === undefined || route.threadId !== undefined) return false;
   const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
-  const named = [to, `${channel}:${to}`];
-  if (account?.allowFrom.some((entry) => named.includes(entry.trim())) === true) return true;
+  // A wildcard names nobody.
+  if (to === "*") return false;
+  const isMeant = (entry: string): boolean => plainId(idIn(entry, channel)) === plainId(to);
+  if (account?.allowFrom.some(isMeant) === true) return true;
   return (await getPeer(db, { channel, accountId, peerId: to }))?.state === "approved";
 }
 

@@ -335,8 +335,8 @@ export async function deleteSession(
     }
     // Once more: the end of those may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
-    await release(key, "deleted");
     await dropInboundFiles(ctx.engine, unit, key);
+    await release(key, "deleted");
     const sessionIds = await deleteSessionRows(unit.tx, key, {
       transcripts: request.deleteTranscript ?? true,
     });

@@ -46,6 +46,12 @@ interface Parts {
   engine(): Engine;
 }
 
+interface Checked {
+  /** `ownerLives`: the process that the row names is alive. */
+  readonly standing: NodeStanding & { readonly ownerLives: boolean };
+  readonly paramsJSON: string | undefined;
+}
+
 interface Live {
   readonly member: Member;
   readonly line: NodeLine;
@@ -55,6 +61,8 @@ interface Live {
 type Letter =
   | { readonly kind: "node.ask"; readonly from: string; readonly id: string; readonly call: NodeCall }
   | { readonly kind: "node.cancel"; readonly id: string }
+  /** It has connected to the writer: that connection of before is over. */
+  | { readonly kind: "node.moved"; readonly nodeId: string; readonly connId: string }
   | { readonly kind: "node.answer"; readonly id: string; readonly result: Result<unknown> };
 
 export class NodeHub {
@@ -115,7 +123,13 @@ export class NodeHub {
     const { settings } = this.#parts;
     const engine = this.#parts.engine();
     const device = { ...facts, id: proof.id, publicKey: proof.publicKey, remote: remote.slice(0, 64) };
-    return admitDevice({ engine, settings }, device, { owner: engine.processId, connId });
+    const admitted = await admitDevice({ engine, settings }, device, { owner: engine.processId, connId });
+    const before = admitted.ok ? admitted.value.place : undefined;
+    if (before !== undefined && before.owner !== engine.processId) {
+      const moved: Letter = { kind: "node.moved", nodeId: proof.id, connId: before.connId };
+      engine.writeTo(before.owner, moved);
+    }
+    return admitted;
   }
 
   /** Makes a connection that was admitted the node's own; the returned function ends that. */
@@ -145,12 +159,12 @@ export class NodeHub {
   }
 
   /** Paired nodes, and which of them are there. */
-  async standings(): Promise<NodeStanding[]> {
+  async standings(): Promise<(NodeStanding & { readonly ownerLives: boolean })[]> {
     const engine = this.#parts.engine();
     const rows = await listNodes(engine.store.db, engine.now());
     return rows.map(({ node, ownerLives }) => {
       const elsewhere = ownerLives && node.place?.owner !== engine.processId;
-      return { node, connected: this.#live.has(node.id) || elsewhere };
+      return { node, ownerLives, connected: this.#live.has(node.id) || elsewhere };
     });
   }
 
@@ -165,11 +179,12 @@ export class NodeHub {
     if (!checked.ok) return checked;
     const { standing, paramsJSON } = checked.value;
     const { node } = standing;
-    const live = this.#live.get(node.id);
-    if (live !== undefined) return this.#calls.ask(live.line, call, paramsJSON, signal);
     const { place } = node;
-    if (standing.connected && place !== undefined) return this.#askElsewhere(place.owner, node, call, signal);
-    return this.#away(node);
+    const isElsewhere = place !== undefined && place.owner !== this.#parts.engine().processId;
+    // The row knows the newest connection, also while one from before is still open here.
+    if (isElsewhere && standing.ownerLives) return this.#askElsewhere(place.owner, node, call, signal);
+    const live = this.#live.get(node.id);
+    return live === undefined ? this.#away(node) : this.#calls.ask(live.line, call, paramsJSON, signal);
   }
 
   /** What a node says of a command. False: nobody waits for it. */
@@ -196,7 +211,7 @@ export class NodeHub {
     return ok(undefined);
   }
 
-  async #check(call: NodeCall): Promise<Result<{ standing: NodeStanding; paramsJSON: string | undefined }>> {
+  async #check(call: NodeCall): Promise<Result<Checked>> {
     const standing = (await this.standings()).find(({ node }) => node.id === call.nodeId);
     if (standing === undefined) {
       return fail("node_not_found", `no paired node ${JSON.stringify(call.nodeId.slice(0, 80))}`, {
@@ -257,6 +272,11 @@ export class NodeHub {
       case "node.cancel":
         this.#forOthers.get(letter.id)?.abort();
         return;
+      case "node.moved": {
+        const live = this.#live.get(letter.nodeId);
+        if (live?.member.connId === letter.connId) live.member.close(CLOSE.policy, NODE_REPLACED);
+        return;
+      }
       case "node.answer":
         this.#elsewhere.get(letter.id)?.(letter.result);
         return;

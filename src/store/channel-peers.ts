@@ -4,7 +4,7 @@
 import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../core/inbound-policy.ts";
 import type { Route } from "../core/route.ts";
-import type { ChannelPeerTable } from "./edge-tables.ts";
+import type { ChannelPeerTable } from "./channel-tables.ts";
 import { held } from "./locks.ts";
 import { present } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";

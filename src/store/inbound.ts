@@ -4,7 +4,7 @@
 // IN2: rows that are being joined to a run are held, so that of two processes one joins them.
 
 import { type Selectable, sql } from "kysely";
-import type { InboundTable } from "./edge-tables.ts";
+import type { InboundTable } from "./channel-tables.ts";
 import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 

@@ -6,10 +6,9 @@ import type {
   ChannelCursorTable,
   ChannelPeerTable,
   InboundTable,
-  NodeRequestTable,
-  NodeTable,
   ThreadBindingTable,
-} from "./edge-tables.ts";
+} from "./channel-tables.ts";
+import type { NodeRequestTable, NodeTable } from "./node-schema.ts";
 
 export interface SessionTable {
   /** Never changes; ties the row to the entry by which its names are found. */

@@ -4,8 +4,8 @@
 
 import type { Selectable } from "kysely";
 import type { Route } from "../core/route.ts";
+import type { ThreadBindingTable } from "./channel-tables.ts";
 import { routeKeyOf } from "./deliveries.ts";
-import type { ThreadBindingTable } from "./edge-tables.ts";
 import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 

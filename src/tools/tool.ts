@@ -12,6 +12,7 @@ import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/waits.ts";
 import type { Threads } from "../flows/bindings.ts";
+import type { Outbound } from "../flows/outbox.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -90,6 +91,8 @@ export interface ToolContext {
   readonly threads?: Threads | undefined;
   /** For whoever counts calls. */
   readonly answered?: ToolAnswered | undefined;
+  /** Told of text that is to leave. Absent: nobody delivers here. */
+  readonly outbound?: Outbound | undefined;
 }
 
 export type ToolResult = Record<string, unknown>;

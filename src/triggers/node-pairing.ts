@@ -52,7 +52,7 @@ export interface Device extends NodeFacts {
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 /** Without letters and digits that look alike. */
-const CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARS = 8;
 const NAME_MAX_CHARS = 64;
 

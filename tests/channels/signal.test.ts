@@ -257,6 +257,27 @@ describe("Signal: what goes out", () => {
     expect(styles).toEqual(["BOLD bold", "MONOSPACE x", "STRIKETHROUGH gone"]);
   });
 
+  test("several numbers at one daemon: each hears its own, and sends in its own name", async () => {
+    const host = recordingHost();
+    const server = await startSignalServer({ accounts: [OWN, ADA] });
+    const second = signalAccount(server.url, { accountId: "second", number: ADA.number });
+    const channel = openSignal([signalAccount(server.url), second], host);
+    await listenAt(channel, host);
+    await expect.poll(() => server.listeners()).toBe(2);
+    const dataMessage = dataOf("for the second");
+    server.event(ADA.number, {
+      envelope: { ...from(OWN, "Own"), timestamp: dataMessage.timestamp, dataMessage },
+    });
+    await expect.poll(() => host.received.length).toBe(1);
+    const [message] = host.received;
+    expect(message).toMatchObject({ accountId: "second", replyTo: { to: OWN.number, accountId: "second" } });
+    const route = message?.replyTo ?? { channel: "signal", to: "" };
+    await channel.deliver({ deliveryId: "1", sessionKey: "s", route, text: "x", part: 1, parts: 1 });
+    await channel.typing?.(route);
+    expect(server.sent).toMatchObject([{ account: ADA.number, to: OWN.number }]);
+    expect(server.typed).toMatchObject([{ account: ADA.number, recipient: [OWN.number] }]);
+  });
+
   test("a captcha is told in words, with Signal's pause, and without its token", async () => {
     const { channel, server } = await listening();
     const token = "2fc05128-a86a-4b99-9b33-ce615fee9258";

@@ -1,11 +1,21 @@
 // Owns a Telegram with one bot of ours, a person who writes to it, a group and a forum.
 
+import { expect } from "vitest";
 import type { Channel, ChannelHost } from "../../src/channels/channel.ts";
 import { openTelegram } from "../../src/channels/telegram/channel.ts";
 import type { TelegramAccount } from "../../src/core/channel-settings.ts";
-import type { ChannelGround, Platform, Said, Trouble } from "../contract/channel.ts";
+import {
+  type ChannelGround,
+  type HostParts,
+  listenAt,
+  type Platform,
+  recordingHost,
+  type Said,
+  type Trouble,
+} from "../contract/channel.ts";
 import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
 import { type FakeBot, failed, type Json, type Upset } from "../kit/telegram-state.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 export const TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
 export const USERNAME = "parley_test_bot";
@@ -130,4 +140,28 @@ export async function openGround(
     thread: { ...route(FORUM), threadId: String(TOPIC) },
   };
   return { channel, platform, routes, server, bot, message, brings };
+}
+
+interface Noting extends HostParts {
+  readonly world: FakeWorld;
+}
+
+/** A host whose log can be read. */
+export function notingHost(): Noting {
+  return Object.assign(recordingHost(), { world: fakeWorld({ clock: "real" }) });
+}
+
+/** The same, and what a listener at it hears and logs. */
+export async function listeningGround(more: Partial<TelegramAccount> = {}, host: Noting = notingHost()) {
+  const opened = await openGround(host, more);
+  const listening = async () => {
+    const accounts = await listenAt(opened.channel, host);
+    const standing = () => accounts.standings()[0];
+    const state = (wanted: string) => expect.poll(() => standing()?.state).toBe(wanted);
+    return { accounts, standing, state };
+  };
+  const texts = () => host.received.map(({ text }) => text);
+  const heard = (...wanted: string[]) => expect.poll(texts).toEqual(wanted);
+  const logged = (part: string) => host.world.logged.filter(({ text }) => text.includes(part));
+  return { ...opened, host, listening, texts, heard, logged };
 }

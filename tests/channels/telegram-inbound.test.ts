@@ -362,6 +362,20 @@ test("TA1: pictures of one album are one message, under the first one's id, with
   });
 });
 
+test("where an album was forwarded from is said once", () => {
+  const forward_origin = { type: "hidden_user", sender_user_name: "Bob", date: 1 };
+  const parts = [
+    part(1, { forward_origin, caption: "look" }),
+    part(2, { forward_origin }),
+    part(3, { forward_origin }),
+  ];
+  const { items } = readBatch(parts, READER);
+  expect(items).toHaveLength(1);
+  expect(items[0]?.reading).toMatchObject({
+    message: { text: "[forwarded from Bob]\nlook", forwarded: true },
+  });
+});
+
 test("TA1: another album, chat, sender or a message between parts an album", () => {
   const chat = { ...GROUP_CHAT };
   const updates = [

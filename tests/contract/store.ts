@@ -12,6 +12,7 @@ import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
 import { cronContract } from "./store-cron.ts";
 import { listContract } from "./store-lists.ts";
+import { nodeContract } from "./store-nodes.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
 /** An empty store, and the way to close it and remove what it wrote. */
@@ -38,6 +39,7 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("outbox", () => outboxContract(store));
     describe("ledger and answers", () => bookContract(store));
     describe("scheduled jobs", () => cronContract(store));
+    describe("nodes", () => nodeContract(store));
   });
 }
 

@@ -92,7 +92,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -131,6 +131,7 @@ async function openWorkers(
       outside,
       nodes,
       answered: metrics.toolAnswered,
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
@@ -181,10 +182,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, {
-    metrics,
-    outside,
-  });
+  const helpers = { metrics, outside };
+  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const gateway = await startGateway({
     settings,
     world,
@@ -196,8 +195,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     timeZone: () => "UTC",
     ...ONE_MODEL,
     sandboxFor: async () => ok(undefined),
-    outside,
-    nodes,
+    ...{ outside, nodes },
     pageDir: PAGE_DIR,
     ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
     metrics,
@@ -209,8 +207,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const stop = async (): Promise<void> => {
     if (stopped) return;
     stopped = true;
-    await gateway.close();
-    await nodes?.close();
+    await gateway.close().then(() => nodes?.close());
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();

@@ -9,6 +9,7 @@ import {
   listenAt,
   type Platform,
   recordingHost,
+  type Trouble,
 } from "../contract/channel.ts";
 import {
   ADA,
@@ -50,6 +51,19 @@ function withoutMarks(text: string): string {
 /** What leaves for a channel. */
 export const SEND = /^POST \/channels\/\d+\/messages$/;
 
+function trip(server: DiscordServer, trouble: Trouble): void {
+  const fail = (status: number, body: Json, headers = {}, times = 1): void =>
+    server.fault(SEND, { kind: "status", status, body, headers }, times);
+  // Discord shows the text of a repeated attempt once: trouble is what lasts longer than that.
+  if (trouble.kind === "cut") server.fault(SEND, { kind: "cut" }, 2);
+  if (trouble.kind === "serverError") fail(500, { message: "500: Internal Server Error", code: 0 }, {}, 2);
+  if (trouble.kind === "refuse") fail(403, { message: "Missing Access", code: 50001 });
+  if (trouble.kind === "limit") {
+    const body = { message: "You are being rate limited.", retry_after: trouble.seconds, global: false };
+    fail(429, body, { "retry-after": String(trouble.seconds), "x-ratelimit-scope": "user" });
+  }
+}
+
 function platformOf(server: DiscordServer): Platform {
   let newest: Json;
   return {
@@ -88,34 +102,7 @@ function platformOf(server: DiscordServer): Platform {
         const text = withoutMarks(body.content);
         return parent === undefined ? { to: channelId, text } : { to: parent, threadId: channelId, text };
       }),
-    next(trouble) {
-      switch (trouble.kind) {
-        case "limit": {
-          const body = {
-            message: "You are being rate limited.",
-            retry_after: trouble.seconds,
-            global: false,
-          };
-          const headers = { "retry-after": String(trouble.seconds), "x-ratelimit-scope": "user" };
-          return server.fault(SEND, { kind: "status", status: 429, body, headers });
-        }
-        case "refuse":
-          return server.fault(SEND, {
-            kind: "status",
-            status: 403,
-            body: { message: "Missing Access", code: 50001 },
-          });
-        // Discord shows the text of a repeated attempt once: trouble is what lasts longer than that.
-        case "serverError":
-          return server.fault(
-            SEND,
-            { kind: "status", status: 500, body: { message: "500: Internal Server Error", code: 0 } },
-            2,
-          );
-        case "cut":
-          return server.fault(SEND, { kind: "cut" }, 2);
-      }
-    },
+    next: (trouble) => trip(server, trouble),
     revoke: () => {
       server.rules.token = "another";
       server.gateway.close(4004);

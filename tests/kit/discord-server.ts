@@ -7,7 +7,7 @@ import { type FakeGateway, startGateway } from "./discord-gateway.ts";
 import { cleanup } from "./engine.ts";
 
 export const BOT = { id: "100000000000000001", username: "parley", bot: true };
-export const APPLICATION = "100000000000000002";
+const APPLICATION = "100000000000000002";
 export const GUILD = "200000000000000001";
 export const BOT_ROLE = "200000000000000002";
 export const OTHER_ROLE = "200000000000000003";
@@ -30,7 +30,7 @@ const BODY_BYTES_MAX = 1024 * 1024;
 export type Json = any;
 
 /** What happens to the next calls of one kind in place of an answer. */
-export type Fault =
+type Fault =
   | {
       readonly kind: "status";
       readonly status: number;
@@ -43,7 +43,7 @@ export type Fault =
   | { readonly kind: "hang" }
   | { readonly kind: "text"; readonly text: string };
 
-export interface Asked {
+interface Asked {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -257,26 +257,8 @@ function idsFrom(ms: number): () => string {
   };
 }
 
-export async function startDiscord(): Promise<DiscordServer> {
-  const rules = { token: TOKEN, intents: ALL_INTENTS, heartbeatMs: 41_250, startsLeft: 1000 };
-  const channels = new Map(CHANNELS.map((one) => [one.id as string, structuredClone(one)]));
-  const threads = () => [...channels.values()].filter(({ type }) => type === 11);
-  const gateway = await startGateway({
-    isToken: (token) => token === rules.token,
-    intentsAllowed: () => rules.intents,
-    heartbeatMs: () => rules.heartbeatMs,
-    ready: (sessionId, url) => ({
-      v: 10,
-      user: BOT,
-      session_id: sessionId,
-      resume_gateway_url: url,
-      guilds: [],
-    }),
-    guilds: () => [
-      { id: GUILD, name: "Guild", channels: CHANNELS.slice(0, 1), threads: threads(), roles: ROLES },
-    ],
-  });
-  const history = new Map<string, Json[]>();
+/** Takes calls, each with a body that is bounded. */
+async function startHttp(stateOf: () => State) {
   const http = createServer((request, response) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -285,11 +267,42 @@ export async function startDiscord(): Promise<DiscordServer> {
       if (bytes > BODY_BYTES_MAX) request.destroy();
       else chunks.push(chunk);
     });
-    request.on("end", () => handle(state, request, response, Buffer.concat(chunks)));
+    request.on("end", () => handle(stateOf(), request, response, Buffer.concat(chunks)));
     request.on("error", () => {});
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  return { http, origin: `http://127.0.0.1:${(http.address() as AddressInfo).port}` };
+}
+
+/** The gateway of this Discord. */
+function openGateway(
+  rules: DiscordServer["rules"],
+  channels: DiscordServer["channels"],
+): Promise<FakeGateway> {
+  const threads = () => [...channels.values()].filter(({ type }) => type === 11);
+  return startGateway({
+    isToken: (token) => token === rules.token,
+    intentsAllowed: () => rules.intents,
+    heartbeatMs: () => rules.heartbeatMs,
+    ready: (id, url) => ({ v: 10, user: BOT, session_id: id, resume_gateway_url: url, guilds: [] }),
+    guilds: () => [
+      { id: GUILD, name: "Guild", channels: CHANNELS.slice(0, 1), threads: threads(), roles: ROLES },
+    ],
+  });
+}
+
+/** What a message has that nobody says anything about. */
+const bareMessage = (id: string) => ({
+  ...{ id, type: 0, author: ADA, content: "", mentions: [], mention_roles: [], attachments: [], embeds: [] },
+  ...{ edited_timestamp: null, timestamp: new Date().toISOString(), flags: 0 },
+});
+
+export async function startDiscord(): Promise<DiscordServer> {
+  const rules = { token: TOKEN, intents: ALL_INTENTS, heartbeatMs: 41_250, startsLeft: 1000 };
+  const channels = new Map(CHANNELS.map((one) => [one.id as string, structuredClone(one)]));
+  const gateway = await openGateway(rules, channels);
+  const history = new Map<string, Json[]>();
+  const { http, origin } = await startHttp(() => state);
   const nextId = idsFrom(Date.now());
   const files = new Map<string, Buffer>();
   let stopped: Promise<void> | undefined;
@@ -298,20 +311,8 @@ export async function startDiscord(): Promise<DiscordServer> {
     ...{ commands: [], rules, nextId },
     say(given, quiet = false) {
       const { guild_id } = channels.get(given.channel_id) ?? {};
-      const message = {
-        ...{
-          id: nextId(),
-          type: 0,
-          author: ADA,
-          content: "",
-          mentions: [],
-          mention_roles: [],
-          attachments: [],
-        },
-        ...{ embeds: [], edited_timestamp: null, timestamp: new Date().toISOString(), flags: 0 },
-        ...(guild_id === undefined ? {} : { guild_id, member: { nick: null } }),
-        ...given,
-      };
+      const inGuild = guild_id === undefined ? {} : { guild_id, member: { nick: null } };
+      const message = { ...bareMessage(nextId()), ...inGuild, ...given };
       history.set(given.channel_id, [...(history.get(given.channel_id) ?? []), message]);
       if (!quiet) gateway.dispatch("MESSAGE_CREATE", message);
       return message;

@@ -62,6 +62,8 @@ export interface SpawnAppOptions {
   readonly crash?: CrashPoint;
   /** What the channel says to an attempt. Default: sent. */
   readonly channel?: () => DeliveryOutcome;
+  /** Beside webchat. */
+  readonly channels?: readonly Channel[];
   /** How the channel `discord` makes threads. Default: it makes none. */
   readonly openThread?: OpenThread;
   /** The test stops this app itself, or lets it die. */
@@ -194,10 +196,10 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     },
     ...(openThread === undefined ? {} : { openThread }),
   });
-  const channels = new Map([
-    ["webchat", channelOf("webchat")],
-    ["discord", channelOf("discord", options.openThread)],
-  ]);
+  const own = [channelOf("webchat"), channelOf("discord", options.openThread)];
+  const channels = new Map<string, Channel>(
+    [...own, ...(options.channels ?? [])].map((one) => [one.id, one]),
+  );
   const threads = threadsOf(channels, world);
   const engine: Engine = new Engine({
     store,

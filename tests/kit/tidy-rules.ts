@@ -51,6 +51,9 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["gateway"],
   preact: ["ui"],
   "@preact/signals": ["ui"],
+  "@discordjs/core": ["channels"],
+  "@discordjs/rest": ["channels"],
+  "@discordjs/ws": ["channels"],
   marked: ["ui", "channels"],
 };
 

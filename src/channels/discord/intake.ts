@@ -32,7 +32,8 @@ export class Intake {
     // Most events bring nothing to do: a row of them is as one.
     if (piece.work === undefined && last !== undefined && last.work === undefined) this.#waiting.pop();
     if (this.#waiting.length >= WAITING_MAX) {
-      return this.#fail(new Error(`more than ${WAITING_MAX} events wait to be stored`));
+      this.#fail(new Error(`more than ${WAITING_MAX} events wait to be stored`));
+      return;
     }
     this.#waiting.push(piece);
     this.#working ??= this.#work();

@@ -1,6 +1,7 @@
 // Owns how far an account has read: the session of the gateway that it can take up again, and the newest
 // message of each channel, for when it can't.
-// DK1: what is written down is never ahead of what is stored: after a crash messages come twice, not never (I2).
+// DK1: what is written down is never ahead of what is stored: after a crash messages come twice, not never
+//      (I2).
 // DK2: of each message that is settled at most a few rows are written, and not at every one.
 
 import type { ChannelHost } from "../channel.ts";

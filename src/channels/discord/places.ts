@@ -1,4 +1,5 @@
-// Owns what is known of the places on Discord: what a channel is, whose thread it is, which role is the bot's.
+// Owns what is known of the places on Discord: what a channel is, whose thread it is, which role is the
+// bot's.
 // DL1: what is not known is asked for; what is known is bounded, the oldest is forgotten first.
 // DL2: what Discord tells of a change replaces what was known.
 

@@ -52,8 +52,8 @@ const WORDS: Readonly<Record<number, string>> = {
   50007: NO_DIRECT,
   50008: "in this kind of channel no text can be sent",
   50013:
-    "the bot lacks a permission there: Send Messages, in a thread Send Messages in Threads, for a new thread " +
-    "Create Public Threads",
+    "the bot lacks a permission there: Send Messages, in a thread Send Messages in Threads, for a new " +
+    "thread Create Public Threads",
   50083: "this thread is archived, and the bot may not open it again",
   50278: NO_DIRECT,
   160005: "this thread is locked",
@@ -77,7 +77,7 @@ export function refusal(status: number, code: number | undefined, message: strin
     return new DiscordProblem("away", `Discord can't take it at the moment (${status})`, more);
   }
   if (status >= 500) return new DiscordProblem("unknown", `Discord failed with ${status}`, more);
-  // A path that Discord does not know: whoever answers is not Discord, or not its interface.
+  // A path that Discord does not know: whoever answers is not Discord.
   if (status === 404 && (code ?? 0) === 0) {
     return new DiscordProblem("refused", "what answers at restUrl is not Discord's interface (404)", more);
   }
@@ -93,8 +93,10 @@ export function limited(afterMs: number): DiscordProblem {
 }
 
 /** Before anything was sent: the name has no address, nobody listens, the certificate is wrong. */
-const NOT_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT|CERT_.*|ERR_TLS_.*|ERR_SSL_.*|DEPTH_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/;
+const NOT_SENT = new RegExp(
+  "^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT" +
+    "|CERT_.*|ERR_TLS_.*|ERR_SSL_.*|DEPTH_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$",
+);
 
 /** A request that got no answer. */
 export function unanswered(error: unknown): DiscordProblem {

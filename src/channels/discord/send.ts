@@ -1,7 +1,7 @@
 // Owns how text leaves for Discord, and where it goes.
 // DO1: no text of a model pings anybody, and no link in it grows a preview.
-// DO2: Discord knows a text by its nonce for some minutes: an attempt whose end is not known is made once more
-//      with the same one, and shows the text once. After that its outcome is unknown (I5).
+// DO2: Discord knows a text by its nonce for some minutes: an attempt whose end is not known is made once
+//      more with the same one, and shows the text once. After that its outcome is unknown (I5).
 // DO3: a route names a channel, a thread by its parent and its own id, or a person.
 
 import { createHash } from "node:crypto";
@@ -21,7 +21,7 @@ const SUPPRESS_EMBEDS = 1 << 2;
 const NONCE_CHARS = 22;
 const DIRECT_CHATS_MAX = 1_000;
 const TITLE_CHARS_MAX = 100;
-/** The platform's numbers for threads that everybody in the channel sees; one for channels of announcements. */
+/** The platform's numbers for threads that everybody sees; the second in channels of announcements. */
 const PUBLIC_THREAD = 11;
 const NEWS_THREAD = 10;
 const NO_DIRECT_THREADS = "Discord has no threads in direct messages";

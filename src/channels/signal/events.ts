@@ -13,6 +13,9 @@ const SILENCE_MAX_MS = 60_000;
 /** Of one event. A message's text has at most 64 KiB; attachments are not in it. */
 const EVENT_CHARS_MAX = 1024 * 1024;
 
+/** It goes back to the daemon in a header. */
+const ID = /^[\x21-\x7e]{1,200}$/;
+
 export interface StreamEvent {
   /** What the daemon is given to go on from here. Older daemons have none. */
   readonly id?: string;
@@ -51,7 +54,7 @@ class EventReader {
     this.#chars += line.length;
     if (this.#chars > EVENT_CHARS_MAX) this.#isTooLong = true;
     const [, name, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
-    if (name === "id" && value.length <= 200) this.#id = value;
+    if (name === "id" && ID.test(value)) this.#id = value;
     if (name === "data" && !this.#isTooLong) this.#data.push(value);
     return undefined;
   }

@@ -46,7 +46,9 @@ function isSameAlbum(one: MessageReading, other: MessageReading): boolean {
 }
 
 function join(one: MessageReading, other: MessageReading): MessageReading {
-  const texts = [one.message.text, other.message.text].filter((text) => text !== "");
+  // Where an album was forwarded from is said once.
+  const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
+  const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
   const quoted = one.message.quoted ?? other.message.quoted;
   return {
     ...one,

@@ -12,7 +12,7 @@ import { type Item, openAlbum, readBatch } from "./batch.ts";
 import type { Bot, Called } from "./bot.ts";
 import { listOf } from "./fields.ts";
 import { mediaOf } from "./media.ts";
-import { failureWords, isTokenWrong, TOKEN_WORDS } from "./send.ts";
+import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
 import { type Reader, type Reading, UPDATE_KINDS } from "./update.ts";
 
@@ -20,7 +20,7 @@ import { type Reader, type Reading, UPDATE_KINDS } from "./update.ts";
 const POLL_SECONDS = 25;
 /** An answer that was not there so long behind it never comes. */
 const POLL_GRACE_MS = 10_000;
-/** An empty answer that is there sooner did not wait. */
+/** An empty answer that is there sooner did not wait. It is the shortest pause that can be asked for, too. */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
 const NO_SENSE = "the answer is none of a Bot API server";
@@ -107,10 +107,11 @@ async function endure(
   signal: AbortSignal,
 ): Promise<void> {
   if (failure.kind === "refused") {
-    if (isTokenWrong(failure)) throw new ListenProblem(TOKEN_WORDS, true);
+    if (isTokenWrong(failure)) throw new ListenProblem(tokenWords(failure), true);
     if (failure.code === 409) throw new ListenProblem(conflictWords(failure.why));
     if (failure.code === 429) {
-      return pause(world, Math.min(failure.afterMs ?? PAUSE_MAX_MS, ASKED_PAUSE_MAX_MS), signal);
+      const askedMs = Math.max(HASTY_MS, failure.afterMs ?? PAUSE_MAX_MS);
+      return pause(world, Math.min(askedMs, ASKED_PAUSE_MAX_MS), signal);
     }
   }
   await stumble(failureWords(failure), place, world, signal);

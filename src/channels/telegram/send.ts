@@ -21,7 +21,12 @@ export function isTokenWrong({ code }: Refusal): boolean {
   return code === 401 || code === 404;
 }
 
-export const TOKEN_WORDS = "Telegram does not accept the bot's token: get a new one from @BotFather";
+/** The same in clear words. */
+export function tokenWords({ code }: Refusal): string {
+  return code === 401
+    ? "Telegram does not accept the bot's token: get a new one from @BotFather"
+    : "there is no such bot at this Bot API server: the token or apiRoot is wrong";
+}
 
 function isMarkupRefused({ code, why }: Refusal): boolean {
   return code === 400 && /\b(?:entit(?:y|ies)|parse)\b|ENTITY_/i.test(why);
@@ -31,7 +36,7 @@ function isMarkupRefused({ code, why }: Refusal): boolean {
 function outcomeOf(refusal: Refusal): DeliveryOutcome {
   const { code, why, afterMs } = refusal;
   const error = `Telegram refused: ${why}`;
-  if (isTokenWrong(refusal)) return { kind: "retry", error: TOKEN_WORDS };
+  if (isTokenWrong(refusal)) return { kind: "retry", error: tokenWords(refusal) };
   if (code === 429) {
     return {
       kind: "retry",
@@ -96,7 +101,7 @@ export async function showTyping(place: Place): Promise<void> {
 /** In clear words, for a person. */
 export function failureWords(called: Exclude<Called<unknown>, { kind: "done" }>): string {
   if (called.kind !== "refused") return `Telegram: ${called.why}`;
-  return isTokenWrong(called) ? TOKEN_WORDS : `Telegram refused: ${called.why}`;
+  return isTokenWrong(called) ? tokenWords(called) : `Telegram refused: ${called.why}`;
 }
 
 async function createTopic(bot: Bot, chatId: string, title: string): Promise<Result<string>> {

@@ -5,7 +5,12 @@
 //      side while the request is under way. Only reading, which may be repeated, keeps its connection.
 // TT3: no address is in what comes back: a bot's address holds its token.
 
-import { Agent as PlainAgent, request as plainRequest, type RequestOptions } from "node:http";
+import {
+  type ClientRequest,
+  Agent as PlainAgent,
+  request as plainRequest,
+  type RequestOptions,
+} from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { Clock } from "../../world.ts";
 
@@ -75,11 +80,24 @@ function codeOf(error: unknown): string {
   return typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code) ? ` (${code})` : "";
 }
 
-function run(exchange: Exchange, { agent, isSecure, clock }: Way): Promise<Exchanged> {
-  const { url, body, timeoutMs, bytesMax, stop } = exchange;
+/** The request, not sent yet. Where the address is none there is none: the error of that would tell it. */
+function requestOf(exchange: Exchange, { agent, isSecure }: Way): ClientRequest | undefined {
+  try {
+    return (isSecure ? secureRequest : plainRequest)(exchange.url, optionsOf(exchange, agent));
+  } catch {
+    return undefined;
+  }
+}
+
+function run(exchange: Exchange, way: Way): Promise<Exchanged> {
+  const { body, timeoutMs, bytesMax, stop } = exchange;
+  const { isSecure, clock } = way;
+  const outgoing = requestOf(exchange, way);
+  if (outgoing === undefined) {
+    return Promise.resolve({ kind: "failed", reached: false, why: "the server's address is none" });
+  }
   return new Promise((resolve) => {
     let reached = false;
-    const outgoing = (isSecure ? secureRequest : plainRequest)(url, optionsOf(exchange, agent));
     const end = (exchanged: Exchanged): void => {
       deadline.cancel();
       stop?.removeEventListener("abort", abort);

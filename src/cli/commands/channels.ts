@@ -130,3 +130,53 @@ export async function removePeer(
   const of = account === undefined ? {} : { accountId: account };
   return decide(cli, "channels.pair.remove", { ...params, ...of }, "may write no more");
 }
+
+interface Binding {
+  readonly route: { readonly channel: string; readonly to: string; readonly threadId?: string };
+  readonly sessionKey: string;
+  readonly kind: string;
+  readonly usedAt: number;
+  readonly idleMs: number;
+  readonly maxAgeMs: number;
+}
+
+/** Whole hours where they are: a limit that is none is empty. */
+function hours(ms: number): string {
+  return ms === 0 ? "" : `${Math.round(ms / 36_000) / 100} h`;
+}
+
+export async function listBindings(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ bindings: readonly Binding[] }>("bindings.list", {});
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const nowMs = cli.parts.world.clock.now();
+    const rows = answer.value.bindings.map(({ route, sessionKey, kind, usedAt, idleMs, maxAgeMs }) => [
+      [route.channel, route.to, route.threadId ?? ""].join(" ").trim(),
+      kind,
+      sessionKey,
+      `${age(usedAt, nowMs)} ago`,
+      hours(idleMs),
+      hours(maxAgeMs),
+    ]);
+    const names = ["PLACE", "KIND", "SESSION", "USED", "ENDS AFTER", "AT AGE"];
+    if (rows.length === 0) cli.line(cli.style("dim", "(no place is bound to a session)"));
+    else for (const line of table(names, rows)) cli.line(line);
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export async function unbindSession(cli: Cli, [sessionKey = ""]: readonly string[]): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ ended: number }>("bindings.unbind", { sessionKey });
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const { ended } = answer.value;
+    cli.line(
+      safeLine(
+        ended === 0 ? `${sessionKey} has no place of its own.` : `${sessionKey} has no place any more.`,
+      ),
+    );
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}

@@ -54,6 +54,7 @@ async function invoke(
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     answered: ctx.deps.metrics.toolAnswered,
+    outbound: ctx.deps.outbound,
     threads: threadsOf(ctx.deps.channels, ctx.deps.world),
   };
   const { callId } = ctx;

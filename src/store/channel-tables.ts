@@ -1,5 +1,4 @@
-// Owns the tables of the edges as the query builder sees them: what comes in at channels, and paired devices.
-// As in tables.ts.
+// Owns the tables of channels as the query builder sees them, in the way of tables.ts.
 
 import type { Generated } from "kysely";
 
@@ -62,38 +61,4 @@ export interface ThreadBindingTable {
   idle_ms: number;
   /** 0: never. */
   max_age_ms: number;
-}
-
-/** A paired device, and where it was last connected. */
-export interface NodeTable {
-  id: string;
-  name: string;
-  platform: string;
-  version: string;
-  /** The raw key in base64url. */
-  public_key: string;
-  caps_json: string;
-  commands_json: string;
-  agent_id: string | null;
-  paired_at: number;
-  last_seen_at: number | null;
-  /** The process that holds its connection; that may be dead. */
-  owner: string | null;
-  conn_id: string | null;
-  connected_at: number | null;
-}
-
-/** A device that asks to be paired. */
-export interface NodeRequestTable {
-  node_id: string;
-  request_id: string;
-  code: string;
-  name: string;
-  platform: string;
-  version: string;
-  public_key: string;
-  caps_json: string;
-  commands_json: string;
-  remote: string;
-  created_at: number;
 }

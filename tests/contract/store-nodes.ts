@@ -1,0 +1,100 @@
+// Paired devices and those that ask to be paired, as every store keeps them.
+
+import { expect, test } from "vitest";
+import type { NodeRow, PairRequest } from "../../src/core/node.ts";
+import * as nodes from "../../src/store/nodes.ts";
+import { beat } from "../../src/store/processes.ts";
+import type { Store } from "../../src/store/sql.ts";
+
+const FACTS = { platform: "linux", version: "1", caps: ["a"], commands: ["exec", "device.info"] };
+
+const node = (id: string, more: Partial<NodeRow> = {}): NodeRow => ({
+  ...FACTS,
+  id,
+  name: "‮ 'attic' \\ 😀",
+  publicKey: "key",
+  pairedAt: 5,
+  ...more,
+});
+
+const request = (nodeId: string, more: Partial<PairRequest> = {}): PairRequest => ({
+  ...FACTS,
+  nodeId,
+  name: "cellar",
+  publicKey: "key",
+  requestId: `request ${nodeId}`,
+  code: `code ${nodeId}`,
+  remote: "::1",
+  createdAt: 100,
+  ...more,
+});
+
+export function nodeContract(store: () => Store): void {
+  const put = (one: NodeRow) => store().transaction((tx) => nodes.putNode(tx, one));
+  const get = (id: string) => nodes.getNode(store().db, id);
+
+  test("a node comes back as it was put, whole and blank, and is written over as a whole", async () => {
+    const place = { owner: "p", connId: "c", since: 9 };
+    const whole = node("a", { agentId: "research", lastSeenAt: 9, place });
+    for (const one of [whole, node("a", { name: "b", caps: [], commands: [] }), whole]) {
+      await put(one);
+      expect(await get("a")).toEqual(one);
+    }
+    expect(await nodes.countNodes(store().db)).toBe(1);
+    expect(await nodes.hasNodes(store().db)).toBe(true);
+    expect(await store().transaction((tx) => nodes.deleteNode(tx, "a"))).toBe(true);
+    expect(await store().transaction((tx) => nodes.deleteNode(tx, "a"))).toBe(false);
+    expect(await nodes.hasNodes(store().db)).toBe(false);
+  });
+
+  test("NS2: a node keeps the name that it was given, and its newest connection", async () => {
+    await put(node("a", { name: "given" }));
+    const came = (connId: string, since: number) =>
+      store().transaction((tx) =>
+        nodes.nodeCame(tx, "a", { ...FACTS, name: "own", version: "2" }, { owner: "p", connId, since }),
+      );
+    await came("one", 10);
+    await came("two", 20);
+    await store().transaction((tx) => nodes.nodeLeft(tx, "a", { owner: "p", connId: "one" }, 30));
+    expect(await get("a")).toMatchObject({
+      name: "given",
+      version: "2",
+      lastSeenAt: 20,
+      place: { owner: "p", connId: "two", since: 20 },
+    });
+    await store().transaction((tx) => nodes.nodeLeft(tx, "a", { owner: "p", connId: "two" }, 40));
+    expect(await get("a")).toEqual(node("a", { name: "given", version: "2", lastSeenAt: 40 }));
+    expect(await store().transaction((tx) => nodes.renameNode(tx, "a", "renamed"))).toBe(true);
+    expect((await get("a"))?.name).toBe("renamed");
+    expect(await store().transaction((tx) => nodes.renameNode(tx, "b", "x"))).toBe(false);
+  });
+
+  test("the list is in the order of pairing, and says which owners are alive", async () => {
+    const now = Date.now();
+    await store().transaction((tx) => beat(tx, { processId: "alive", host: "", version: "" }, now));
+    const at = (owner: string) => ({ place: { owner, connId: "c", since: 1 } });
+    await put(node("c", { pairedAt: 1, ...at("alive") }));
+    await put(node("b", { pairedAt: 2, ...at("dead") }));
+    await put(node("a", { pairedAt: 2 }));
+    const list = await nodes.listNodes(store().db, now);
+    expect(list.map((one) => [one.node.id, one.ownerLives])).toEqual([
+      ["c", true],
+      ["a", false],
+      ["b", false],
+    ]);
+  });
+
+  test("NS1: a device has one request; it is settled once, and forgotten by its age", async () => {
+    const ask = (one: PairRequest) => store().transaction((tx) => nodes.insertRequest(tx, one));
+    await ask(request("a"));
+    await ask(request("a", { requestId: "other", code: "other", createdAt: 300 }));
+    await ask(request("b", { createdAt: 200 }));
+    expect(await nodes.listRequests(store().db, 0)).toEqual([request("a"), request("b", { createdAt: 200 })]);
+    expect(await nodes.listRequests(store().db, 100)).toHaveLength(1);
+    expect(await store().transaction((tx) => nodes.holdRequestOf(tx, "a"))).toEqual(request("a"));
+    await store().transaction((tx) => nodes.dropRequests(tx, 100));
+    expect(await nodes.listRequests(store().db, 0)).toHaveLength(1);
+    const settle = () => store().transaction((tx) => nodes.deleteRequest(tx, "b"));
+    expect([await settle(), await settle()]).toEqual([true, false]);
+  });
+}

@@ -222,7 +222,7 @@ interface Around {
 function complete(file: ConfigFile, around: Around, problems: Problem[]): Settings {
   const providersWrong = problems.some(({ path }) => path[0] === "models");
   const providers = providersOf(file.models.providers, around.env, providersWrong ? [] : problems);
-  const { session, tools, store } = file;
+  const { tools, store } = file;
   const postgres = postgresOf(store, around.env, problems);
   const expanded = (path: string): string => expand(path, around.home, around.folder);
   const agents = agentsOf(file, firstModel(providers), expanded);
@@ -235,6 +235,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
   const tokens = tokensOf(file, token, problems);
+  const channels = channelsOf(file, { agents, problems });
   const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
   const searchPath = around.env.PATH;
   return {
@@ -253,24 +254,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
     subagents: subagentsOf(file),
-    session: {
-      scope: session.scope,
-      mainKey: session.mainKey,
-      dmScope: session.dmScope,
-      queueMax: session.queueMax,
-      sendPolicy: {
-        // An optional key that is unset is absent, not undefined.
-        rules: session.sendPolicy.rules.map(({ match: { channel, chatType }, action }) => ({
-          match: {
-            ...(channel === undefined ? {} : { channel }),
-            ...(chatType === undefined ? {} : { chatType }),
-          },
-          action,
-        })),
-        default: session.sendPolicy.default,
-      },
-      agentToAgent: limitsOf(file),
-    },
+    session: sessionOf(file),
     tools: {
       filter: { allow: tools.allow, deny: tools.deny },
       visibility: tools.sessions.visibility,
@@ -283,10 +267,33 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
-    channels: channelsOf(file, { agents, problems }),
-    ...{ cron: file.cron, nodes: file.nodes },
-    hooks: incomingHooksOf(file.hooks, { agents, token, tokens }, problems),
+    channels,
+    cron: file.cron,
+    nodes: file.nodes,
+    hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
+  };
+}
+
+function sessionOf(file: ConfigFile): Settings["session"] {
+  const { scope, mainKey, dmScope, queueMax, sendPolicy } = file.session;
+  return {
+    scope,
+    mainKey,
+    dmScope,
+    queueMax,
+    sendPolicy: {
+      // An optional key that is unset is absent, not undefined.
+      rules: sendPolicy.rules.map(({ match: { channel, chatType }, action }) => ({
+        match: {
+          ...(channel === undefined ? {} : { channel }),
+          ...(chatType === undefined ? {} : { chatType }),
+        },
+        action,
+      })),
+      default: sendPolicy.default,
+    },
+    agentToAgent: limitsOf(file),
   };
 }
 

@@ -27,7 +27,9 @@ import type { EndFacts } from "./engine/finish.ts";
 import type { Executor } from "./engine/lanes.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
+import type { Threads } from "./flows/bindings.ts";
 import { spawnChainOf } from "./flows/chain.ts";
+import type { Outbound } from "./flows/outbox.ts";
 import { childContext } from "./flows/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
@@ -64,10 +66,14 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Where sub-agents get threads. Absent: nowhere. */
+  readonly threads?: Threads;
   /** Devices elsewhere. Absent: nodes are off. */
   readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
+  /** Told of text that a tool sends. Absent: nobody delivers here. */
+  readonly outbound?: Outbound;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Late: tools use the engine, and the engine executes with this. */
@@ -219,6 +225,8 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     signal,
     wait: handle.wait,
     answered: parts.answered,
+    outbound: parts.outbound,
+    threads: parts.threads,
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });

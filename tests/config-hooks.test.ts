@@ -15,6 +15,19 @@ const TOKEN = "token-of-the-hooks-0123456789";
 const hooks = (more: object) => JSON.stringify({ hooks: { enabled: true, token: TOKEN, ...more } });
 const mapping = (more: object) => hooks({ mappings: [{ id: "a", message: "x", ...more }] });
 
+const withTelegram = (more: object) =>
+  JSON.stringify({
+    channels: { telegram: { botToken: "1:token" } },
+    hooks: { enabled: true, token: TOKEN, mappings: [{ id: "a", message: "x", deliver: true, ...more }] },
+  });
+
+test("a mapping may deliver to a chat of a channel that is set up, or to where people were last", () => {
+  const place = { channel: "telegram", to: "-100", threadId: "5" };
+  const mappings = (more: object) => config().good(withTelegram(more)).settings.hooks.mappings;
+  expect(mappings(place)).toMatchObject([{ deliver: place }]);
+  expect(mappings({ channel: "last" })).toMatchObject([{ deliver: { channel: "last", to: "main" } }]);
+});
+
 test("a mapping is complete, and its secrets are never shown", () => {
   const { settings, warnings } = config().good(
     hooks({
@@ -70,6 +83,9 @@ const WRONG: [string, string, RegExp][] = [
   ],
   ["a place without deliver", mapping({ to: "main" }), /deliver: must be true/],
   ["another channel", mapping({ deliver: true, channel: "telegram", to: "1" }), /there is no channel/],
+  ["a channel without a chat", withTelegram({ channel: "telegram" }), /to: is missing/],
+  ["another account", withTelegram({ channel: "telegram", to: "1", accountId: "x" }), /no account "x"/],
+  ["an account of webchat", mapping({ deliver: true, accountId: "x" }), /accountId: goes with no webchat/],
   ["events without GitHub", mapping({ match: { events: ["push"] } }), /events go with/],
   ["a header without hmac", mapping({ deliveryHeader: "x" }), /deliveryHeader: goes with/],
 ];

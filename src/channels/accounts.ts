@@ -21,6 +21,11 @@ const RETRY_MAX_MS = 5 * 60_000;
 const STEADY_MS = 60_000;
 const ERROR_CHARS_MAX = 300;
 
+/** The name of an account in the whole deployment. */
+export function accountName(channel: string, accountId: string): string {
+  return `${channel}:${accountId}`;
+}
+
 /** One account of a channel, as far as only one process may listen at it. */
 export interface Account {
   /** Unique in the deployment, like `telegram:default`. */

@@ -36,12 +36,12 @@ export type InboundVerdict =
 const EVERYBODY = "*";
 
 /** An id as platforms and people write it: phone numbers with a `+` or without. */
-function plainId(id: string): string {
+export function plainId(id: string): string {
   return /^\+\d+$/.test(id) ? id.slice(1) : id;
 }
 
-/** A setting's id without the channel that may stand before it; undefined: it names another channel. */
-function idIn(entry: string, channel: string): string {
+/** A setting's id without the channel that may stand before it. */
+export function idIn(entry: string, channel: string): string {
   const prefix = `${channel}:`;
   const text = entry.trim();
   return text.toLowerCase().startsWith(prefix.toLowerCase()) ? text.slice(prefix.length) : text;
@@ -59,7 +59,7 @@ interface Named {
 }
 
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
-  const names = alsoKnownAs.map(plainName);
+  const names = alsoKnownAs.map(plainName).filter((name) => name !== "");
   return entries.some((entry) => {
     const wanted = idIn(entry, channel);
     if (wanted === EVERYBODY) return true;

@@ -81,6 +81,7 @@ function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): T
     toolNames: toolNames(),
     signal,
     answered: deps.metrics.toolAnswered,
+    outbound: deps.outbound,
   };
 }
 

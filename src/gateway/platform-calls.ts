@@ -8,8 +8,8 @@
 
 import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { accountName } from "../channels/accounts.ts";
 import type { Channel, PlatformAnswer, PlatformCall } from "../channels/channel.ts";
-import { accountName } from "../channels/registry.ts";
 import { CODES, ok, type Result } from "../core/errors.ts";
 import type { World } from "../world.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -49,7 +49,7 @@ function createTellTale({ clock, log }: World) {
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, before: last?.unsaid ?? 0 },
-      "a call without the platform's proof was refused: the secret here is not the platform's, or it is forged",
+      "a call without the platform's proof was refused: the secret here is another one, or it is forged",
     );
   };
 }

@@ -11,7 +11,7 @@ const UNPROVEN_MAX_BYTES = 64 * 1024 * 1024;
 const RETRY_MS = 1_000;
 
 export interface UnprovenRoom {
-  /** Reads a body, at most so many bytes, and gives it to `use`. A failure: it is too large, or there is no room. */
+  /** Reads a body, at most so many bytes, for `use`. A failure: it is too large, or there is no room. */
   read<T>(c: Context, maxBytes: number, use: (body: Uint8Array) => Promise<Result<T>>): Promise<Result<T>>;
 }
 

@@ -23,6 +23,7 @@ import { checkArguments, nearestName } from "./arguments.ts";
 import { execTool } from "./exec.ts";
 import { fileTools } from "./files.ts";
 import { isOutsideName } from "./mcp/names.ts";
+import { messageTool } from "./message.ts";
 import { nodesTool } from "./nodes.ts";
 import { sessionStatus } from "./session-status.ts";
 import { sessionsHistory } from "./sessions-history.ts";
@@ -42,6 +43,7 @@ const TOOLS: readonly Tool[] = [
   sessionStatus,
   sessionsSearch,
   subagents,
+  messageTool,
   ...fileTools,
   execTool,
   nodesTool,
@@ -58,8 +60,12 @@ type Policy = {
 };
 
 /** Ours, where there is something to use them on, and those of outside servers that come with the session. */
-function toolsIn({ outside, nodes }: Pick<Policy, "outside" | "nodes">): readonly Tool[] {
-  const ours = nodes === undefined ? TOOLS.filter((tool) => tool !== nodesTool) : TOOLS;
+function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly Tool[] {
+  const unusable = [
+    ...(nodes === undefined ? [nodesTool] : []),
+    ...(settings.channels.length === 0 ? [messageTool] : []),
+  ];
+  const ours = TOOLS.filter((tool) => !unusable.includes(tool));
   return [...ours, ...(outside?.tools ?? [])];
 }
 
@@ -155,7 +161,8 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
 }
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
-  const known = toolsIn(ctx).find((candidate) => candidate.spec.name === call.name);
+  // Also one that is not offered any more: it may have been accepted before (CA2).
+  const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
   const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
   const args = checkArguments(schema, call.arguments);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;

@@ -6,7 +6,7 @@ import { freePort, makeHome, run, runJson } from "./kit.ts";
 test.each([
   [["foo"], 'there is no command "foo"'],
   [["demoo"], 'Did you mean "demo"?'],
-  [["send", "hello"], "required option '--session <key>' not specified"],
+  [["send", "hello"], "give --session <key>"],
   [["send", "--session", "main"], "missing required argument 'message'"],
   [["send", "--session", "main", "--wait", "soon", "x"], '--wait must be a number of at least 0, got "soon"'],
   [["gateway", "--port", "99999"], "--port must be a number from 0 to 65535"],

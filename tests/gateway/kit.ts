@@ -92,7 +92,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -131,6 +131,7 @@ async function openWorkers(
       outside,
       nodes,
       answered: metrics.toolAnswered,
+      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
@@ -156,6 +157,15 @@ async function openWorkers(
   nodes?.start();
   return { engine, outbox, channels, nodes };
 }
+
+/** The only one that there is. */
+const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
+  models: () => [
+    { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+  ],
+  checkModel: (name) =>
+    name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+};
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
@@ -183,11 +193,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
-    models: () => [
-      { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
-    ],
-    checkModel: (name) =>
-      name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
+    ...ONE_MODEL,
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes },
     pageDir: PAGE_DIR,

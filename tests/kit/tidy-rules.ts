@@ -47,9 +47,13 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "node:sqlite": ["store"],
   pg: ["store"],
   croner: ["triggers"],
+  grammy: ["channels"],
   "prom-client": ["gateway"],
   preact: ["ui"],
   "@preact/signals": ["ui"],
+  "@discordjs/core": ["channels"],
+  "@discordjs/rest": ["channels"],
+  "@discordjs/ws": ["channels"],
   marked: ["ui", "channels"],
 };
 

@@ -9,17 +9,16 @@ import { fail, ok } from "../../core/errors.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Route } from "../../core/session.ts";
-import type { Account, Ear } from "../accounts.ts";
-import { ListenProblem } from "../accounts.ts";
+import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
-import { accountName } from "../registry.ts";
 import { answerCall } from "./calls.ts";
 import { formatText } from "./format.ts";
 import type { Arrived, NumberNews } from "./incoming.ts";
 import { readMedia } from "./media.ts";
 import { type ChatMemory, createChatMemory } from "./memory.ts";
+import { recipientOf } from "./places.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
-import { askNumber, recipientOf, sendText, showTyping } from "./sending.ts";
+import { askNumber, sendText, showTyping } from "./sending.ts";
 
 const WHATSAPP = "whatsapp";
 /** The platform takes 4096; marks and addresses that are written out need some. */
@@ -59,7 +58,7 @@ function lineOf({ lines }: Parts, accountId: string | undefined): Line | undefin
   return accountId === undefined ? lines[0] : lines.find(({ account }) => account.accountId === accountId);
 }
 
-/** Tells whoever listens that the account itself has trouble, and says whether it has. */
+/** Tells whoever listens, if it is the account itself that has trouble. */
 function noteTrouble(line: Line, problem: GraphProblem): void {
   if (problem.kind === "account") line.trouble?.(problem);
 }
@@ -94,7 +93,7 @@ function messageOf({ host }: Parts, line: Line, arrived: Arrived): InboundMessag
     })),
     sentAt: arrived.sentAtMs ?? world.clock.now(),
     replyTo: { channel: WHATSAPP, accountId, to: chatId },
-    ...optional({ edit }),
+    ...optional({ edit, forwarded: content.forwarded }),
     ...(quoted === undefined
       ? {}
       : { quoted: { text: quoted.text, ...optional({ senderName: quoted.senderName }) } }),
@@ -141,6 +140,7 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
       }
       case "told": {
         const problem = saidProblem(event.error, line.account.accessToken);
+        if (problem !== undefined) noteTrouble(line, problem);
         const words = problem?.words ?? "it does not say which";
         log.warn({ account: name }, `WhatsApp tells of trouble: ${words}`);
         break;
@@ -234,16 +234,18 @@ export async function openWhatsApp(
     async typing({ accountId, to }: Route) {
       const line = lineOf(parts, accountId);
       const messageId = line?.memory.newest(to);
-      if (line !== undefined && messageId !== undefined) await showTyping(line.account, messageId, world);
+      // In groups it can't be shown.
+      const isDirect = recipientOf(to)?.recipient_type === "individual";
+      if (line === undefined || messageId === undefined || !isDirect) return;
+      await showTyping(line.account, messageId, world);
     },
     async called(call) {
       const line = lineOf(parts, call.accountId);
       if (line === undefined) return { status: 404, body: "not found" };
-      const answer = await answerCall(call, line.account, async (news) => {
+      return answerCall(call, line.account, async (news) => {
         line.calledAt = world.clock.now();
         await take(parts, line, news);
       });
-      return answer;
     },
     async test(accountId) {
       const line = lineOf(parts, accountId);

@@ -14,6 +14,8 @@ const MEDIA_ID = /^[\w-]{1,200}$/;
 export interface Content {
   readonly text: string;
   readonly media: readonly MediaFields[];
+  /** The sender passed it on. */
+  readonly forwarded?: true;
 }
 
 /** Media as it stands in a message: not read yet. */
@@ -128,5 +130,5 @@ export function contentOf(message: Fields): Content | undefined {
   if (text === undefined || (text === "" && media.length === 0)) return undefined;
   const { forwarded, frequently_forwarded } = fieldsOf(message.context);
   const isForwarded = forwarded === true || frequently_forwarded === true;
-  return { text: isForwarded ? `${note("forwarded")}${text && `\n${text}`}` : text, media };
+  return { text, media, ...(isForwarded ? { forwarded: true } : {}) };
 }

@@ -1,6 +1,6 @@
 // Owns how markdown becomes what WhatsApp shows: *bold*, _slanted_, ~struck~, `code` and ```code```.
-// WF1: a mark is written only where WhatsApp takes it for one: within a line, around whole words. Elsewhere it
-//      is left away.
+// WF1: a mark is written only where WhatsApp takes it for one: within a line, around whole words. Elsewhere
+//      it is left away.
 // WF2: characters that WhatsApp would take for marks, and that are none, get an invisible character beside
 //      them; where it takes them for characters they stay as they are, and so does every address.
 // WF3: what has become too long goes without marks.
@@ -14,6 +14,7 @@ const JOINER = "\u2060";
 
 const SIGNS: Readonly<Partial<Record<Mark["kind"], string>>> = { bold: "*", italic: "_", strike: "~" };
 const ADDRESS = /\b(?:https?:\/\/|www\.)\S+/gi;
+const SIGN = /[*_~`]/;
 const WORD = /[\p{L}\p{N}]/u;
 const BLANK = /^\s?$/;
 
@@ -23,6 +24,8 @@ interface Cell {
   /** `sign`: a mark of ours. `fixed`: never looked at, as in code and addresses. */
   readonly kind: "plain" | "sign" | "fixed";
 }
+
+type IsFixed = (index: number) => boolean;
 
 /** What is put before the character at an index, in order. */
 class Signs {
@@ -40,18 +43,20 @@ class Signs {
   }
 }
 
-/** The lines of a mark, each without the blanks around it. */
-function lines(text: string, from: number, to: number): { from: number; to: number }[] {
-  let start = from;
-  return text
-    .slice(from, to)
-    .split("\n")
-    .flatMap((line) => {
-      const first = start + (line.length - line.trimStart().length);
-      const last = start + line.trimEnd().length;
-      start += line.length + 1;
-      return first < last ? [{ from: first, to: last }] : [];
-    });
+/** The lines of a mark, each without the blanks around it; those of code belong to it. */
+function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: number; to: number }[] {
+  const found: { from: number; to: number }[] = [];
+  const isBlank = (index: number): boolean => !isFixed(index) && /\s/.test(text.charAt(index));
+  for (let start = from; start < to; ) {
+    const lineBreak = text.indexOf("\n", start);
+    const end = lineBreak < 0 ? to : Math.min(lineBreak, to);
+    let [first, last] = [start, end];
+    while (first < last && isBlank(first)) first += 1;
+    while (first < last && isBlank(last - 1)) last -= 1;
+    if (first < last) found.push({ from: first, to: last });
+    start = end + 1;
+  }
+  return found;
 }
 
 /** Code, with signs around it that do not stand in it. */
@@ -62,22 +67,24 @@ function addCode(signs: Signs, text: string, { kind, from, to }: Mark): void {
   signs.add(from, to, needsThree ? "```" : "`");
 }
 
-function signsOf(text: string, marks: readonly Mark[]): Signs {
+function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs {
   const signs = new Signs();
   for (const mark of marks) {
     if (mark.kind === "code" || mark.kind === "pre") addCode(signs, text, mark);
     const sign = SIGNS[mark.kind];
     if (sign === undefined) continue;
-    for (const { from, to } of lines(text, mark.from, mark.to)) {
-      const isWithinWord = WORD.test(text.charAt(from - 1)) || WORD.test(text.charAt(to));
-      if (!isWithinWord) signs.add(from, to, sign);
+    for (const { from, to } of lines(text, mark, isFixed)) {
+      const around = text.charAt(from - 1) + text.charAt(to);
+      // Beside a sign that is none it could not be told which of them is one.
+      const isClear = !SIGN.test(around + text.charAt(from) + text.charAt(to - 1));
+      if (isClear && !WORD.test(around)) signs.add(from, to, sign);
     }
   }
   return signs;
 }
 
 /** Which characters are never taken for marks: those of code and of addresses. */
-function fixedPlaces(text: string, marks: readonly Mark[]): (index: number) => boolean {
+function fixedPlaces(text: string, marks: readonly Mark[]): IsFixed {
   const places = [
     ...marks.filter(({ kind }) => kind === "code" || kind === "pre"),
     ...[...text.matchAll(ADDRESS)].map(({ index, 0: found }) => ({ from: index, to: index + found.length })),
@@ -88,8 +95,8 @@ function fixedPlaces(text: string, marks: readonly Mark[]): (index: number) => b
 }
 
 function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
-  const signs = signsOf(text, marks);
   const isFixed = fixedPlaces(text, marks);
+  const signs = signsOf(text, marks, isFixed);
   const cells: Cell[] = [];
   for (let index = 0; index <= text.length; index += 1) {
     for (const sign of signs.at(index)) cells.push({ text: sign, kind: "sign" });
@@ -110,15 +117,19 @@ function keepLiteral(cells: Cell[], sign: string): void {
     isSign(index) && !WORD.test(textAt(index - 1)) && !BLANK.test(textAt(index + 1));
   const closes = (index: number): boolean =>
     isSign(index) && !BLANK.test(textAt(index - 1)) && !WORD.test(textAt(index + 1));
+  const isPlain = (index: number): boolean => cells[index]?.kind === "plain";
   const places = cells.flatMap((_, index) => (isSign(index) ? [index] : []));
-  const lastClosing = places.findLast(closes) ?? -1;
-  const firstOpening = places.find(opens) ?? cells.length;
-  const joined = places.flatMap((index): [number, string][] => {
-    if (cells[index]?.kind !== "plain") return [];
-    if (opens(index) && index < lastClosing) return [[index, `${sign}${JOINER}`]];
-    return closes(index) && firstOpening < index ? [[index, `${JOINER}${sign}`]] : [];
-  });
-  for (const [index, text] of joined) cells[index] = { text, kind: "fixed" };
+  const openings = places.filter(opens);
+  const closings = places.filter(closes);
+  const pairs = (first: (index: number) => boolean, last: (index: number) => boolean): boolean =>
+    (openings.find(first) ?? cells.length) < (closings.findLast(last) ?? -1);
+  const every = (): boolean => true;
+  if (!pairs(isPlain, every) && !pairs(every, isPlain)) return;
+  // All of the line: one that is kept from being a mark would leave its partner to the next.
+  for (const index of places) {
+    const isAlone = BLANK.test(textAt(index - 1)) && BLANK.test(textAt(index + 1));
+    if (isPlain(index) && !isAlone) cells[index] = { text: `${JOINER}${sign}${JOINER}`, kind: "fixed" };
+  }
 }
 
 /** Backticks that are no code, of which two would make some, on whichever lines. */

@@ -99,7 +99,8 @@ export async function askGraph(request: GraphRequest, { clock }: World): Promise
       outgoing = open(url, options, (answer) => readAnswer(answer, bytesMax, end));
     } catch {
       // A token with a line end in it, for one.
-      return end(failed("the access token holds characters that no token has"));
+      end(failed("the access token holds characters that no token has"));
+      return;
     }
     outgoing.once("socket", (socket) =>
       socket.once(isSecure ? "secureConnect" : "connect", () => {

@@ -5,12 +5,10 @@
 import { optional } from "../../core/optional.ts";
 import { type Content, contentOf } from "./content.ts";
 import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
+import { isGroup, isPerson } from "./places.ts";
 
 const ID_CHARS_MAX = 512;
 const NAME_CHARS_MAX = 200;
-/** A person's number, or their id at this business when they hide it. */
-const PERSON = /^(?:\d{5,20}|[A-Z]{2}\.[\w.]{1,150})$/;
-const GROUP = /^[\w+/=@.:-]{1,256}$/;
 /** Years that a time may be in: until 9999. */
 const SECONDS_MAX = 253_402_300_799;
 
@@ -81,12 +79,13 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
   const number = textOf(message.from);
   const userId = textOf(message.from_user_id);
   const senderId = number || userId;
-  if (!PERSON.test(senderId)) return undefined;
+  if (!isPerson(senderId)) return undefined;
   const contact =
     contacts.find(({ wa_id, user_id }) => wa_id === senderId || (userId !== "" && user_id === userId)) ??
     (contacts.length === 1 ? contacts[0] : undefined);
   const { name, username } = fieldsOf(contact?.profile);
-  const others = [number === "" ? "" : `+${number}`, userId, textOf(contact?.wa_id)];
+  // Names that people choose are not among them: those can be taken.
+  const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
   const senderName = (textOf(name) || textOf(username)).slice(0, NAME_CHARS_MAX) || undefined;
   return { senderId, alsoKnownAs, ...optional({ senderName }) };
@@ -108,7 +107,7 @@ function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: stri
   if (sender === undefined) return skipped("a message without a sender");
   if (ourNumber !== "" && sender.senderId === ourNumber) return skipped("a message of our own", true);
   const groupId = textOf(message.group_id);
-  if (groupId !== "" && !GROUP.test(groupId)) return skipped("a message of a group without a usable id");
+  if (groupId !== "" && !isGroup(groupId)) return skipped("a message of a group without a usable id");
   const content = contentOf(now);
   if (content === undefined) return skipped("nothing that could be answered", true);
   const { id, from } = fieldsOf(now.context);

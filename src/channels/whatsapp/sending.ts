@@ -1,7 +1,6 @@
 // Owns how a text is sent, how that an answer is being written is shown, and what an account is asked.
 // WS1: what is acknowledged was taken by the platform, which gave it an id; whether it has reached the person
 //      is told later, in a web hook.
-// WS2: a place that is none is refused here, in words.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { optional } from "../../core/optional.ts";
@@ -9,31 +8,12 @@ import { safeLine } from "../../core/safe-text.ts";
 import type { World } from "../../world.ts";
 import { fieldsOf, jsonIn, listOf, textOf } from "./fields.ts";
 import { askGraph, type GraphAnswer } from "./graph.ts";
+import type { Recipient } from "./places.ts";
 import { type GraphProblem, problemOf } from "./problems.ts";
 
 const TIMEOUT_MS = 20_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const NAME_CHARS_MAX = 100;
-
-/** Where a text goes, as the platform wants to be told. */
-type Recipient =
-  | { readonly recipient_type: "individual"; readonly to: string }
-  | { readonly recipient_type: "individual"; readonly recipient: string }
-  | { readonly recipient_type: "group"; readonly to: string };
-
-/** A number as people write it, with blanks and the like. */
-const NUMBER = /^\+?[\d\s().-]{5,30}$/;
-/** What stands for a person whose number is hidden. */
-const USER_ID = /^[A-Z]{2}\.[\w.]{1,150}$/;
-const GROUP = /^[\w+/=@.:-]{6,256}$/;
-
-/** Reads what a route says; undefined: it is no place of this platform. */
-export function recipientOf(to: string): Recipient | undefined {
-  const digits = to.replace(/\D/g, "");
-  if (NUMBER.test(to) && /^\d{5,20}$/.test(digits)) return { recipient_type: "individual", to: digits };
-  if (USER_ID.test(to)) return { recipient_type: "individual", recipient: to };
-  return GROUP.test(to) ? { recipient_type: "group", to } : undefined;
-}
 
 type Post = (account: WhatsAppAccount, body: object, world: World) => Promise<GraphAnswer>;
 

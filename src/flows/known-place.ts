@@ -1,0 +1,92 @@
+// Owns which places on channels an agent may write to: those that somebody has made known.
+// KP1: a place is known by a session: one's own, or one that this session may write to (I9); or by the
+//      settings: somebody who was let in, or a group that is named there.
+// KP2: a contained session, and a token that covers some sessions only, know places by sessions alone.
+// KP3: what is not known is answered alike, whether or not anybody reads there, with the settings that would
+//      make it known.
+
+import type { ChannelAccount } from "../core/channel-settings.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { idIn } from "../core/inbound-policy.ts";
+import type { Route } from "../core/route.ts";
+import type { Session } from "../core/session.ts";
+import type { Viewer } from "../core/visibility.ts";
+import { getPeer } from "../store/channel-peers.ts";
+import { type AccessContext, openGate } from "./access.ts";
+import { checkPlace, isKnownPeer, type Place, samePlace, sessionsAt } from "./destination.ts";
+import { announceRoute } from "./party.ts";
+
+/** Who wants to write. */
+interface Writer {
+  readonly viewer: Viewer;
+  readonly session: Session;
+  /** Where the message came from that it works on. */
+  readonly route?: Route | undefined;
+  readonly contained: boolean;
+}
+
+/** A place that may be written to; `reader`: the session of the people there, if it is another one. */
+export interface KnownPlace {
+  readonly route: Route;
+  readonly reader?: Session;
+}
+
+function unknown({ channel, to }: Route, account: ChannelAccount | undefined): Failure {
+  const at = account === undefined || account.accountId === "default" ? "" : `.accounts.${account.accountId}`;
+  const shown = JSON.stringify(to.slice(0, 60));
+  const settings = [`channels.${channel}${at}.groups`, `channels.${channel}${at}.allowFrom`].map(
+    (name) => `${name} with ${shown}`,
+  );
+  return fail("not_visible", `${channel} ${shown} is no place that you may write to`, {
+    hint:
+      "You may write where your own people are, and those of sessions that you may send to. " +
+      `A group or a person can be made known by ${settings.join(" or ")}.`,
+    details: { settings },
+  });
+}
+
+/** Whether the settings, or an operator, have made a place known; where it is then. */
+async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route | undefined> {
+  const { channel, to, accountId = "", threadId } = route;
+  const account = ctx.settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+  // A wildcard names nobody.
+  if (account === undefined || to === "*") return undefined;
+  const entry = Object.entries(account.groups).find(([name]) => idIn(name, channel) === to);
+  if (entry?.[1].enabled === true) return route;
+  if (threadId !== undefined || !(await isKnownPeer(ctx.db, ctx.settings, route))) return undefined;
+  // Where a person reads may have another id than the person.
+  return (await getPeer(ctx.db, { channel, accountId, peerId: to }))?.route ?? route;
+}
+
+async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promise<KnownPlace | undefined> {
+  const { viewer, session } = writer;
+  const home = [announceRoute(session), writer.route];
+  if (home.some((place) => place !== undefined && samePlace(ctx.settings, place, route))) return { route };
+  const gate = openGate(ctx, viewer);
+  for (const reader of await sessionsAt(ctx.db, ctx.settings, route)) {
+    if (!(await gate.admits("send", reader))) continue;
+    return reader.key === session.key ? { route } : { route, reader };
+  }
+  const narrow = viewer.kind === "operator" && viewer.patterns !== undefined;
+  const place = writer.contained || narrow ? undefined : await knownBySettings(ctx, route);
+  return place === undefined ? undefined : { route: place };
+}
+
+/** The place that is meant, if it is known. Without an account: the first one by which it is. */
+export async function knownPlace(
+  ctx: AccessContext,
+  writer: Writer,
+  place: Place & { readonly channel: string },
+): Promise<Result<KnownPlace>> {
+  const meant = checkPlace(ctx.settings, place);
+  if (!meant.ok) return meant;
+  const { channel } = meant.value;
+  const accounts = ctx.settings.channels.filter(
+    (one) => one.channel === channel && (place.accountId === undefined || one.accountId === place.accountId),
+  );
+  for (const { accountId } of accounts) {
+    const known = await knownAt(ctx, writer, { ...meant.value, accountId });
+    if (known !== undefined) return ok(known);
+  }
+  return unknown(meant.value, accounts[0]);
+}

@@ -1,0 +1,129 @@
+// Owns the tool `message`: a text to people on a channel, at a place that is known.
+// ME1: what is accepted is an outbox row: the channel acknowledges it later (I5). The same call is one row.
+// ME2: where it may go is decided by flows/known-place.ts, and whether it may leave by the send policy.
+// ME3: if the people there have a session of their own, the text stands in its transcript too, so that its
+//      agent knows what they speak of.
+
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { WEBCHAT } from "../core/route.ts";
+import { isSandboxed } from "../core/sandbox-policy.ts";
+import type { ToolCallRequest } from "../core/tool.ts";
+import type { Unit } from "../engine/unit.ts";
+import { leaveVerdict, type Place } from "../flows/destination.ts";
+import { type KnownPlace, knownPlace } from "../flows/known-place.ts";
+import { publishOutbox } from "../flows/outbox.ts";
+import { type Delivery, getDelivery, insertDelivery } from "../store/deliveries.ts";
+import { textArgument } from "./arguments.ts";
+import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+
+const MESSAGE_MAX_BYTES = 256 * 1024;
+const ID_CHARS_MAX = 512;
+
+const word = (description: string) => ({ type: "string", description });
+
+function deliveryIdOf({ callId }: ToolCallRequest): string {
+  return `message-${callId}`;
+}
+
+function accepted({ id, route }: Pick<Delivery, "id" | "route">): ToolResult {
+  const { channel, to, accountId, threadId } = route;
+  return {
+    ...{ status: "accepted", deliveryId: id, channel, to },
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(threadId === undefined ? {} : { threadId }),
+  };
+}
+
+interface Asked {
+  readonly place: Place & { readonly channel: string };
+  readonly text: string;
+}
+
+function readArguments(args: Record<string, unknown>): Result<Asked> {
+  const read: Record<string, string | undefined> = {};
+  for (const name of ["channel", "to", "accountId", "threadId"]) {
+    const value = textArgument(args, name, ID_CHARS_MAX);
+    if (!value.ok) return value;
+    read[name] = value.value;
+  }
+  const text = String(args.message ?? "");
+  if (text.trim() === "") return fail("invalid_argument", "message must not be empty");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MESSAGE_MAX_BYTES) {
+    return fail("too_large", `message has ${bytes} bytes; the most is ${MESSAGE_MAX_BYTES}`);
+  }
+  const { channel = "", to = "", accountId, threadId } = read;
+  if (channel.trim().toLowerCase() === WEBCHAT) {
+    return fail("channel_unknown", "webchat has no places of its own: whoever reads there reads a session", {
+      hint: "Use sessions_send to write to a session.",
+    });
+  }
+  return ok({ place: { channel, to, accountId, threadId }, text });
+}
+
+/** Queues the text, unless this call has done so before. */
+async function queue(
+  ctx: ToolContext,
+  unit: Unit,
+  { id, text, known }: { id: string; text: string; known: KnownPlace },
+): Promise<Result<ToolResult>> {
+  const before = await getDelivery(unit.tx, id);
+  if (before !== undefined) return ok(accepted(before));
+  if (ctx.wait !== undefined && !(await ctx.wait.holds(unit))) {
+    return fail("run_aborted", "the run that sends has ended; nothing was sent");
+  }
+  const { session, run } = ctx;
+  const { route, reader } = known;
+  const verdict = await leaveVerdict(unit.tx, ctx.settings, session, route);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  await insertDelivery(unit.tx, {
+    ...{ id, sessionKey: session.key, kind: "send", route, text, state: "pending", createdAt: unit.now },
+    ...(run === undefined ? {} : { runId: run.runId }),
+  });
+  publishOutbox(unit, { id, sessionKey: session.key }, "pending");
+  unit.after(() => ctx.outbound?.deliveryQueued());
+  if (reader !== undefined) {
+    const input = { text, injected: true };
+    await ctx.engine.acceptIn(unit, { sessionKey: reader.key, kind: "append", input, successor: true });
+  }
+  return ok(accepted({ id, route }));
+}
+
+export const messageTool: Tool = {
+  spec: {
+    name: "message",
+    description:
+      "Send a text to people on a channel: where your own people are, where those of a session are that you " +
+      "may send to, or to a person or group that the settings name. Your reply reaches your own people by " +
+      "itself: use this for others, or for more than one message.",
+    parameters: {
+      type: "object",
+      properties: {
+        channel: word("telegram, discord, whatsapp, signal or imessage, as it is set up."),
+        to: word("The chat, group, room or person, by the id that the platform gives it."),
+        message: word("The text, in Markdown."),
+        accountId: word("Which account of the channel. Default: the first by which the place is known."),
+        threadId: word("The thread or topic."),
+      },
+      required: ["channel", "to", "message"],
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  async before(ctx, _args, call) {
+    const sent = await getDelivery(ctx.db, deliveryIdOf(call));
+    return sent === undefined ? undefined : accepted(sent);
+  },
+  async execute(ctx, args, call) {
+    const asked = readArguments(args);
+    if (!asked.ok) return toolFailure(asked);
+    const { settings, chain, viewer, session, run, agent } = ctx;
+    const contained = isSandboxed(chain, settings) && agent.sandbox.sessionToolsVisibility === "spawned";
+    const writer = { viewer, session, route: run?.route, contained };
+    const known = await knownPlace(ctx, writer, asked.value.place);
+    if (!known.ok) return toolFailure(known);
+    const sending = { id: deliveryIdOf(call), text: asked.value.text, known: known.value };
+    const sent = await ctx.engine.commit((unit) => queue(ctx, unit, sending));
+    return sent.ok ? sent.value : toolFailure(sent);
+  },
+};

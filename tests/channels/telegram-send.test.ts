@@ -1,0 +1,334 @@
+// What leaves to Telegram: how text is shown, where it goes, and what each failure is taken for.
+
+import { createServer } from "node:net";
+import { expect, test } from "vitest";
+import type { OutgoingMessage } from "../../src/channels/channel.ts";
+import { openTelegram } from "../../src/channels/telegram/channel.ts";
+import { telegramText } from "../../src/channels/telegram/text.ts";
+import type { Route } from "../../src/core/session.ts";
+import { recordingHost } from "../contract/channel.ts";
+import { cleanup } from "../kit/engine.ts";
+import { type Answer, failed } from "../kit/telegram-state.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { account, DIRECT, FORUM, GROUP, openGround, TOKEN, TOPIC } from "./telegram-ground.ts";
+
+const to = (chat: number | string, threadId?: string): Route => ({
+  ...{ channel: "telegram", to: String(chat) },
+  ...(threadId === undefined ? {} : { threadId }),
+});
+
+const outgoing = (route: Route, text: string): OutgoingMessage => ({
+  ...{ deliveryId: "d-1", sessionKey: "agent:main:main", route, text, part: 1, parts: 1 },
+});
+
+async function ground() {
+  const opened = await openGround(recordingHost());
+  cleanup(() => opened.channel.close?.());
+  const deliver = (route: Route, text = "hello") => opened.channel.deliver(outgoing(route, text));
+  return { ...opened, deliver };
+}
+
+const shownAs = (markdown: string) => {
+  const { text, entities } = telegramText(markdown);
+  return {
+    text,
+    marks: entities.map(({ type, offset, length }) => [type, text.slice(offset, offset + length)]),
+  };
+};
+
+test("TX1: markup becomes entities: every kind, counted as Telegram counts", () => {
+  const markdown =
+    "# Title 😀\n\n**bold _both_** ~~gone~~ `code *x*` [here](https://example.org/?a=1)\n\n> wise\n\n```ts\nlet a = `1`;\n```";
+  const { text, entities } = telegramText(markdown);
+  expect(text).toBe("Title 😀\n\nbold both gone code *x* here\n\nwise\n\nlet a = `1`;");
+  expect(shownAs(markdown).marks).toEqual([
+    ["bold", "Title 😀"],
+    ["bold", "bold both"],
+    ["italic", "both"],
+    ["strikethrough", "gone"],
+    ["code", "code *x*"],
+    ["text_link", "here"],
+    ["blockquote", "wise"],
+    ["pre", "let a = `1`;"],
+  ]);
+  expect(entities.at(-1)).toMatchObject({ language: "ts" });
+  expect(entities[5]).toMatchObject({ url: "https://example.org/?a=1" });
+});
+
+test("an address that Telegram leads nobody to is written out, and the marks behind it stay in place", () => {
+  expect(shownAs("write [to us](mailto:a@example.org) **now**")).toEqual({
+    text: "write to us (mailto:a@example.org) now",
+    marks: [["bold", "now"]],
+  });
+});
+
+test("TX2: markup that grows too long, or is all there is, goes as it was written", () => {
+  const list = "- a\n".repeat(999);
+  expect(telegramText(list).text.length).toBeLessThanOrEqual(4_096);
+  const table = `| a |\n|---|\n${"|x|\n".repeat(900)}`;
+  expect(telegramText(table).text.length).toBeLessThanOrEqual(4_096);
+  const mails = "[a](mailto:bcd@example.org) ".repeat(140);
+  expect(mails.length).toBeLessThan(4_000);
+  expect(telegramText(mails).text.length).toBeLessThanOrEqual(4_096);
+  expect(telegramText("[](#)").text.trim()).not.toBe("");
+});
+
+test("more entities than Telegram shows are left out at the end, not in the middle", () => {
+  const { entities } = telegramText("**b** ".repeat(150));
+  expect(entities).toHaveLength(100);
+  expect(entities.map(({ offset }) => offset)).toEqual(entities.map((_, index) => index * 2));
+});
+
+test("TS3: links are not looked up by the platform, and no markup is left to be parsed", async () => {
+  const { deliver, server } = await ground();
+  expect(await deliver(to(DIRECT), "see https://example.org/?secret=1 and _x")).toEqual({ kind: "sent" });
+  const [sent] = server.sent;
+  expect(sent?.params.link_preview_options).toEqual({ is_disabled: true });
+  expect(sent?.params.parse_mode).toBeUndefined();
+  expect(sent?.text).toBe("see https://example.org/?secret=1 and _x");
+});
+
+test("text with entities that are refused goes without them, once", async () => {
+  const { deliver, server } = await ground();
+  server.upsets.push({ answer: failed(400, "Bad Request: can't parse entities: unsupported URL protocol") });
+  expect(await deliver(to(DIRECT), "**bold**")).toEqual({ kind: "sent" });
+  expect(server.sent).toMatchObject([{ text: "bold", entities: [] }]);
+  server.upsets.push({ answer: failed(400, "Bad Request: can't parse entities: whatever") });
+  expect(await deliver(to(DIRECT), "plain")).toMatchObject({ kind: "refused" });
+});
+
+test("a topic is written into; the general one has no id of its own", async () => {
+  const { deliver, server } = await ground();
+  expect(await deliver(to(FORUM, String(TOPIC)))).toEqual({ kind: "sent" });
+  expect(await deliver(to(FORUM, "1"))).toEqual({ kind: "sent" });
+  expect(await deliver(to(FORUM))).toEqual({ kind: "sent" });
+  expect(server.sent.map(({ threadId }) => threadId)).toEqual([TOPIC, undefined, undefined]);
+  expect(await deliver(to(FORUM, "78"))).toEqual({
+    ...{ kind: "refused", error: "Telegram refused: Bad Request: message thread not found" },
+  });
+});
+
+test.each([
+  ["", "is no chat"],
+  ["someone", "is no chat"],
+  ["-", "is no chat"],
+  ["0", "is no chat"],
+  ["../getMe", "is no chat"],
+  ["9".repeat(300), "is no chat"],
+  ["1001\u202e", "is no chat"],
+])("a route to what is no chat is refused, and nothing is asked: %j", async (chat, part) => {
+  const { deliver, server } = await ground();
+  const outcome = await deliver(to(chat));
+  expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining(part) });
+  expect(outcome.kind === "refused" && outcome.error.length).toBeLessThan(250);
+  expect(server.calls).toEqual([]);
+});
+
+test("a topic that is no number is refused; a route without an account is the first account's", async () => {
+  const { deliver } = await ground();
+  expect(await deliver(to(FORUM, "general"))).toMatchObject({ kind: "refused" });
+  expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
+  expect(await deliver({ ...to(DIRECT), accountId: "nobody" })).toMatchObject({
+    error: 'no account "nobody" of telegram is configured',
+  });
+});
+
+test("a group that became a supergroup gets the text under its new id, in the same attempt", async () => {
+  const { deliver, server } = await ground();
+  const group = server.chats.get(GROUP);
+  server.addChat({ id: -1_006, type: "supergroup" });
+  if (group !== undefined) group.movedTo = -1_006;
+  expect(await deliver(to(GROUP))).toEqual({ kind: "sent" });
+  expect(server.sent).toMatchObject([{ chatId: -1_006 }]);
+  const next = server.chats.get(-1_006);
+  if (next !== undefined) next.movedTo = GROUP;
+  expect(await deliver(to(GROUP))).toMatchObject({
+    kind: "refused",
+    error: expect.stringContaining("supergroup"),
+  });
+});
+
+const html = (status: number): Answer => ({ status, body: "<html>Sorry</html>" });
+
+test.each([
+  [failed(400, "Bad Request: chat not found"), "refused", "chat not found"],
+  [failed(403, "Forbidden: bot was kicked from the supergroup chat"), "refused", "kicked"],
+  [failed(403, "Forbidden: bot was blocked by the user"), "refused", "blocked by the user"],
+  [failed(400, "Bad Request: TOPIC_CLOSED"), "refused", "TOPIC_CLOSED"],
+  [failed(401, "Unauthorized"), "retry", "token"],
+  [failed(404, "Not Found"), "retry", "token"],
+  [failed(500, "Internal Server Error: restart"), "retry", "restart"],
+  [html(502), "retry", "HTTP status 502"],
+  [html(504), "unknown", "HTTP status 504"],
+  [html(413), "refused", "HTTP status 413"],
+  [html(302), "refused", "HTTP status 302"],
+  [html(200), "unknown", "may have arrived"],
+  [{ status: 200, body: { result: true } }, "unknown", "may have arrived"],
+  [{ status: 200, body: { ok: false, error_code: "all" } }, "refused", "HTTP status 200"],
+] satisfies [Answer, string, string][])(
+  "I5: what an answer to text means: %#",
+  async (answer, kind, part) => {
+    const { deliver, server } = await ground();
+    server.upsets.push({ answer });
+    expect(await deliver(to(DIRECT))).toMatchObject({ kind, error: expect.stringContaining(part) });
+  },
+);
+
+test.each([
+  [7, 7_000],
+  [0, 0],
+  [10_000_000, 86_400_000],
+  [-5, undefined],
+  ["soon", undefined],
+])("how long a limit lasts is bounded: %j s", async (retry_after, afterMs) => {
+  const { deliver, server } = await ground();
+  server.upsets.push({ answer: failed(429, "Too Many Requests", { retry_after }) });
+  const outcome = await deliver(to(DIRECT));
+  expect(outcome).toMatchObject({ kind: "retry" });
+  expect(outcome.kind === "retry" && outcome.afterMs).toBe(afterMs);
+});
+
+test("TB2: the token is in no outcome, whatever the server repeats", async () => {
+  const { deliver, server } = await ground();
+  server.upsets.push({
+    answer: failed(400, `Bad Request: /bot${TOKEN}/sendMessage\n\u001b]0;x\u0007${"y".repeat(9_999)}`),
+  });
+  const outcome = await deliver(to(DIRECT));
+  const error = outcome.kind === "refused" ? outcome.error : "";
+  expect(error).toContain("/bot[token]/sendMessage\\n\\x1b");
+  expect(error.length).toBeLessThan(300);
+});
+
+test("TT1: an answer that never comes is no failure that is certain; it is not waited for without end", async () => {
+  const world = fakeWorld();
+  const asked = Promise.withResolvers<void>();
+  const silent = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => asked.resolve());
+    cleanup(() => void socket.destroy());
+  });
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  cleanup(() => void silent.close());
+  const { port } = silent.address() as { port: number };
+  const host = Object.assign(recordingHost(), { world });
+  const channel = await openTelegram([account(`http://127.0.0.1:${port}`)], host);
+  const delivered = channel.deliver(outgoing(to(DIRECT), "hello"));
+  await asked.promise;
+  await world.advance(20_000);
+  expect(await delivered).toEqual({
+    ...{ kind: "unknown", error: "Telegram: no answer within 20 s; the text may have arrived" },
+  });
+  expect(world.pendingDelays()).toEqual([]);
+});
+
+test("TT1: where nobody has proven to be the server, nothing was sent: it is tried again", async () => {
+  const { server } = await ground();
+  const channel = await openTelegram([account(server.url.replace("http:", "https:"))], recordingHost());
+  cleanup(() => channel.close?.());
+  expect(await channel.deliver(outgoing(to(DIRECT), "hello"))).toMatchObject({
+    kind: "retry",
+    error: expect.stringContaining("could not be reached"),
+  });
+  expect(server.calls).toEqual([]);
+});
+
+test("TT3: an address that is none is told without it", async () => {
+  const channel = await openTelegram([account("http://[bad")], recordingHost());
+  cleanup(() => channel.close?.());
+  const outcome = await channel.deliver(outgoing(to(DIRECT), "hello"));
+  expect(outcome).toEqual({ kind: "retry", error: "Telegram: the server's address is none" });
+});
+
+test("TT2: a kept connection that the server closes costs no text its certainty", async () => {
+  const { deliver, server, platform } = await ground();
+  for (let count = 0; count < 3; count += 1) expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
+  await platform.goAway();
+  expect(await deliver(to(DIRECT))).toMatchObject({ kind: "retry" });
+  expect(server.sent).toHaveLength(3);
+});
+
+test("an answer without end is cut off", async () => {
+  const { deliver, server } = await ground();
+  server.upsets.push({ answer: { status: 200, body: "x".repeat(9 * 1024 * 1024) } });
+  expect(await deliver(to(DIRECT))).toMatchObject({
+    kind: "unknown",
+    error: expect.stringContaining("longer than"),
+  });
+});
+
+test("that somebody is writing is shown in the topic, the general one too; failures are nobody's concern", async () => {
+  const { channel, server } = await ground();
+  await channel.typing?.(to(DIRECT));
+  await channel.typing?.(to(FORUM, String(TOPIC)));
+  await channel.typing?.(to(FORUM, "1"));
+  await channel.typing?.(to(424_242));
+  await channel.typing?.(to("nowhere"));
+  expect(server.actions).toEqual([
+    { chat_id: "1001", action: "typing" },
+    { chat_id: "-1005002", action: "typing", message_thread_id: TOPIC },
+    { chat_id: "-1005002", action: "typing", message_thread_id: 1 },
+  ]);
+  await server.close();
+  await channel.typing?.(to(DIRECT));
+});
+
+test("in a forum a conversation gets a topic of its own, that text then goes to", async () => {
+  const { channel, deliver, server } = await ground();
+  const title = `Fix   the\nbuild ${"long ".repeat(60)}`;
+  const opened = await channel.openThread?.({ ...to(FORUM, String(TOPIC)), accountId: "default" }, title);
+  if (opened?.ok !== true) throw new Error("no topic was made");
+  const { kind, route } = opened.value;
+  expect(kind).toBe("created");
+  expect(route).toMatchObject({ channel: "telegram", to: String(FORUM), accountId: "default" });
+  expect(route.threadId).not.toBe(String(TOPIC));
+  expect(await deliver(route)).toEqual({ kind: "sent" });
+  const { params } = server.calls.find(({ method }) => method === "createForumTopic") ?? {};
+  expect(params?.name).toMatch(/^Fix the build long/);
+  expect(params?.name.length).toBeLessThanOrEqual(128);
+  const nameless = await channel.openThread?.(to(FORUM), " \n ");
+  expect(nameless).toMatchObject({ ok: true });
+});
+
+test("where there are no topics the chat itself is taken", async () => {
+  const { channel, server } = await ground();
+  expect(await channel.openThread?.(to(GROUP), "x")).toEqual({
+    ok: true,
+    value: { kind: "bound", route: { ...to(GROUP), accountId: "default" } },
+  });
+  expect(await channel.openThread?.(to(DIRECT), "x")).toMatchObject({ ok: true, value: { kind: "bound" } });
+  expect(server.calls.map(({ method }) => method)).not.toContain("createForumTopic");
+});
+
+test("a topic that can't be made says what is missing", async () => {
+  const { channel, server } = await ground();
+  const forum = server.chats.get(FORUM);
+  if (forum !== undefined) forum.mayMakeTopics = false;
+  expect(await channel.openThread?.(to(FORUM), "x")).toMatchObject({
+    ...{ ok: false, error: expect.stringContaining("not enough rights") },
+    hint: expect.stringContaining("administrator"),
+  });
+  expect(await channel.openThread?.(to(424_242), "x")).toMatchObject({
+    ...{ ok: false, error: expect.stringContaining("chat not found") },
+  });
+  expect(await channel.openThread?.(to("x"), "x")).toMatchObject({ ok: false, code: "invalid_argument" });
+  await server.close();
+  expect(await channel.openThread?.(to(FORUM), "x")).toMatchObject({ ok: false, code: "channel_failed" });
+});
+
+test("a test of an account tells the bot's name and what it does not see; of another, which there are", async () => {
+  const { channel, server } = await ground();
+  const tested = await channel.test?.("default");
+  expect(tested).toMatchObject({
+    ok: true,
+    value: expect.stringMatching(/^@parley_test_bot; .*privacy mode/),
+  });
+  const result = { id: 1, is_bot: true, username: "all_ears_bot", can_read_all_group_messages: true };
+  server.answerNext("getMe", { status: 200, body: { ok: true, result } });
+  expect(await channel.test?.("default")).toEqual({ ok: true, value: "@all_ears_bot" });
+  expect(await channel.test?.("ops")).toMatchObject({ ok: false, error: expect.stringContaining("default") });
+  await server.close();
+  expect(await channel.test?.("default")).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("reached"),
+  });
+});

@@ -1,0 +1,93 @@
+// That an answer is being written is shown where the message came from, as long as its run executes.
+
+import { expect, test } from "vitest";
+import { followTyping } from "../../src/channels/typing.ts";
+import { cleanup } from "../kit/engine.ts";
+import { type FakeChannel, fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
+import { openFlowApp, type Play } from "../kit/flow-app.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+const MAIN = "agent:main:main";
+
+async function open(play: Play, chat: FakeChannel = fakeChannel()) {
+  const world = fakeWorld();
+  const app = await openFlowApp({
+    plays: { [MAIN]: play },
+    chat,
+    world,
+    choices: { channels: [openAccount()] },
+  });
+  const { engine } = app;
+  const channels = new Map([[chat.id, chat]]);
+  cleanup(followTyping({ bus: engine.bus, db: app.store.db, world, channels }));
+  return { app, chat, world };
+}
+
+/** A turn that the test ends. */
+function held() {
+  const gate = Promise.withResolvers<string>();
+  return { play: () => gate.promise, end: () => gate.resolve("done") };
+}
+
+test("every four seconds until the run has ended, and not after it", async () => {
+  const { play, end } = held();
+  const { app, chat, world } = await open(play);
+  await app.inbound.receive(said("hello"));
+  await expect.poll(() => chat.typed.length).toBe(1);
+  await world.advance(8_500);
+  expect(chat.typed).toHaveLength(3);
+  expect(chat.typed[0]).toMatchObject({ to: "7" });
+  end();
+  while (!(await app.isQuiet())) await world.advance(1);
+  await world.advance(60_000);
+  expect(chat.typed).toHaveLength(3);
+});
+
+test("TY1: a channel that fails at it harms nothing", async () => {
+  const chat = fakeChannel();
+  let tries = 0;
+  chat.typing = async () => {
+    tries += 1;
+    throw new Error("no");
+  };
+  const { play, end } = held();
+  const { app, world } = await open(play, chat);
+  await app.inbound.receive(said("hello"));
+  await expect.poll(() => tries).toBe(1);
+  await world.advance(4_000);
+  expect(tries).toBe(2);
+  end();
+  while (!(await app.isQuiet())) await world.advance(1);
+  expect(chat.textsAt("7")).toEqual(["done"]);
+});
+
+test("TY2: a call that hangs is the only one, and it ends after a quarter of an hour", async () => {
+  const chat = fakeChannel();
+  let tries = 0;
+  chat.typing = () => {
+    tries += 1;
+    return new Promise(() => {});
+  };
+  const { play, end } = held();
+  const { app, world } = await open(play, chat);
+  await app.inbound.receive(said("hello"));
+  await expect.poll(() => tries).toBe(1);
+  await world.advance(60_000);
+  expect(tries).toBe(1);
+  const patient = await open(play);
+  await patient.app.inbound.receive(said("hello"));
+  await expect.poll(() => patient.chat.typed.length).toBe(1);
+  await patient.world.advance(15 * 60_000);
+  const { length } = patient.chat.typed;
+  await patient.world.advance(60_000);
+  expect(patient.chat.typed).toHaveLength(length);
+  end();
+  for (const one of [{ app, world }, patient]) while (!(await one.app.isQuiet())) await one.world.advance(1);
+});
+
+test("a turn between sessions, and one that nobody wrote, shows nothing", async () => {
+  const { app, chat, world } = await open(() => "words");
+  await app.tell(MAIN, "from a client");
+  while (!(await app.isQuiet())) await world.advance(1);
+  expect(chat.typed).toEqual([]);
+});

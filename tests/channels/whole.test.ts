@@ -1,0 +1,91 @@
+// A whole gateway with a channel: opened, written to, stopped and opened again, with a platform that speaks the real
+// wire format.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { channelParts } from "../../src/app/channels.ts";
+import { type App, openApp } from "../../src/app.ts";
+import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
+import type { FakeBot, Json } from "../kit/telegram-state.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+import { ADA, account, DIRECT, TOKEN, USERNAME } from "./telegram-ground.ts";
+
+/** A gateway in a folder, with one bot. */
+async function open(dir: string, server: TelegramServer, more: Partial<TelegramAccount> = {}): Promise<App> {
+  const workspace = join(dir, "workspace");
+  mkdirSync(workspace, { recursive: true });
+  const base = settingsWith({
+    agents: [agentSettings("main", { workspace })],
+    channels: [account(server.url, more)],
+  });
+  const settings: Settings = { ...base, store: { dir, durability: "normal" } };
+  const opened = await openApp({ settings, world: quietWorld(), version: "0.0.0-test", environment: {} });
+  if (!opened.ok) throw new Error(opened.error);
+  cleanup(() => opened.value.close(0));
+  return opened.value;
+}
+
+async function telegram() {
+  const server = await startTelegram();
+  const bot = server.addBot(TOKEN, USERNAME);
+  server.addChat({ id: DIRECT, type: "private" });
+  let id = 100;
+  const says = (text: string, fields: Json = {}): Json => {
+    id += 1;
+    const chat = { id: DIRECT, type: "private", first_name: "Ada" };
+    const message = { message_id: id, date: 1_790_000_000, chat, from: ADA, text, ...fields };
+    server.push(bot, { message });
+    return message;
+  };
+  return { server, bot: bot as FakeBot, says };
+}
+
+const shown = (server: TelegramServer): string[] => server.sent.map(({ text }) => text);
+
+test("what a person writes is answered, and not a second time after a restart", async () => {
+  const dir = temporaryFolder();
+  const { server, bot, says } = await telegram();
+  const first = await open(dir, server);
+  const message = says("good morning");
+  await expect.poll(() => server.sent.length).toBe(1);
+  expect(server.sent[0]).toMatchObject({ chatId: DIRECT });
+  await first.close(1_000);
+  server.push(bot, { message });
+  const second = await open(dir, server);
+  says("and good evening");
+  await expect.poll(() => server.sent.length).toBe(2);
+  const runs = await second.store.db.selectFrom("runs").select("state").execute();
+  expect(runs).toEqual([{ state: "ok" }, { state: "ok" }]);
+});
+
+test("what is written while nobody is there is answered once somebody is", async () => {
+  const dir = temporaryFolder();
+  const { server, says } = await telegram();
+  says("is anybody there?");
+  await open(dir, server, { inbound: { debounceMs: 50, queue: "followup", mediaMaxBytes: 1_000 } });
+  await expect.poll(() => shown(server)).toHaveLength(1);
+});
+
+test("a stranger gets a code, and an account that is wrong takes nothing else down", async () => {
+  const { server, bot, says } = await telegram();
+  const app = await open(temporaryFolder(), server, { dmPolicy: "pairing" });
+  says("hello");
+  await expect.poll(() => shown(server)[0] ?? "").toContain("Your code is");
+  server.revoke(bot);
+  const healthy = await fetch(`http://127.0.0.1:${app.port}/healthz`);
+  expect(healthy.status).toBe(200);
+});
+
+test("CH1: without a channel nothing is loaded, listened at or swept", async () => {
+  const parts = channelParts({ settings: settingsWith(), world: quietWorld() });
+  expect(parts.burstDue).toBeUndefined();
+  parts.listen();
+  expect([...parts.channels.keys()]).toEqual([]);
+  expect(parts.standings()).toEqual([]);
+  await parts.deafen();
+  await parts.close();
+});

@@ -1,0 +1,161 @@
+// `parley channels`: an account is set up, tried and listed, and a person is let in, against a Bot API server on a
+// real socket and a real gateway.
+
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { GUIDES } from "../../src/cli/channels/guides.ts";
+import { CHANNEL_IDS } from "../../src/core/channel-settings.ts";
+import { cleanup } from "../kit/engine.ts";
+import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
+import { call, makeHome, run, runJson, startGateway } from "./kit.ts";
+
+const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
+const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
+
+async function platform(): Promise<TelegramServer> {
+  const server = await startTelegram();
+  server.addBot(BOT_TOKEN, "parley_test_bot");
+  server.addChat({ id: ADA.id, type: "private" });
+  cleanup(() => server.close());
+  return server;
+}
+
+const fileOf = (home: string): string => join(home, ".parley", "parley.json5");
+
+function says(server: TelegramServer, text: string): void {
+  const [bot] = server.bots;
+  if (bot === undefined) throw new Error("no bot");
+  server.nextMessageId += 1;
+  const chat = { id: ADA.id, type: "private", first_name: "Ada" };
+  const message = { message_id: server.nextMessageId, date: 1_790_000_000, chat, from: ADA, text };
+  server.push(bot, { message });
+}
+
+test("an account is added beside what the file holds, tried, and works once the gateway starts", async () => {
+  const server = await platform();
+  const { home } = await makeHome();
+  const before = readFileSync(fileOf(home), "utf8");
+  writeFileSync(fileOf(home), `// mine\n${before}`, { mode: 0o600 });
+  const added = await run(home, [
+    ...["channels", "add", "telegram", "--set", `botToken=${BOT_TOKEN}`, `apiRoot=${server.url}`],
+  ]);
+  expect(added).toMatchObject({ code: 0 });
+  expect(added.out).toContain("has the account telegram:default");
+  expect(added.out).toContain("Restart the gateway");
+  expect(added.err).toContain("parley_test_bot");
+  const after = readFileSync(fileOf(home), "utf8");
+  expect(after).toMatch(/^\/\/ mine\n/);
+  expect(statSync(fileOf(home)).mode & 0o777).toBe(0o600);
+  const again = await run(home, ["channels", "add", "telegram", "--set", `botToken=${BOT_TOKEN}`]);
+  expect(again.code).toBe(1);
+  expect(again.err).toContain("channels.telegram is there already");
+  expect(readFileSync(fileOf(home), "utf8")).toBe(after);
+
+  await startGateway(home);
+  await expect.poll(async () => (await run(home, ["channels"])).out).toMatch(/telegram:default +ready/);
+  expect((await run(home, ["channels", "test"])).out).toMatch(/✓ telegram:default: .*parley_test_bot/);
+  expect(await run(home, ["channels", "test", "telegram:other"])).toMatchObject({ code: 1 });
+
+  says(server, "hello");
+  await expect.poll(() => server.sent.length).toBe(1);
+  const code = /approve ([A-Z0-9]{8})/.exec(server.sent[0]?.text ?? "")?.[1] ?? "";
+  expect((await run(home, ["channels", "pair"])).out).toMatch(
+    new RegExp(`${code} +pending +telegram:default +1001 +Ada`),
+  );
+  const approved = await run(home, ["channels", "pair", "approve", code]);
+  expect(approved.out).toContain("telegram:1001 (Ada) may write from now on.");
+  says(server, "hello again");
+  await expect.poll(() => server.sent.length).toBeGreaterThan(2);
+  expect((await run(home, ["channels", "pair", "approve", code])).code).toBe(1);
+  expect((await run(home, ["channels", "pair", "remove", "telegram:1001"])).out).toContain(
+    "may write no more",
+  );
+  expect(await runJson(home, ["channels", "pair"])).toEqual({ peers: [] });
+  expect((await run(home, ["channels", "bindings"])).out).toContain("(no place is bound to a session)");
+  expect((await run(home, ["channels", "unbind", "main"])).out).toContain("has no place of its own");
+});
+
+test("a wrong token is told in words before anything is written", async () => {
+  const server = await platform();
+  const { home } = await makeHome();
+  const before = readFileSync(fileOf(home), "utf8");
+  const wrong = "123456789:AAH-some-other-token-of-nobody";
+  const args = ["channels", "add", "telegram", "--set", `botToken=${wrong}`, `apiRoot=${server.url}`];
+  const refused = await run(home, args);
+  expect(refused.code).toBe(1);
+  expect(refused.err).not.toContain(wrong);
+  expect(refused.err).toContain("Nothing was written");
+  expect(readFileSync(fileOf(home), "utf8")).toBe(before);
+  expect((await run(home, [...args, "--no-test"])).code).toBe(0);
+  const checked = await run(home, ["doctor"]);
+  expect(checked.out).toMatch(/✗ .*channels.*telegram:default/);
+});
+
+test.each([
+  [["fax"], /there is no channel "fax"; there are: telegram, discord/],
+  [[], /which channel\?/],
+  [["telegram"], /--set botToken=… is needed/],
+  [["telegram", "--set", "botToken=abc"], /A token looks like/],
+  [["telegram", "--set", "botToken"], /--set takes key=value/],
+  [["signal", "--set", "number=0170"], /begins with \+/],
+])("channels add %j is wrong usage", async (args, words) => {
+  const { home } = await makeHome();
+  const refused = await run(home, ["channels", "add", ...args]);
+  expect(refused.code).toBe(2);
+  expect(refused.err).toMatch(words);
+});
+
+test("a key that the channel does not have is refused with its path", async () => {
+  const { home } = await makeHome();
+  const set = ["--set", `botToken=${BOT_TOKEN}`, "colour=red"];
+  const refused = await run(home, ["channels", "add", "telegram", ...set, "--no-test"]);
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain("channels.telegram.colour");
+});
+
+test("a secret may be a variable, and a further account has a name", async () => {
+  const { home } = await makeHome();
+  const variable = "botToken=$" + "{BOT_TOKEN}";
+  const env = { BOT_TOKEN };
+  const options = { env };
+  const args = ["channels", "add", "telegram", "--account", "work", "--set", variable, "--no-test"];
+  expect((await run(home, args, options)).out).toContain("telegram:work");
+  expect(readFileSync(fileOf(home), "utf8")).toContain("$" + "{BOT_TOKEN}");
+  expect((await run(home, ["config", "check"], options)).code).toBe(0);
+});
+
+test("in a terminal everything is asked for, a secret unseen, and breaking off writes nothing", async () => {
+  const server = await platform();
+  const { home } = await makeHome({ channels: { telegram: { apiRoot: server.url, enabled: false } } });
+  const before = readFileSync(fileOf(home), "utf8");
+  const left = call(home, ["channels", "add"], { isTTY: true });
+  await left.shows("Which channel?");
+  left.stdin.write("\u0003");
+  expect(await left.code).toBe(1);
+  expect(left.err()).toContain("nothing was written");
+  expect(readFileSync(fileOf(home), "utf8")).toBe(before);
+
+  const asked = call(home, ["channels", "add", "signal"], { isTTY: true });
+  await asked.shows("The number");
+  asked.stdin.write("0170\r");
+  await asked.shows("begins with +");
+  asked.stdin.write("\u007f\u007f\u007f\u007f+491701234567\r");
+  await asked.shows("Write it all the same?");
+  asked.stdin.write("y");
+  expect(await asked.code).toBe(0);
+  expect(readFileSync(fileOf(home), "utf8")).toContain("+491701234567");
+
+  const secret = call(home, ["channels", "add", "telegram", "--account", "work"], { isTTY: true });
+  await secret.shows("The bot's token");
+  secret.stdin.write(`${BOT_TOKEN}\r`);
+  await secret.code;
+  expect(secret.out()).not.toContain(BOT_TOKEN);
+});
+
+test("every channel has a guide, whose page is there", () => {
+  for (const id of CHANNEL_IDS) {
+    const page = readFileSync(new URL(`../../docs/${GUIDES[id].page}`, import.meta.url), "utf8");
+    expect(page.length).toBeGreaterThan(1_000);
+  }
+});

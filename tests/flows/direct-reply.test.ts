@@ -1,0 +1,99 @@
+// What is said at the end of a run that came from a channel, and where.
+
+import { expect, test } from "vitest";
+import { fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
+import { type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
+
+const MAIN = "agent:main:main";
+const HERE = { channel: "telegram", to: "7", accountId: "default" };
+
+async function open(play: Play, more: Partial<FlowAppOptions> = {}) {
+  const chat = fakeChannel();
+  const { choices, ...rest } = more;
+  const app = await openFlowApp({
+    plays: { [MAIN]: play },
+    chat,
+    ...rest,
+    choices: { channels: [openAccount()], ...choices },
+  });
+  return { app, chat, receive: app.inbound.receive };
+}
+
+test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])("DR2: silence (%j) stays silent", async (reply) => {
+  const { app, chat, receive } = await open(() => reply);
+  await receive(said("hello"));
+  await app.quiet();
+  expect(chat.shown).toEqual([]);
+});
+
+test("DR2: a run that failed says so in one sentence, without secrets and stacks", async () => {
+  const { app, chat, receive } = await open(() => {
+    throw new Error("the model said: api_key=sk-abcdefghijklmnop1234567890 is wrong\n    at model.ts:1:1");
+  });
+  await receive(said("hello"));
+  await app.quiet();
+  expect(chat.shown).toHaveLength(1);
+  const [text = ""] = chat.textsAt("7");
+  expect(text).toMatch(/^I could not finish this: the model said: /);
+  expect(text).not.toMatch(/sk-|model\.ts|\n/);
+});
+
+test("DR2: a run whose time was up says so", async () => {
+  const { app, chat } = await open(() => new Promise(() => {}));
+  const accepted = await app.engine.accept({
+    sessionKey: MAIN,
+    input: { text: "slow" },
+    route: HERE,
+    timeoutMs: 20,
+  });
+  expect(accepted.ok).toBe(true);
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["I ran out of time before I had finished this."]);
+});
+
+test("DR2: a run that was aborted says nothing", async () => {
+  const { app, chat, receive } = await open(() => new Promise(() => {}));
+  await receive(said("hello"));
+  await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
+  await app.engine.abort({ sessionKey: MAIN });
+  await app.quiet();
+  expect(chat.shown).toEqual([]);
+});
+
+test("a secret in an answer does not leave, and the transcript is whole", async () => {
+  const secret = "sk-abcdefghijklmnop1234567890";
+  const { app, chat, receive } = await open(() => `the key is ${secret}`);
+  await receive(said("what is it?"));
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["the key is [redacted]"]);
+  expect((await app.texts(MAIN))[1]).toContain(secret);
+});
+
+test("an agent that is woken by a sub-agent's result answers where its people are", async () => {
+  const { app, chat } = await open(() => "in my own words");
+  const provenance = {
+    kind: "inter_session",
+    sourceSessionKey: "agent:main:subagent:1",
+    sourceTool: "sessions_spawn",
+    chainId: "c",
+    hop: 1,
+  } as const;
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "the result", provenance }, route: HERE });
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["in my own words"]);
+});
+
+test("what a hook sets off, a client's own message and a run without a place are not answered at a channel", async () => {
+  const { app, chat } = await open(() => "words");
+  const hook = { kind: "hook", source: "x" } as const;
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "a", provenance: hook }, route: HERE });
+  await app.engine.accept({
+    sessionKey: MAIN,
+    input: { text: "b" },
+    route: { channel: "webchat", to: MAIN },
+  });
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "c" } });
+  await app.quiet();
+  // Where the reply to a hook goes is said by triggers/replies: once, and not here.
+  expect(chat.textsAt("7")).toEqual(["words"]);
+});

@@ -24,6 +24,11 @@ const SANDBOX = {
   diskMb: 1_024,
 };
 
+const NODES = {
+  ...{ enabled: true, allowCommands: ["exec", "notify", "device.*"] },
+  ...{ allowedSessionKeys: [], allowSandboxed: false },
+};
+
 test("without a file everything has a default and the offline model answers", () => {
   const { settings, warnings, path, exists } = config().good();
   expect({ warnings, path, exists }).toEqual({ warnings: [], path: config().defaultPath, exists: false });
@@ -89,13 +94,7 @@ test("without a file everything has a default and the offline model answers", ()
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
     owners: [],
-    cron: { enabled: true },
-    nodes: {
-      enabled: true,
-      allowCommands: ["exec", "notify", "device.*"],
-      allowedSessionKeys: [],
-      allowSandboxed: false,
-    },
+    ...{ cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: [],
   });

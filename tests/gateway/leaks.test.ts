@@ -98,9 +98,25 @@ async function plantNodes(house: House): Promise<Nodes> {
   return { nodeId, pairingCode: codeIn(answer) };
 }
 
+/** What is asked of the methods about nodes. */
+function nodeQuestions({ nodeId, pairingCode }: Nodes) {
+  return {
+    "node.pair.list": [{}],
+    "node.list": [{}],
+    "node.describe": [{ nodeId }],
+    "node.rename": [{ nodeId, displayName: "mine" }],
+    "node.invoke": [{ nodeId, command: "exec", params: {}, idempotencyKey: "n" }],
+    "node.pair.approve": [{ code: pairingCode }],
+    "node.pair.reject": [{ code: pairingCode }],
+    "node.pair.remove": [{ nodeId }],
+    "node.invoke.result": [{ id: "x", ok: true }],
+    "node.event": [{ event: "agent.request", payload: { message: "hello" } }],
+  } as const;
+}
+
 /** What is asked of each method, in this order: the last ones take away what the others look at. */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
-  const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
+  const { chainId, hiddenChain, jobId } = planted;
   return {
     health: [{}],
     status: [{}],
@@ -157,16 +173,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "cron.update": [{ id: jobId, patch: { name: `renamed ${KEY}` } }],
     "cron.run": [{ id: jobId }],
     "cron.remove": [{ id: jobId }],
-    "node.pair.list": [{}],
-    "node.list": [{}],
-    "node.describe": [{ nodeId }],
-    "node.rename": [{ nodeId, displayName: "mine" }],
-    "node.invoke": [{ nodeId, command: "exec", params: {}, idempotencyKey: "n" }],
-    "node.pair.approve": [{ code: pairingCode }],
-    "node.pair.reject": [{ code: pairingCode }],
-    "node.pair.remove": [{ nodeId }],
-    "node.invoke.result": [{ id: "x", ok: true }],
-    "node.event": [{ event: "agent.request", payload: { message: "hello" } }],
+    ...nodeQuestions(planted),
     "sessions.reset": [{ key: SEEN }],
     "sessions.delete": [{ key: SEEN }],
   } as const satisfies { readonly [M in MethodName]: readonly object[] };

@@ -358,7 +358,8 @@ export class GatewayProcess {
   #executor(): Executor {
     const story = this.#story;
     const { settings } = this;
-    const names = toolNames();
+    // In stories there are no channels and no nodes, and nobody is offered a tool for them.
+    const names = toolNames().filter((name) => !["message", "nodes"].includes(name));
     const real = createExecutor({
       settings,
       store: this.#store,

@@ -121,7 +121,7 @@ const REASONS: Readonly<Record<EndOfBinding, string>> = {
 };
 
 /** What the people in a place are told when its binding has ended. */
-function endedText({ kind, sessionKey }: ThreadBinding, session: Session | undefined): string {
+export function endedText({ kind, sessionKey }: ThreadBinding, session: Session | undefined): string {
   const place = kind === "created" ? "This thread" : "This chat";
   return `${place} is no longer bound to ${JSON.stringify(session?.label ?? sessionKey)}`;
 }

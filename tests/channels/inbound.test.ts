@@ -1,50 +1,14 @@
 // What people say at a channel becomes runs of the right session, once, and is answered where it was said.
 
 import { describe, expect, test } from "vitest";
+import { bindPlace } from "../../src/flows/bindings.ts";
 import { getCursor, putCursor } from "../../src/store/channel-cursors.ts";
-import { pruneInbound } from "../../src/store/inbound.ts";
 import { updateSession } from "../../src/store/sessions.ts";
-import { temporaryFolder } from "../kit/engine.ts";
-import { fakeChannel, openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
-import { type FakeWorld, fakeWorld } from "../kit/world.ts";
-
-const MAIN = "agent:main:main";
-const GROUP = "agent:main:telegram:group:-100";
-const DEBOUNCE_MS = 1_000;
-
-async function open(options: Partial<FlowAppOptions> = {}, account = openAccount()) {
-  const chat = fakeChannel();
-  const { choices, ...more } = options;
-  const app = await openFlowApp({
-    plays: {},
-    chat,
-    ...more,
-    choices: { channels: [account], ...choices },
-  });
-  return { app, chat, receive: app.inbound.receive };
-}
-
-const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = {}) =>
-  openAccount({
-    inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },
-  });
-
-async function rows(app: FlowApp) {
-  return app.store.db
-    .selectFrom("inbound")
-    .select(["message_id", "state", "run_id"])
-    .orderBy("seq")
-    .execute();
-}
-
-/** Lets the clock go on until nothing is left to do. */
-async function workOff(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
-  await world.advance(ms);
-  const isDone = async (): Promise<boolean> =>
-    (await app.isQuiet()) && (await rows(app)).every(({ state }) => state !== "pending");
-  while (!(await isDone())) await world.advance(1);
-}
+import { makeSessions, temporaryFolder } from "../kit/engine.ts";
+import { openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
+import type { Play } from "../kit/flow-app.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { GROUP, MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("a message", () => {
   test("is a run of the main session, and its answer goes back to where it was written", async () => {
@@ -232,130 +196,6 @@ describe("in groups", () => {
   });
 });
 
-describe("messages of a moment", () => {
-  test("I3: are one run, in the order in which they came", async () => {
-    const world = fakeWorld();
-    const { app, chat, receive } = await open({ world }, slow());
-    await receive(said("one"));
-    await world.advance(500);
-    await receive(said("two"));
-    await world.advance(900);
-    await receive(said("three"));
-    await world.advance(900);
-    expect(await app.runs(MAIN)).toEqual([]);
-    await workOff(app, world, 100);
-    expect((await app.texts(MAIN))[0]).toBe("user: one\n\ntwo\n\nthree");
-    expect(chat.shown).toHaveLength(1);
-    const [run] = await app.runs(MAIN);
-    expect((await rows(app)).map(({ state, run_id }) => [state, run_id])).toEqual(
-      Array.from({ length: 3 }, () => ["done", run?.runId]),
-    );
-  });
-
-  test("end after five pauses, whatever still comes", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    for (let at = 0; at < 8; at += 1) {
-      await receive(said(`${at}`));
-      await world.advance(800);
-    }
-    await workOff(app, world, DEBOUNCE_MS);
-    expect((await app.texts(MAIN)).filter((text) => text.startsWith("user"))).toEqual([
-      "user: 0\n\n1\n\n2\n\n3\n\n4\n\n5\n\n6",
-      "user: 7",
-    ]);
-  });
-
-  test("of different people, places and threads are not joined", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    await receive(saidInGroup("a"));
-    await receive(saidInGroup("b", { from: "8", name: "Bob" }));
-    await receive(saidInGroup("c", { chat: { thread: { kind: "topic", id: "1" } } }));
-    await receive(said("d"));
-    await workOff(app, world, DEBOUNCE_MS);
-    const runs = await app.runs(GROUP);
-    expect(runs.map(({ input }) => [input.senderName, input.text])).toEqual([
-      ["Ada", "a"],
-      ["Bob", "b"],
-    ]);
-    expect(await app.runs(`${GROUP}:topic:1`)).toHaveLength(1);
-    expect(await app.runs(MAIN)).toHaveLength(1);
-  });
-
-  test("so many that they would be too much are several runs; nothing is lost", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    for (let at = 0; at < 120; at += 1) await receive(said(`<${at}>`));
-    await workOff(app, world, 6 * DEBOUNCE_MS);
-    const told = (await app.texts(MAIN)).filter((text) => text.startsWith("user")).join("");
-    for (let at = 0; at < 120; at += 1) expect(told).toContain(`<${at}>`);
-    expect((await app.runs(MAIN)).length).toBe(3);
-  });
-
-  test("long ones are not cut for being joined: they are runs of their own, in order", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    for (const letter of ["a", "b", "c"]) await receive(said(letter.repeat(200_000)));
-    await workOff(app, world, DEBOUNCE_MS);
-    const texts = (await app.runs(MAIN)).map(({ input }) => input.text);
-    expect(texts.map((text) => [text[0], text.length])).toEqual([
-      ["a", 200_000],
-      ["b", 200_000],
-      ["c", 200_000],
-    ]);
-  });
-
-  test("I2: what waits at a restart becomes a run after it", async () => {
-    const dir = temporaryFolder();
-    const world = fakeWorld();
-    const first = await open({ dir, world }, slow());
-    await first.receive(said("do not forget me"));
-    await first.app.stop(0);
-    const second = await open({ dir, world }, slow());
-    await workOff(second.app, world, DEBOUNCE_MS);
-    expect((await second.app.texts(MAIN))[0]).toBe("user: do not forget me");
-  });
-});
-
-describe("edits", () => {
-  test("of a message that waits are put in its place", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    const message = said("meet at 5");
-    await receive(message);
-    await receive(said("and bring cake"));
-    await receive({ ...message, text: "meet at 6", edit: "1" });
-    await workOff(app, world, DEBOUNCE_MS);
-    expect((await app.texts(MAIN))[0]).toBe("user: meet at 6\n\nand bring cake");
-  });
-
-  test("of a message that was taken are a message that says so; one that changes nothing is none", async () => {
-    const { app, receive } = await open();
-    const message = said("meet at 5");
-    await receive(message);
-    await receive({ ...message, text: "Meet  at 5", edit: "1" });
-    await receive({ ...message, text: "meet at 6", edit: "2" });
-    await receive({ ...message, text: "meet at 6", edit: "2" });
-    await receive({ ...message, text: "MEET AT 6", edit: "3" });
-    await app.quiet();
-    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual([
-      "meet at 5",
-      "[This changes an earlier message, which now reads:]\nmeet at 6",
-    ]);
-  });
-
-  test("of something that was not taken are read as a message; what they changed is late after them", async () => {
-    const { app, receive } = await open();
-    const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });
-    await receive(message);
-    const { edit: _, ...original } = message;
-    await receive({ ...original, text: "look" });
-    await app.quiet();
-    expect((await app.runs(GROUP)).map(({ input }) => input.text)).toEqual(["@bot look"]);
-  });
-});
-
 describe("what is in a message", () => {
   test("a quotation stands before it, in marked lines, and is cut", async () => {
     const { app, receive } = await open();
@@ -439,6 +279,64 @@ describe("commands", () => {
   });
 });
 
+describe("a place that is bound to a session", () => {
+  const CHILD = "agent:main:subagent:1";
+  const message = (text: string) => saidInGroup(text, { chat: { thread: { kind: "topic", id: "9" } } });
+
+  test("its messages and commands are for that session, until it is bound no longer", async () => {
+    const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
+    await makeSessions(app.store, CHILD);
+    const { replyTo: route } = message("");
+    const bound = await app.engine.commit((unit) =>
+      bindPlace(app, app.engine, unit, { route, kind: "created", sessionKey: CHILD }),
+    );
+    expect(bound.ok).toBe(true);
+    await receive(message("go on"));
+    await receive(message("/status"));
+    await app.quiet();
+    const [run] = await app.runs(CHILD);
+    // It is told what it is, as a sub-agent, when its run begins.
+    expect(run?.input).toMatchObject({ text: "go on", senderName: "Ada" });
+    expect(run?.input.context).toBeUndefined();
+    expect(chat.textsAt("-100")).toEqual(["echo go on", expect.stringContaining(CHILD)]);
+    await receive(message("/session unbind"));
+    await receive(message("who is there?"));
+    await app.quiet();
+    expect(await app.runs(CHILD)).toHaveLength(1);
+    expect(await app.runs(`${GROUP}:topic:9`)).toHaveLength(1);
+  });
+
+  test("a session that is gone meanwhile leaves the message to the place's own", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    await makeSessions(app.store, CHILD);
+    const { replyTo: route } = message("");
+    await app.engine.commit((unit) =>
+      bindPlace(app, app.engine, unit, { route, kind: "created", sessionKey: CHILD }),
+    );
+    await receive(message("still there?"));
+    await app.store.transaction((tx) => updateSession(tx, CHILD, { archivedAt: 5 }));
+    await workOff(app, world, 1_000);
+    expect(await app.runs(CHILD)).toEqual([]);
+    expect((await app.runs(`${GROUP}:topic:9`)).map(({ input }) => input.text)).toEqual(["still there?"]);
+  });
+});
+
+test("with queue interrupt a message ends the run of its own place, which then says nothing", async () => {
+  const play: Play = ({ handle, input }) =>
+    input === "slow"
+      ? new Promise((_, reject) => handle.signal.addEventListener("abort", reject))
+      : `echo ${input}`;
+  const inbound = { debounceMs: 0, queue: "interrupt", mediaMaxBytes: 1_000 } as const;
+  const { app, chat, receive } = await open({ plays: { [MAIN]: play } }, openAccount({ inbound }));
+  await receive(said("slow"));
+  await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
+  await receive(said("rather this"));
+  await app.quiet();
+  expect((await app.runs(MAIN)).map(({ state }) => state)).toEqual(["aborted", "ok"]);
+  expect(chat.textsAt("7")).toEqual(["echo rather this"]);
+});
+
 describe("when there is no room", () => {
   test("the writer is told in a sentence, and nothing is left waiting", async () => {
     const base = await open();
@@ -465,14 +363,4 @@ test("what was read so far is remembered for each account", async () => {
   await app.engine.commit((unit) => putCursor(unit.tx, place, "2"));
   expect(await getCursor(app.store.db, place)).toBe("2");
   expect(await getCursor(app.store.db, { ...place, accountId: "other" })).toBeUndefined();
-});
-
-test("messages are forgotten when they are old, but not those that wait", async () => {
-  const world = fakeWorld();
-  const { app, receive } = await open({ world }, slow());
-  await receive(said("a"));
-  await workOff(app, world, DEBOUNCE_MS);
-  await receive(said("b"));
-  await app.engine.commit((unit) => pruneInbound(unit.tx, unit.now + 1));
-  expect((await rows(app)).map(({ state }) => state)).toEqual(["pending"]);
 });

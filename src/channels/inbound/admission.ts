@@ -124,7 +124,7 @@ function tellIgnored(
   world.log.info({ channel, accountId, ...who, why }, "messages are not answered");
 }
 
-/** A question as it stands in a thread that was made for a sub-agent: all that is said there is said to it. */
+/** In a thread that was made for a sub-agent, all that is said is said to it: nobody has to name it. */
 async function asSaidToSomebody(
   { settings, engine }: AdmissionParts,
   account: ChannelAccount,

@@ -1,0 +1,45 @@
+// A flow app with a channel at which people write, and how tests of the way in wait for what comes of it.
+
+import { fakeChannel, openAccount } from "../kit/fake-channel.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
+import type { FakeWorld } from "../kit/world.ts";
+
+export const MAIN = "agent:main:main";
+export const GROUP = "agent:main:telegram:group:-100";
+export const DEBOUNCE_MS = 1_000;
+
+/** An app whose channel has this account: by default one that answers everybody at once. */
+export async function open(options: Partial<FlowAppOptions> = {}, account = openAccount()) {
+  const chat = fakeChannel();
+  const { choices, ...more } = options;
+  const app = await openFlowApp({
+    plays: {},
+    chat,
+    ...more,
+    choices: { channels: [account], ...choices },
+  });
+  return { app, chat, receive: app.inbound.receive };
+}
+
+/** An account that joins what comes within a moment. */
+export const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = {}) =>
+  openAccount({
+    inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },
+  });
+
+/** What is remembered of messages, in the order in which they came. */
+export async function rows(app: FlowApp) {
+  return app.store.db
+    .selectFrom("inbound")
+    .select(["message_id", "state", "run_id"])
+    .orderBy("seq")
+    .execute();
+}
+
+/** Lets the clock go on until nothing is left to do. */
+export async function workOff(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
+  await world.advance(ms);
+  const isDone = async (): Promise<boolean> =>
+    (await app.isQuiet()) && (await rows(app)).every(({ state }) => state !== "pending");
+  while (!(await isDone())) await world.advance(1);
+}

@@ -312,9 +312,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
-  undo.push(() => outbox.stop(), forgetSent(engine.commit, world));
   undo.push(
-    () => acp.close(),
+    () => outbox.stop(),
+    forgetSent(engine.commit, world),
+    acp.close,
     async () => nodes?.close(),
   );
   const gateway = await startGateway({
@@ -322,22 +323,16 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world,
     engine,
     outbound: outbox,
-    channels: ways.channels,
-    standings: () => ways.standings(),
+    ...{ channels: ways.channels, standings: () => ways.standings() },
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel,
-    sandboxFor,
-    outside,
-    nodes,
-    refusesPeer,
+    ...{ sandboxFor, outside, nodes, refusesPeer },
     pageDir: PAGE_DIR,
-    passes: acp.passes,
-    permissions: acp.permissions,
-    programs: acp.programs,
+    ...{ passes: acp.passes, permissions: acp.permissions, programs: acp.programs },
     metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...optional({ configPath: options.configPath, openDemo: options.openDemo }),

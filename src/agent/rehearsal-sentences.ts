@@ -63,6 +63,10 @@ const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
     (found) => readJobs(Number(found[1]), found[2], part(found, 3)),
   ],
   [
+    /^spawn(?:\s+(?!in\b)([a-z0-9_-]{1,64}))?\s+in\s+a\s+thread:\s+([\s\S]+)$/i,
+    (found) => tool("sessions_spawn", { task: part(found, 2), thread: true, ...agentNamed(found[1]) }),
+  ],
+  [
     /^spawn(?:\s+([a-z0-9_-]{1,64}))?:\s+([\s\S]+)$/i,
     (found) => tool("sessions_spawn", { task: part(found, 2), ...agentNamed(found[1]) }),
   ],

@@ -21,10 +21,10 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
         const opened = await Promise.race([channels.get(id)?.openThread?.(at, title), late.promise]);
         if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
         if (opened !== "late") return opened;
-        return fail("channel_unknown", `${id} did not make a thread in ${OPEN_MS / 1_000} s`);
+        return fail("channel_failed", `${id} did not make a thread in ${OPEN_MS / 1_000} s`);
       } catch (error) {
         log.error({ err: error, channel: id }, "a channel failed over a thread");
-        return fail("channel_unknown", `${id} could not make a thread`);
+        return fail("channel_failed", `${id} could not make a thread`);
       } finally {
         timer.cancel();
       }

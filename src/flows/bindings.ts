@@ -245,15 +245,18 @@ export async function setBindingLimits(
     if (hours === undefined || (hours >= 0 && hours <= HOURS_MAX)) continue;
     return fail("invalid_argument", `a binding lasts 0 (without end) to ${HOURS_MAX} hours`);
   }
-  const before = await holdBinding(unit.tx, route);
-  if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
-  const binding: ThreadBinding = {
-    ...before,
+  const limited = (binding: ThreadBinding): ThreadBinding => ({
+    ...binding,
     ...(limits.idleHours === undefined ? {} : { idleMs: limitMs(limits.idleHours) }),
     ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
-  };
+  });
+  const found = await getBinding(unit.tx, route);
+  // The date first: whoever acts on one holds it when it asks for the binding.
+  if (found !== undefined) await planEnd(acceptor, unit, limited(found));
+  const before = await holdBinding(unit.tx, route);
+  if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
+  const binding = limited(before);
   await limitBinding(unit.tx, binding);
-  await planEnd(acceptor, unit, binding);
   return ok(binding);
 }
 

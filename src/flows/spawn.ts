@@ -260,9 +260,17 @@ export async function spawnedBefore(parts: SpawnParts, callId: string): Promise<
   return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
 }
 
+/** A place as messages that come from it name it: a route without an account means the first one. */
+function withAccount({ channels }: Settings, route: Route): Route {
+  const first = channels.find(({ channel }) => channel === route.channel);
+  return route.accountId !== undefined || first === undefined
+    ? route
+    : { ...route, accountId: first.accountId };
+}
+
 /** The place that the child gets for itself; undefined: it needs none. */
 async function threadFor(
-  { threads }: SpawnParts,
+  { settings, threads }: SpawnParts,
   { plan, route, label, task }: SpawnRequest,
 ): Promise<Result<Pick<ThreadBinding, "route" | "kind">> | undefined> {
   if (!plan.thread) return undefined;
@@ -270,10 +278,8 @@ async function threadFor(
     return fail("spawn_denied", "thread: true needs a channel with threads, and this session has none");
   }
   const title = safeLine(label ?? task.trim().split("\n", 1)[0] ?? "").trim();
-  return threads.open(
-    route,
-    title.length > TITLE_CHARS_MAX ? `${title.slice(0, TITLE_CHARS_MAX - 1).toWellFormed()}…` : title,
-  );
+  const cut = `${title.slice(0, TITLE_CHARS_MAX - 1).toWellFormed()}…`;
+  return threads.open(withAccount(settings, route), title.length > TITLE_CHARS_MAX ? cut : title);
 }
 
 /**

@@ -93,9 +93,9 @@ export const messageTool: Tool = {
   spec: {
     name: "message",
     description:
-      "Send a text to people on a channel: where your own people are, where those of a session are that you " +
-      "may send to, or to a person or group that the settings name. Your reply reaches your own people by " +
-      "itself: use this for others, or for more than one message.",
+      "Send a text to people on a channel: where your own people are, where those of a session are that " +
+      "you may send to, or to a person or group that the settings name. Your reply reaches your own people " +
+      "by itself: use this for others, or for more than one message.",
     parameters: {
       type: "object",
       properties: {

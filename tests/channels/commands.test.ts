@@ -2,89 +2,13 @@
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
-import type { CommandRequest } from "../../src/channels/commands/moment.ts";
 import { performCommand, readCommand } from "../../src/channels/commands.ts";
-import type { CommandCall } from "../../src/core/command.ts";
-import { parseCommand } from "../../src/core/command.ts";
-import { fail, ok } from "../../src/core/errors.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import { getRun } from "../../src/store/runs.ts";
+import { ok } from "../../src/core/errors.ts";
 import { insertSession, updateSession } from "../../src/store/sessions.ts";
 import { sessionRow } from "../kit/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
-import { agentSettings, settingsWith } from "../tools/app.ts";
-
-const MAIN = "agent:main:main";
-const GROUP = "agent:main:telegram:group:-100";
-
-interface Who {
-  readonly id?: string;
-  readonly isOwner?: boolean;
-  readonly chatType?: CommandRequest["chatType"];
-  readonly sessionKey?: string;
-}
-
-interface Stage extends SpawnApp {
-  readonly settings: Settings;
-  /** Gives a command and returns its answer. */
-  give(line: string, who?: Who): Promise<string>;
-  /** A run that a person began, once it is under way (`held`) or accepted. */
-  says(sender: string, text: string, sessionKey?: string): Promise<string>;
-}
-
-function callOf(line: string): CommandCall {
-  const call = parseCommand(line, { isOurs: () => false, fromMenu: true });
-  if (call === undefined) throw new Error(`${line} is no command`);
-  return call;
-}
-
-function requestOf(line: string, who: Who): CommandRequest {
-  const { id = "7", isOwner = false, chatType = "direct", sessionKey = MAIN } = who;
-  return {
-    ...callOf(line),
-    sender: { channel: "telegram", id, isOwner },
-    ...{ chatType, sessionKey, accountId: "default" },
-    route: { channel: "telegram", to: chatType === "direct" ? id : "-100", accountId: "default" },
-  };
-}
-
-async function open(
-  options: { play?: SpawnPlay; settings?: Parameters<typeof settingsWith>[0] } = {},
-): Promise<Stage> {
-  const settings = settingsWith({ tools: { visibility: "tree" }, ...options.settings });
-  const app = await openSpawnApp({ settings, play: options.play ?? (({ input }) => `echo ${input}`) });
-  await app.store.transaction((tx) => insertSession(tx, sessionRow(GROUP, { kind: "group" })));
-  const parts = {
-    engine: app.engine,
-    settings,
-    outbound: { deliveryQueued: () => {} },
-    checkModel: (name: string) =>
-      name === "offline/rehearsal"
-        ? ok(name)
-        : fail("invalid_model", `unknown model "${name}"; valid: offline/rehearsal`),
-  };
-  return {
-    ...app,
-    settings,
-    give: (line, who = {}) => app.engine.commit((unit) => performCommand(parts, unit, requestOf(line, who))),
-    async says(sender, text, sessionKey = MAIN) {
-      const accepted = await app.engine.accept({ sessionKey, input: { text, sender } });
-      if (!accepted.ok) throw new Error(accepted.error);
-      return accepted.value.run.runId;
-    },
-  };
-}
-
-/** A play that works until it is stopped. */
-const held: SpawnPlay = ({ handle: { signal } }) =>
-  new Promise((_, reject) => {
-    const end = (): void => reject(new Error("stopped"));
-    if (signal.aborted) end();
-    signal.addEventListener("abort", end, { once: true });
-  });
-
-const stateOf = async ({ store }: Stage, runId: string) => (await getRun(store.db, runId))?.state;
-const running = (stage: Stage, runId: string) => expect.poll(() => stateOf(stage, runId)).toBe("running");
+import type { SpawnPlay } from "../kit/spawn-app.ts";
+import { agentSettings } from "../tools/app.ts";
+import { GROUP, held, MAIN, open, requestOf, running, stateOf } from "./commands-kit.ts";
 
 const MESSAGE: InboundMessage = {
   channel: "telegram",

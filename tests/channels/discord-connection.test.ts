@@ -1,11 +1,13 @@
 // How the bot stays connected to Discord, and what is not lost when it is not: DC1-3, DK1-2, DN1-3, DQ1-2, DU1.
 
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { ListenProblem } from "../../src/channels/accounts.ts";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
 import { type HostParts, recordingHost } from "../contract/channel.ts";
 import { discordAccount, listeningDiscord } from "../kit/discord-ground.ts";
 import { BOT, DIRECT, type DiscordServer, HIDDEN, ROOM, startDiscord } from "../kit/discord-server.ts";
+import { cleanup } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -46,6 +48,49 @@ test("DN3, DN1: asked for a new connection, it takes the session up again, and n
   expect(texts()).toEqual(["before", "meanwhile", "after"]);
   expect(server.gateway.identified).toHaveLength(1);
   expect(accounts.standings()[0]).toMatchObject({ state: "ready", since });
+});
+
+test("DC3: of the connections that have ended none comes back: the library would open them again by itself", async () => {
+  const server = await startDiscord();
+  server.rules.heartbeatMs = 100;
+  const { texts } = await listeningDiscord({ server });
+  server.gateway.reconnect();
+  await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBe(1);
+  // It would do so after half a second: so many beats later that is over.
+  const count = server.gateway.beats.length;
+  await expect.poll(() => server.gateway.beats.length, { timeout: 10_000 }).toBeGreaterThan(count + 12);
+  expect(server.gateway.resumed).toHaveLength(1);
+  expect(server.gateway.connections()).toBe(1);
+  server.say({ channel_id: DIRECT, content: "once" });
+  await expect.poll(texts).toEqual(["once"]);
+}, 20_000);
+
+test("DN1: what is being stored when the connection ends is not asked for again", async () => {
+  const host = recordingHost();
+  const held = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  const begun: string[] = [];
+  host.receive = async (message) => {
+    begun.push(message.text);
+    if (message.text === "slow") await held.promise;
+    return receive(message);
+  };
+  const { server, texts } = await listeningDiscord({ host });
+  for (const content of ["slow", "behind"]) server.say({ channel_id: DIRECT, content });
+  await expect.poll(() => begun).toEqual(["slow"]);
+  server.gateway.reconnect();
+  await expect.poll(() => server.gateway.connections()).toBe(0);
+  held.resolve();
+  await expect.poll(() => server.gateway.resumed, { timeout: 5_000 }).toMatchObject([{ replayed: 0 }]);
+  expect(texts()).toEqual(["slow", "behind"]);
+});
+
+test("DK1: the first message of a channel is written down as read at once: a crash may follow", async () => {
+  const { server, host, heard } = await listeningDiscord();
+  const message = server.say({ channel_id: DIRECT, content: "hello" });
+  await heard(1);
+  await expect.poll(() => host.cursors.get(`default last:${DIRECT}`)).toBe(message.id);
+  expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
 test("DN1: a session that is no more is begun anew; what was missed comes before what is new", async () => {
@@ -215,6 +260,7 @@ test("DC1: hostile frames are left out, and end neither the account nor the proc
   await expect.poll(() => texts().at(-1)).toBe("hello");
   expect(texts()).toHaveLength(2);
   expect(state()).toBe("ready");
+  expect(server.gateway.beats).toEqual([]);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
 
@@ -269,6 +315,29 @@ test("DC3: told to stop at any moment, it leaves no connection", async () => {
     expect(await ended).toBeUndefined();
     await expect.poll(() => server.gateway.connections()).toBe(0);
   }
+});
+
+test("DC3: told to stop while the connection is being opened, it waits for nobody and leaves no socket", async () => {
+  const mute = createServer();
+  const sockets = new Set<Socket>();
+  mute.on("connection", (socket) => {
+    sockets.add(
+      socket
+        .on("error", () => {})
+        .on("close", () => sockets.delete(socket))
+        .resume(),
+    );
+  });
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+  cleanup(() => new Promise<void>((resolve) => mute.close(() => resolve())));
+  const url = `ws://127.0.0.1:${(mute.address() as AddressInfo).port}`;
+  const server = await startDiscord();
+  server.fault(/gateway\/bot/, { kind: "status", status: 200, body: { url } });
+  const { ended, stop } = await listening(server, { ...recordingHost(), world: fakeWorld() });
+  await expect.poll(() => sockets.size).toBe(1);
+  stop();
+  expect(await ended).toBeUndefined();
+  await expect.poll(() => sockets.size).toBe(0);
 });
 
 test("a session of another bot, or at an address that the token must not go to, is not taken up", async () => {

@@ -219,10 +219,11 @@ describe("iMessage: its program", () => {
 describe("iMessage: what comes in", () => {
   test("IM1: lines of any kind are passed over and never stop the account", async () => {
     const { desk, heard, accounts } = await listening();
-    const told = (message: unknown) =>
+    const told = (message: unknown, subscription = 1) =>
       desk.raw(
-        `${JSON.stringify({ jsonrpc: "2.0", method: "message", params: { subscription: 1, message } })}\n`,
+        `${JSON.stringify({ jsonrpc: "2.0", method: "message", params: { subscription, message } })}\n`,
       );
+    told({ guid: "c", sender: "x", text: "told to a watch that has ended" }, 99);
     for (const line of [
       "no json",
       "[]",

@@ -95,7 +95,6 @@ test("a wrong token is told in words before anything is written", async () => {
 test.each([
   [["fax"], /there is no channel "fax"; there are: telegram, discord/],
   [[], /which channel\?/],
-  [["telegram"], /--set botToken=… is needed/],
   [["telegram", "--set", "botToken=abc"], /A token looks like/],
   [["telegram", "--set", "botToken"], /--set takes key=value/],
   [["signal", "--set", "number=0170"], /begins with \+/],
@@ -104,6 +103,14 @@ test.each([
   const refused = await run(home, ["channels", "add", ...args]);
   expect(refused.code).toBe(2);
   expect(refused.err).toMatch(words);
+});
+
+test("without a terminal nothing is asked, and what is missing is said", async () => {
+  const { home } = await makeHome();
+  const refused = await run(home, ["channels", "add", "telegram"]);
+  expect(refused).toMatchObject({ code: 1 });
+  expect(refused.err).toContain("no terminal to ask at: --set botToken=… is needed");
+  expect(refused.err).toContain("@BotFather");
 });
 
 test("a key that the channel does not have is refused with its path", async () => {

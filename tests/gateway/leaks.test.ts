@@ -3,9 +3,11 @@
 
 import { expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../src/gateway/params.ts";
+import { putPeer } from "../../src/store/channel-peers.ts";
 import { insertDelivery } from "../../src/store/deliveries.ts";
 import { addRefusal } from "../../src/store/refusals.ts";
 import { updateSession } from "../../src/store/sessions.ts";
+import { insertBinding } from "../../src/store/thread-bindings.ts";
 import { endOf } from "../kit/engine.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
 import { type House, joined, openHouse, type Raw, TOKEN } from "./kit.ts";
@@ -83,7 +85,21 @@ async function plant(house: House): Promise<{ chainId: string; jobId: string; hi
       error,
     });
   });
+  await plantPeople(house);
   return { chainId, jobId, hiddenChain };
+}
+
+/** People at a channel, and a place of theirs that is bound to the hidden session. */
+async function plantPeople(house: House): Promise<void> {
+  const route = { channel: "telegram", to: "velvet place", accountId: "default" };
+  await house.store.transaction(async (tx) => {
+    const peer = { channel: "telegram", accountId: "default", askedAt: 1, toldAt: 1, route };
+    await putPeer(tx, { ...peer, peerId: "velvet 1", name: "velvet person", state: "approved" });
+    await putPeer(tx, { ...peer, peerId: "velvet 2", state: "pending", code: "ABCDEFGH" });
+    await insertBinding(tx, {
+      ...{ route, sessionKey: HIDDEN, kind: "bound", createdAt: 1, usedAt: 1, idleMs: 0, maxAgeMs: 0 },
+    });
+  });
 }
 
 interface Nodes {
@@ -97,6 +113,17 @@ async function plantNodes(house: House): Promise<Nodes> {
   const { answer } = await tryNode(house, newDevice(), { token: TOKEN, name: "velvet telephone" });
   return { nodeId, pairingCode: codeIn(answer) };
 }
+
+const ABOUT_CHANNELS = {
+  "channels.status": [{}],
+  "channels.test": [{ channel: "telegram" }],
+  "channels.pair.list": [{}],
+  "channels.pair.approve": [{ code: "ABCDEFGH" }],
+  "channels.pair.reject": [{ code: "ABCDEFGH" }],
+  "channels.pair.remove": [{ channel: "telegram", peerId: "velvet 1" }],
+  "bindings.list": [{}],
+  "bindings.unbind": [{ sessionKey: SEEN }, { sessionKey: HIDDEN }],
+} as const;
 
 /** What is asked of each method, in this order: the last ones take away what the others look at. */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
@@ -136,14 +163,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
     "chains.get": [{ chainId }, { chainId: hiddenChain }],
     "access.explain": [{ viewer: SEEN, target: SEEN }],
-    "channels.status": [{}],
-    "channels.test": [{ channel: "telegram" }],
-    "channels.pair.list": [{}],
-    "channels.pair.approve": [{ code: "ABCDEFGH" }],
-    "channels.pair.reject": [{ code: "ABCDEFGH" }],
-    "channels.pair.remove": [{ channel: "telegram", peerId: "1" }],
-    "bindings.list": [{}],
-    "bindings.unbind": [{ sessionKey: SEEN }],
+    ...ABOUT_CHANNELS,
     "demo.start": [{}],
     "demo.stop": [{}],
     "metrics.history": [{}],

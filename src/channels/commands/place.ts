@@ -1,7 +1,7 @@
 // Owns the commands about the place itself: what it is bound to, and who may write there.
 // CP1: in a group a binding is changed by whoever asked for the sub-agent that it is for, or by an owner.
 
-import { bindingOf, setBindingLimits, unbind } from "../../flows/bindings.ts";
+import { bindingOf, endedText, setBindingLimits, unbind } from "../../flows/bindings.ts";
 import { approvePairing } from "../../flows/pairing.ts";
 import { getFlow } from "../../store/flows.ts";
 import { code, excerpt, type Here, isTrusted, keyCode, type Moment, why } from "./moment.ts";
@@ -41,7 +41,8 @@ export async function binding(here: Here): Promise<string> {
   }
   if (action === "unbind") {
     await unbind(parts, parts.engine, unit, { what: request.route, why: "asked", tell: false });
-    return `This place is no longer bound to ${key}. What is written here is for the agent again.`;
+    const ended = excerpt(endedText(bound.binding, bound.session), 300);
+    return `${ended}. What is written here is for the agent again.`;
   }
   const number = hours === "off" ? 0 : Number(hours);
   const limits = action === "idle" ? { idleHours: number } : { maxAgeHours: number };

@@ -107,7 +107,7 @@ function quotedOf(message: Raw, names: Names): InboundMessage["quoted"] {
 function isWritten(message: Raw, botId: string): boolean {
   const author = rawOf(message.author);
   if (author === undefined || idOf(author.id) === undefined || author.id === botId) return false;
-  if (author.bot === true || author.system === true || message.webhook_id !== undefined) return false;
+  if (author.bot === true || author.system === true || idOf(message.webhook_id) !== undefined) return false;
   return WRITTEN.includes(numberOf(message.type) ?? 0);
 }
 

@@ -313,7 +313,7 @@ async function test({ runner }: Place): Promise<Result<string>> {
       version === undefined ? "Messages, by imsg" : `Messages, by imsg ${safeLine(version).slice(0, 40)}`,
     );
   } catch (error) {
-    return fail("channel_unknown", error instanceof Error ? error.message : "imsg could not be asked");
+    return fail("channel_failed", error instanceof Error ? error.message : "imsg could not be asked");
   }
 }
 

@@ -15,6 +15,7 @@ import type { Outbound } from "../../flows/outbox.ts";
 import { askToPair, wasToldLately } from "../../flows/pairing.ts";
 import { getPeer } from "../../store/channel-peers.ts";
 import type { InboundId } from "../../store/inbound.ts";
+import { getBinding } from "../../store/thread-bindings.ts";
 import type { World } from "../../world.ts";
 import type { InboundMessage } from "../channel.ts";
 import { readCommand } from "../commands.ts";
@@ -123,6 +124,21 @@ function tellIgnored(
   world.log.info({ channel, accountId, ...who, why }, "messages are not answered");
 }
 
+/** In a thread that was made for a sub-agent, all that is said is said to it: nobody has to name it. */
+async function asSaidToSomebody(
+  { settings, engine }: AdmissionParts,
+  account: ChannelAccount,
+  message: InboundMessage,
+  question: InboundQuestion,
+): Promise<InboundQuestion> {
+  if (question.mentioned || message.chat.thread === undefined) return question;
+  const named = { ...question, mentioned: true };
+  const matters = [question, named].map((one) => decideInbound(account, settings.owners, one).kind);
+  if (matters[0] !== "ignore" || matters[1] === "ignore") return question;
+  const binding = await getBinding(engine.store.db, message.replyTo);
+  return binding?.kind === "created" ? named : question;
+}
+
 async function judge(
   parts: AdmissionParts,
   told: Set<string>,
@@ -131,7 +147,7 @@ async function judge(
   command: CommandCall | undefined,
 ): Promise<InboundVerdict> {
   const { settings, engine } = parts;
-  const question = questionOf(message, command);
+  const question = await asSaidToSomebody(parts, account, message, questionOf(message, command));
   // Most of what is said in groups is for nobody here: that is found out without the store.
   const asStranger = decideInbound(account, settings.owners, question);
   if (asStranger.kind === "ignore") {

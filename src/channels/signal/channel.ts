@@ -230,7 +230,7 @@ async function test(place: Place): Promise<Result<string>> {
   try {
     await ownIds(place);
   } catch (error) {
-    return fail("channel_unknown", error instanceof Error ? error.message : "signal-cli could not be asked");
+    return fail("channel_failed", error instanceof Error ? error.message : "signal-cli could not be asked");
   }
   const limits = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
   const answer = await daemon.call("version", {}, limits);

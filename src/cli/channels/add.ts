@@ -78,7 +78,7 @@ async function answersFor(
   for (const question of guide.questions) {
     const { key, ask, secret } = question;
     if (values[key] === undefined && prompter === undefined) {
-      return fail("invalid_argument", `--set ${key}=… is needed: ${ask}`, {
+      return fail("cancelled", `there is no terminal to ask at: --set ${key}=… is needed (${ask})`, {
         hint: guide.first.join(" "),
       });
     }

@@ -1,0 +1,102 @@
+// A whole gateway and sub-agents with threads of their own, at platforms that speak their real wire formats.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type App, openApp } from "../../src/app.ts";
+import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import { listBindings } from "../../src/store/thread-bindings.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { startTelegram } from "../kit/telegram-server.ts";
+import type { Json } from "../kit/telegram-state.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+import { ADA, account, DIRECT, FORUM, TOKEN, USERNAME } from "./telegram-ground.ts";
+
+const WORK: Json = { id: FORUM, type: "supergroup", title: "Work", is_forum: true };
+const PRIVATE: Json = { id: DIRECT, type: "private", first_name: "Ada" };
+
+/** A gateway with one bot, in a forum and in a person's chat; its model is the offline one. */
+async function open(more: Partial<TelegramAccount> = {}) {
+  const server = await startTelegram();
+  const bot = server.addBot(TOKEN, USERNAME);
+  server.addChat({ id: FORUM, type: "supergroup", isForum: true });
+  server.addChat({ id: DIRECT, type: "private" });
+  const dir = temporaryFolder();
+  const workspace = join(dir, "workspace");
+  mkdirSync(workspace, { recursive: true });
+  const base = settingsWith({
+    agents: [agentSettings("main", { workspace })],
+    channels: [account(server.url, more)],
+  });
+  const settings = { ...base, store: { dir, durability: "normal" as const }, owners: [`telegram:${DIRECT}`] };
+  const opened = await openApp({ settings, world: quietWorld(), version: "0.0.0-test", environment: {} });
+  if (!opened.ok) throw new Error(opened.error);
+  cleanup(() => opened.value.close(0));
+  let id = 100;
+  const says = (text: string, chat: Json, topic?: string): void => {
+    id += 1;
+    const offset = text.indexOf(`@${USERNAME}`);
+    const entity = { type: "mention", offset, length: USERNAME.length + 1 };
+    const mention = offset < 0 ? {} : { entities: [entity] };
+    const place = topic === undefined ? {} : { is_topic_message: true, message_thread_id: Number(topic) };
+    const message = { message_id: id, date: 1_790_000_000, chat, from: ADA, text, ...mention, ...place };
+    server.push(bot, { message });
+  };
+  const shown = (): string[] => server.sent.map(({ threadId, text }) => `${threadId ?? ""}: ${text}`);
+  return { app: opened.value, server, says, shown };
+}
+
+const places = (app: App) => listBindings(app.store.db, 10);
+
+test("in a forum a sub-agent gets a topic: its result is there, and people go on with it unasked", async () => {
+  const { app, says, shown } = await open();
+  says(`spawn in a thread: say the beans are counted @${USERNAME}`, WORK);
+  await expect.poll(() => places(app)).toHaveLength(1);
+  const [bound] = await places(app);
+  const topic = bound?.route.threadId ?? "";
+  expect(bound).toMatchObject({ kind: "created", route: { channel: "telegram", to: String(FORUM) } });
+  await expect.poll(shown).toContain(`${topic}: the beans are counted @${USERNAME}`);
+  // Nobody is mentioned there, and nobody has to be; elsewhere it is as before.
+  says("say the peas, too", WORK, topic);
+  await expect.poll(shown).toContain(`${topic}: the peas, too`);
+  says("/session unbind", WORK, topic);
+  await expect.poll(() => places(app)).toEqual([]);
+  await expect
+    .poll(() => shown().at(-1) ?? "")
+    .toMatch(new RegExp(`^${topic}: This place is no longer bound`));
+  const { length } = shown();
+  says("say nobody hears this", WORK, topic);
+  says(`say hello again @${USERNAME}`, WORK, topic);
+  await expect.poll(shown).toHaveLength(length + 1);
+  expect(shown().at(-1)).toBe(`${topic}: hello again @${USERNAME}`);
+  expect(shown().filter((text) => text.includes("beans are counted"))).toHaveLength(1);
+});
+
+test("elsewhere the chat itself is bound, until somebody ends it", async () => {
+  const { app, says, shown } = await open();
+  says("spawn in a thread: say the beans are counted", PRIVATE);
+  await expect.poll(shown).toContain(": the beans are counted");
+  const [bound] = await places(app);
+  expect(bound?.kind).toBe("bound");
+  says("who are you", PRIVATE);
+  await expect.poll(() => shown().at(-1) ?? "").toContain(bound?.sessionKey ?? "no key");
+  says("/session unbind", PRIVATE);
+  await expect.poll(() => shown().at(-1) ?? "").toContain("no longer bound");
+  says("say hello", PRIVATE);
+  await expect.poll(() => shown().at(-1)).toBe(": hello");
+  const runs = await app.store.db
+    .selectFrom("runs")
+    .select("session_key")
+    .where("reply", "=", "hello")
+    .execute();
+  expect(runs).toEqual([{ session_key: "agent:main:main" }]);
+});
+
+test("where bindings are switched off, the agent is told which setting says so", async () => {
+  const { app, says, shown } = await open({
+    threadBindings: { enabled: false, idleHours: 24, maxAgeHours: 0 },
+  });
+  says("spawn in a thread: say the beans are counted", PRIVATE);
+  await expect.poll(() => shown().at(-1) ?? "").toContain("threadBindings.enabled");
+  expect(await places(app)).toEqual([]);
+});

@@ -1,0 +1,171 @@
+// Sub-agents get threads of their own: made before they are accepted, told their results, whatever dies in between.
+
+import { describe, expect, test } from "vitest";
+import { fail, ok } from "../../src/core/errors.ts";
+import type { Route } from "../../src/core/session.ts";
+import { bindingOf } from "../../src/flows/bindings.ts";
+import { updateSession } from "../../src/store/sessions.ts";
+import { type CrashPoint, endOf, temporaryFolder } from "../kit/engine.ts";
+import {
+  childOf,
+  MAIN,
+  openThreads,
+  places,
+  ROOM,
+  settingsOf,
+  shown,
+  spawned,
+  threadRows,
+} from "../kit/thread-app.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+/** Commits that a spawn with a thread never has. */
+const COMMITS_MAX = 60;
+
+describe("sessions_spawn with a thread", () => {
+  test("the channel makes a thread where the message came from, and the child has it", async () => {
+    const { app, opened } = await openThreads({ args: { label: "look-up" } });
+    // The session's own place has moved meanwhile: somebody else wrote.
+    await app.store.transaction((tx) =>
+      updateSession(tx, MAIN, { lastRoute: { channel: "webchat", to: MAIN } }),
+    );
+    const thread = { ...ROOM, threadId: "thread-1" };
+    expect(await spawned(app, "count the beans")).toMatchObject({ status: "accepted", thread });
+    expect(opened).toEqual([{ at: ROOM, title: "look-up" }]);
+    const child = await childOf(app);
+    expect(child).toMatchObject({ lastRoute: thread, spawn: { thread, route: ROOM, mode: "session" } });
+    expect((await bindingOf(app.store.db, thread))?.session.key).toBe(child.key);
+    expect(await app.call(MAIN, "session_status", { sessionKey: child.key })).toMatchObject({
+      boundTo: [thread],
+    });
+  });
+
+  test("its first result is posted there once, and the requester has it in its transcript once", async () => {
+    const { app } = await openThreads();
+    await spawned(app, "count the beans");
+    expect(shown(app)).toEqual(["room/thread-1: did count the beans"]);
+    const told = (await app.texts(MAIN)).filter((text) => text.includes("did count the beans"));
+    expect(told).toEqual([expect.stringMatching(/^user: Status: ok\nResult: did count the beans\n/)]);
+    expect((await app.runs((await childOf(app)).key)).map((run) => run.flow?.step)).toEqual(["task"]);
+  });
+
+  test("a task that fails is told there, by the runtime", async () => {
+    const { app } = await openThreads();
+    await spawned(app, "fail");
+    expect(shown(app)).toEqual([expect.stringMatching(/^room\/thread-1: Status: error\n/)]);
+    expect((await app.texts(MAIN)).filter((text) => text.includes("Status: error"))).toHaveLength(1);
+  });
+
+  test("silence stays silent there", async () => {
+    const { app } = await openThreads();
+    await spawned(app, "be silent");
+    expect(shown(app)).toEqual([]);
+  });
+
+  test("without a label the task's first line is the title, cut and harmless", async () => {
+    const { app, opened } = await openThreads();
+    await spawned(app, `\u202e${"word ".repeat(40)}\nmore`);
+    expect(opened[0]?.title.length).toBeLessThanOrEqual(90);
+    expect(opened[0]?.title).toMatch(/word .*…$/);
+    expect(opened[0]?.title).not.toMatch(/[\n\u202e]/u);
+  });
+
+  test("the send policy for threads holds for it", async () => {
+    const base = settingsOf();
+    const rules = [{ match: { chatType: "thread" as const }, action: "deny" as const }];
+    const session = { ...base.session, sendPolicy: { rules, default: "allow" as const } };
+    const { app } = await openThreads({ settings: { ...base, session } });
+    await spawned(app, "count the beans");
+    expect(shown(app)).toEqual([]);
+    expect(await threadRows(app)).toMatchObject([{ text: "did count the beans", state: "skipped" }]);
+  });
+
+  const refused: [string, Parameters<typeof openThreads>[0], Route, RegExp][] = [
+    ["the settings forbid it", { settings: settingsOf({ enabled: false }) }, ROOM, /threadBindings\.enabled/],
+    ["a web page has no threads", {}, { channel: "webchat", to: MAIN }, /webchat has none/],
+    [
+      "the platform refuses",
+      { openThread: async () => fail("spawn_denied", "discord: missing permission") },
+      ROOM,
+      /missing permission/,
+    ],
+    [
+      "the channel breaks",
+      { openThread: () => Promise.reject(new Error("secret-token")) },
+      ROOM,
+      /discord could not make a thread/,
+    ],
+  ];
+  test.each(refused)("nothing is left of a call that is refused: %s", async (_, options, route, words) => {
+    const { app } = await openThreads(options);
+    const answer = await spawned(app, "count the beans", route);
+    expect(answer.status).not.toBe("accepted");
+    expect(answer.error).toMatch(words);
+    expect(JSON.stringify(answer)).not.toContain("secret-token");
+    expect(await app.children(MAIN)).toEqual([]);
+    expect(await places(app)).toEqual([]);
+  });
+
+  test("a channel that never answers is waited for a while", async () => {
+    const world = fakeWorld();
+    const { app } = await openThreads({ world, openThread: () => new Promise(() => {}) });
+    const run = await app.tell(MAIN, "count the beans", undefined, ROOM);
+    await world.timerWithin(30_000);
+    await world.advance(30_000);
+    const ended = await endOf(app.engine, run.runId, 60_000);
+    expect(ended.reply).toContain("discord did not make a thread in 30 s");
+  });
+
+  test("a chat that is bound already is not bound again", async () => {
+    const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
+    expect(await spawned(app, "one")).toMatchObject({ status: "accepted", thread: ROOM });
+    const child = await childOf(app);
+    const answer = await spawned(app, "two");
+    expect(answer).toMatchObject({ status: "forbidden", error: expect.stringContaining(child.key) });
+    expect(await app.children(MAIN)).toHaveLength(1);
+  });
+});
+
+describe.each(["before", "after"] as const)("a crash %s any commit of a spawn with a thread", (when) => {
+  async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
+    const dir = temporaryFolder();
+    const first = await openThreads({ dir, crash: point }).catch(() => undefined);
+    // It died while it opened: nothing was accepted yet.
+    if (first === undefined) return "crashed";
+    await first.app.tell(MAIN, "count the beans", "from-a-person", ROOM).catch(() => {});
+    const outcome = await Promise.race([
+      first.app.crashed().then(() => "crashed" as const),
+      first.app.quiet().then(
+        () => "too_late" as const,
+        () => new Promise<never>(() => {}),
+      ),
+    ]);
+    if (outcome === "too_late") return outcome;
+    const { app } = await openThreads({ dir });
+    await app.quiet();
+    const [run] = await app.runs(MAIN);
+    // Not told: the message may be lost.
+    if (run !== undefined) {
+      const children = await app.children(MAIN);
+      expect(children, "I4: one call, one child").toHaveLength(1);
+      const threads = await places(app);
+      expect(threads).toEqual([children[0]?.spawn?.thread]);
+      expect(await threadRows(app)).toEqual([
+        { text: "did count the beans", state: "sent", route: threads[0] },
+      ]);
+      expect((await app.texts(MAIN)).filter((text) => text.includes("Result: did"))).toHaveLength(1);
+    }
+    await app.stop(0);
+    return "crashed";
+  }
+
+  test("I2, I4: the call is answered, one child has one thread, and its result is told once", async () => {
+    let crashes = 0;
+    for (let commit = 3; commit < COMMITS_MAX; commit += 1) {
+      if ((await crashAt({ commit, when })) === "too_late") break;
+      crashes += 1;
+    }
+    expect(crashes).toBeGreaterThan(5);
+    expect(crashes).toBeLessThan(COMMITS_MAX - 3);
+  });
+});

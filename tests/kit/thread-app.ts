@@ -1,0 +1,118 @@
+// An app with a channel `discord` whose threads are made by the test, and an agent `main` that spawns what it is told.
+
+import type { OpenedThread } from "../../src/channels/channel.ts";
+import type { DiscordAccount, ThreadBindingSettings } from "../../src/core/channel-settings.ts";
+import { ok, type Result } from "../../src/core/errors.ts";
+import type { Route, Session } from "../../src/core/session.ts";
+import type { Settings } from "../../src/core/settings.ts";
+import { boundSession } from "../../src/flows/bindings.ts";
+import { acceptByMode } from "../../src/flows/queue-mode.ts";
+import { listBindings } from "../../src/store/thread-bindings.ts";
+import { settingsWith } from "../tools/app.ts";
+import { endOf } from "./engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnAppOptions, type SpawnPlay } from "./spawn-app.ts";
+
+export const MAIN = "agent:main:main";
+export const ROOM: Route = { channel: "discord", to: "room", accountId: "default" };
+
+export function settingsOf(bindings: Partial<ThreadBindingSettings> = {}, subagents: object = {}): Settings {
+  const base = settingsWith();
+  const account: DiscordAccount = {
+    ...{ channel: "discord", accountId: "default", token: "t", restUrl: "http://127.0.0.1:1" },
+    ...{ dmPolicy: "open", allowFrom: [], groupPolicy: "open", groupAllowFrom: [], requireMention: false },
+    groups: {},
+    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000 },
+    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0, ...bindings },
+  };
+  return { ...base, channels: [account], subagents: { ...base.subagents, ...subagents } };
+}
+
+/** Makes threads as Discord does, and remembers which. */
+function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>) {
+  const opened: { at: Route; title: string }[] = [];
+  return {
+    opened,
+    openThread: async (at: Route, title: string): Promise<Result<OpenedThread>> => {
+      opened.push({ at, title });
+      const route = { ...at, threadId: `thread-${opened.length}` };
+      return answer?.(at, title) ?? ok({ route, kind: "created" });
+    },
+  };
+}
+
+/** Main spawns what it is told, with these arguments; a child says what it did, or fails if it is told to. */
+const spawning =
+  (args: Record<string, unknown> = {}): SpawnPlay =>
+  async (turn) => {
+    if (turn.session.key === MAIN) {
+      return JSON.stringify(await turn.tool("sessions_spawn", { task: turn.input, thread: true, ...args }));
+    }
+    if (turn.input === "fail") throw new Error("it broke");
+    return turn.input === "be silent" ? "ANNOUNCE_SKIP" : `did ${turn.input}`;
+  };
+
+export async function openThreads(
+  options: Partial<SpawnAppOptions> & { args?: Record<string, unknown> } = {},
+) {
+  const maker = threadMaker();
+  const own = options.settings ?? settingsOf();
+  const app = await openSpawnApp({
+    settings: own,
+    play: spawning(options.args),
+    openThread: maker.openThread,
+    ...options,
+  });
+  return { app, own, ...maker, parts: { settings: own, outbound: { deliveryQueued() {} } } };
+}
+
+/** What the call that a message to main makes is answered. */
+export async function spawned(
+  app: SpawnApp,
+  task: string,
+  route: Route = ROOM,
+): Promise<Record<string, unknown>> {
+  const run = await app.tell(MAIN, task, undefined, route);
+  const answer = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+  await app.quiet();
+  return answer;
+}
+
+export async function childOf(app: SpawnApp): Promise<Session> {
+  const [child] = await app.children(MAIN);
+  if (child === undefined) throw new Error("no child");
+  return child;
+}
+
+export const places = async (app: SpawnApp): Promise<Route[]> =>
+  (await listBindings(app.store.db, 100)).map(({ route }) => route);
+
+/** What was posted in threads; what main itself answers, in the room, is left out. */
+export const shown = (app: SpawnApp): string[] =>
+  app.sent.flatMap(({ route, text }) =>
+    route.threadId === undefined ? [] : [`${route.to}/${route.threadId}: ${text}`],
+  );
+
+/** What is to be posted in threads, and how that stands. */
+export async function threadRows(app: SpawnApp): Promise<{ text: string; state: string; route: Route }[]> {
+  const rows = await app.store.db
+    .selectFrom("deliveries")
+    .select(["text", "state", "route_json"])
+    .orderBy("seq")
+    .execute();
+  return rows
+    .map(({ text, state, route_json }) => ({ text, state, route: JSON.parse(route_json) as Route }))
+    .filter(({ route }) => route.threadId !== undefined);
+}
+
+/** What somebody writes in a place, as it comes in. */
+export async function writes(app: SpawnApp, own: Settings, route: Route, text: string): Promise<string> {
+  const parts = { settings: own, outbound: { deliveryQueued() {} } };
+  return app.engine.commit(async (unit) => {
+    const bound = await boundSession(parts, app.engine, unit, route);
+    const sessionKey = bound?.key ?? MAIN;
+    const request = { sessionKey, input: { text }, route };
+    const accepted = await acceptByMode(app.engine, unit, request, "followup");
+    if (!accepted.ok) throw new Error(accepted.error);
+    return sessionKey;
+  });
+}

@@ -1,10 +1,12 @@
 // What people say at a channel becomes runs of the right session, once, and is answered where it was said.
 
 import { describe, expect, test } from "vitest";
+import { openInbound } from "../../src/channels/inbound.ts";
+import { ok } from "../../src/core/errors.ts";
 import { bindPlace } from "../../src/flows/bindings.ts";
 import { getCursor, putCursor } from "../../src/store/channel-cursors.ts";
 import { updateSession } from "../../src/store/sessions.ts";
-import { makeSessions, temporaryFolder } from "../kit/engine.ts";
+import { makeSessions, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
 import type { Play } from "../kit/flow-app.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -37,6 +39,24 @@ describe("a message", () => {
     await second.app.quiet();
     expect(await second.app.texts(MAIN)).toEqual(["user: once", "assistant: echo once"]);
     expect(await rows(second.app)).toHaveLength(1);
+  });
+
+  test("I2: two ways in over one store, as of two processes, take a message once between them", async () => {
+    const { app, receive } = await open();
+    const { engine, settings, outbound } = app;
+    const other = openInbound({
+      engine,
+      settings,
+      outbound,
+      world: quietWorld(),
+      checkModel: (name) => ok(name),
+    });
+    for (const text of ["a", "b", "c"]) {
+      const message = said(text);
+      await Promise.all([receive(message), other.receive({ ...message })]);
+    }
+    await app.quiet();
+    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["a", "b", "c"]);
   });
 
   test("the same id in another chat, or at another account, is another message", async () => {
@@ -253,6 +273,26 @@ describe("commands", () => {
     expect((await rows(app)).map(({ state }) => state)).toEqual(["done", "done"]);
     await workOff(app, world, 0);
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["remember this"]);
+  });
+
+  test("IN4: one that fails by a mistake of ours is told as that, once, and the next one is done", async () => {
+    const world = fakeWorld({ clock: "real" });
+    const { app, chat } = await open({ world });
+    const { engine, settings, outbound } = app;
+    const checkModel = () => {
+      throw new Error("a mistake");
+    };
+    const { receive } = openInbound({ engine, settings, outbound, world, checkModel });
+    const broken = said("/model some/model");
+    await receive(broken);
+    await receive(broken);
+    await receive(said("/whoami"));
+    await app.quiet();
+    expect(chat.textsAt("7")).toEqual([
+      "This command failed; the log of the gateway says why.",
+      expect.stringContaining("telegram:7"),
+    ]);
+    expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);
   });
 
   test("the send policy is not asked about their answers, and holds back what the agent says", async () => {

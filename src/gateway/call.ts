@@ -118,6 +118,8 @@ export interface CallContext {
 
 export interface Method<M extends MethodName> {
   handle(ctx: CallContext, params: ParamsOf<M>): Promise<Result<PayloadOf<M>>>;
+  /** True: this request does nothing that could be done twice, so that no answer is kept under its key. */
+  repeats?(params: ParamsOf<M>): boolean;
   /** The second answer, given when what the first one promised is done. */
   follow?(ctx: CallContext, answer: unknown): Promise<Result<unknown>>;
 }

@@ -201,7 +201,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     if (!params.ok) return { result: params };
     const method: Method<M> = HANDLERS[name];
     const base = contextOf(caller, signal);
-    const keyed = keyedCall(caller, name, params.value);
+    const keyed = method.repeats?.(params.value) === true ? undefined : keyedCall(caller, name, params.value);
     if (keyed !== undefined) {
       const result = await runKeyed(base, keyed, (ctx) => method.handle(ctx, params.value));
       if (!result.ok || method.follow === undefined) return { result };

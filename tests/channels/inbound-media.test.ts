@@ -247,12 +247,7 @@ describe("how long files are kept", () => {
     await receive(saidInGroup("", { media: [offered(new Uint8Array(3), { name: "b.txt" })] }));
     await app.quiet();
     expect(folders(workspace)).toHaveLength(2);
-    const ctx = {
-      engine: app.engine,
-      settings: app.settings,
-      outbound: { deliveryQueued() {} },
-      dropTranscript: async () => {},
-    };
+    const ctx = { ...app, dropTranscript: async () => {} };
     expect((await deleteSession(ctx, await app.session(GROUP))).ok).toBe(true);
     await expect.poll(() => folders(workspace).length).toBe(1);
     expect(readFileSync(await fileIn(app, workspace)).length).toBe(3);

@@ -40,7 +40,8 @@ test("events that set nothing off, and those that make no sense, start nothing",
   const house = await openHouse({ gateway });
   const raw = await joinedNode(house, await pairedDevice(house));
   for (const event of ["exec.finished", "chat.subscribe", "toString", "__proto__"]) {
-    expect((await said(raw, event, { message: "x" })).payload).toEqual({ ok: true, handled: false });
+    const told = await said(raw, event, { message: "x" }, { idempotencyKey: event });
+    expect(told.payload).toEqual({ ok: true, handled: false });
   }
   const wrong: [unknown, object?][] = [
     [{}],
@@ -61,6 +62,8 @@ test("events that set nothing off, and those that make no sense, start nothing",
     expect({ payload, code: error?.code }).toEqual({ payload, code: "INVALID_REQUEST" });
   }
   expect(await house.store.db.selectFrom("runs").select("run_id").execute()).toEqual([]);
+  // Nor is anything kept of it: that would be a way to fill the store.
+  expect(await house.store.db.selectFrom("idempotency").select("key").execute()).toEqual([]);
 });
 
 test("NO1, I9: another session is written to only if the patterns cover it, and is never made", async () => {

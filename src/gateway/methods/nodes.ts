@@ -306,5 +306,6 @@ export const nodeMethods: Methods<NodeMethodName> = {
       return ok(taken ? { ok: true } : { ok: true, ignored: true });
     },
   },
-  "node.event": { handle: event },
+  // What sets nothing off is not counted against the node, and so must not be written down either.
+  "node.event": { handle: event, repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event) },
 };

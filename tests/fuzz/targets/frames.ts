@@ -11,6 +11,7 @@ import { METHODS, type MethodName } from "../../../src/gateway/params.ts";
 import { CLOSE } from "../../../src/gateway/protocol.ts";
 import { toolNames } from "../../../src/tools/catalog.ts";
 import { connectParams, type Frame, TOKEN } from "../../gateway/kit.ts";
+import { type Device, nodeParams, pairedDevice } from "../../gateway/node-kit.ts";
 import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText, nastyValue } from "../nasty.ts";
 import { typed } from "../schemas.ts";
@@ -27,6 +28,8 @@ import {
   READER_TOKEN,
 } from "../wire.ts";
 import { rowCounts, rowsOfSession, untilIdle, untilSettled } from "../witness.ts";
+
+const NODE_TOKEN = "token-of-a-node";
 
 type Step =
   | { readonly kind: "text"; readonly text: string }
@@ -152,7 +155,7 @@ function deviceOf(): object {
 }
 
 const device = deviceOf();
-const GREETINGS = [TOKEN, MAIN_TOKEN, READER_TOKEN, "token-of-a-node", "wrong"].flatMap((token) => {
+const GREETINGS = [TOKEN, MAIN_TOKEN, READER_TOKEN, NODE_TOKEN, "wrong"].flatMap((token) => {
   const params = connectParams({ auth: { token }, scopes: ["operator.admin"], role: "operator" });
   return [params, params, { ...params, device }];
 });
@@ -182,7 +185,7 @@ const strange: Arbitrary<Step> = fc.oneof(
 );
 const storm: Arbitrary<Storm> = fc.record({
   before: fc.array(strange, { maxLength: 2 }),
-  token: fc.constantFrom(MAIN_TOKEN, MAIN_TOKEN, READER_TOKEN, "token-of-a-node"),
+  token: fc.constantFrom(MAIN_TOKEN, MAIN_TOKEN, READER_TOKEN, NODE_TOKEN),
   after: fc.array(
     fc.oneof({ weight: 20, arbitrary: text(frame) }, { weight: 1, arbitrary: binary(200_000) }),
     { maxLength: 8 },
@@ -250,7 +253,7 @@ async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<v
   await closed;
 }
 
-const GOOD_TOKENS = [TOKEN, MAIN_TOKEN, READER_TOKEN, "token-of-a-node"];
+const GOOD_TOKENS = [TOKEN, MAIN_TOKEN, READER_TOKEN, NODE_TOKEN];
 
 /** Before `connect` one frame decides: it lets in whoever has a token, with no more rights than that one, or closes. */
 async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
@@ -286,7 +289,7 @@ async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
         scopes.every((scope) => scope === "operator.read"),
         `a reader gets ${shown(scopes)}`,
       );
-    if (token === "token-of-a-node") must(scopes.length === 0, `a node gets ${shown(scopes)}`);
+    if (token === NODE_TOKEN) must(scopes.length === 0, `a node gets ${shown(scopes)}`);
     caller.socket.terminate();
     return;
   }
@@ -295,16 +298,16 @@ async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
 }
 
 /** A connected caller says everything at once, and gets an answer to each, unless the connection is closed for it. */
-async function sayAfter(house: FuzzedHouse, { token, after }: Storm): Promise<void> {
+async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Storm): Promise<void> {
   const caller = await call(house.url);
+  const isChallenge = ({ event }: Frame): boolean => event === "connect.challenge";
+  await caller.until((frames) => frames.some(isChallenge));
+  const { nonce } = caller.frames.find(isChallenge)?.payload as { nonce: string };
+  const params =
+    token === NODE_TOKEN ? nodeParams(node, nonce, { token }) : connectParams({ auth: { token } });
   say(caller, {
     kind: "text",
-    text: JSON.stringify({
-      type: "req",
-      id: "c",
-      method: "connect",
-      params: connectParams({ auth: { token } }),
-    }),
+    text: JSON.stringify({ type: "req", id: "c", method: "connect", params }),
   });
   await caller.until((frames) => frames.some(({ id }) => id === "c"));
   must(
@@ -349,6 +352,7 @@ export const frames: FuzzTarget<Storm> = {
     const house = await openFuzzedHouse();
     await fillHouse(house, [GROUP, OTHER, "agent:main:telegram:group:2"]);
     const bystander = await asker(house, TOKEN);
+    const node = await pairedDevice(house, NODE_TOKEN);
     const history = async () =>
       JSON.stringify((await bystander.ask("chat.history", { sessionKey: OTHER })).payload);
     const before = await history();
@@ -359,7 +363,7 @@ export const frames: FuzzTarget<Storm> = {
         await untilSettled(house.store);
         const rows = await rowCounts(house.store);
         for (const step of input.before) await sayBefore(house, step);
-        await sayAfter(house, input);
+        await sayAfter(house, node, input);
         await untilIdle(house.store);
         if (input.token !== MAIN_TOKEN)
           must((await rowCounts(house.store)) === rows, `${input.token} wrote something`);

@@ -40,6 +40,6 @@ export async function rows(app: FlowApp) {
 export async function workOff(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
   await world.advance(ms);
   const isDone = async (): Promise<boolean> =>
-    (await app.isQuiet()) && (await rows(app)).every(({ state }) => state !== "pending");
+    (await rows(app)).every(({ state }) => state !== "pending") && (await app.isQuiet());
   while (!(await isDone())) await world.advance(1);
 }

@@ -83,7 +83,8 @@ export function count(number: number, what: string): string {
 
 /** Why something was not done, in words for whoever asked. */
 export function why({ error, hint }: Failure): string {
-  return safeLine([error, hint ?? ""].join(". ").trim()).replaceAll("..", ".");
+  const text = safeLine(hint === undefined ? error : `${error}. ${hint}`);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
 /** Who gave the command, as settings and runs name people. */

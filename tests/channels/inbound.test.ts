@@ -266,6 +266,7 @@ describe("a place that is bound to a session", () => {
     );
     expect(bound.ok).toBe(true);
     await receive(message("go on"));
+    await app.quiet();
     await receive(message("/status"));
     await app.quiet();
     const [run] = await app.runs(CHILD);

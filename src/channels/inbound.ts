@@ -97,8 +97,11 @@ export function openInbound(parts: InboundParts): Inbound {
   };
   return {
     async receive(message) {
-      const admitted = await admit(message);
-      if (admitted !== undefined) await inTurn(admitted.burstKey, () => take(parts, reader, admitted));
+      // From here on: what comes second must not be decided on first.
+      await inTurn(burstKeyOf(message), async () => {
+        const admitted = await admit(message);
+        if (admitted !== undefined) await take(parts, reader, admitted);
+      });
     },
     async burstDue(unit: Unit, burstKey: string) {
       await joinBurst(parts, unit, burstKey);

@@ -112,6 +112,19 @@ test("CW1: who began all that runs in a group does not stop what an operator's c
   ]);
 });
 
+test("CO2: where groups share the conversation, a direct chat is no way round what is for owners in groups", async () => {
+  const stage = await open({ play: held });
+  await stage.store.transaction((tx) => insertSession(tx, sessionRow("global", { kind: "main" })));
+  const before = await stage.session("global");
+  for (const line of ["/new", "/reset", "/model offline/rehearsal"]) {
+    expect(await stage.give(line, { sessionKey: "global" })).toContain("is for owners only");
+  }
+  expect(await stage.session("global")).toEqual(before);
+  expect(await stage.give("/model offline/rehearsal", { sessionKey: "global", isOwner: true })).toContain(
+    "from the next message on",
+  );
+});
+
 test("/stop ends the sub-agents of one's own run, also when that has ended itself", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === GROUP

@@ -135,6 +135,23 @@ test("I9: where a reader does not see the session that is told, its key is not t
   expect(await refusal(add(narrow, { deliver: { to: "agent:research:main" } }))).toBe("not_visible");
 });
 
+test("I9: what a job delivers is said by those who may write where it delivers", async () => {
+  const { client: open } = await openHouse({
+    gateway: {
+      tokens: [{ token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["cron:*"] }],
+    },
+  });
+  const admin = await open();
+  const { job } = await add(admin, { deliver: { to: "main" } });
+  const narrow = await open({ token: NARROW });
+  const change = (patch: object) => narrow.request("cron.update", { id: job.id, patch });
+  expect(await refusal(change({ message: "say that I won" }))).toBe("not_visible");
+  expect((await admin.request("cron.list", {})).jobs[0]).toMatchObject({ message: "what is new?" });
+  expect(await refusal(change({ enabled: false }))).toBe("done");
+  expect(await refusal(change({ message: "for me alone", deliver: null }))).toBe("done");
+  expect(await refusal(change({ message: "again" }))).toBe("done");
+});
+
 test("I9: events of jobs go to those who see them", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const [admin, narrow] = [await open(), await open({ token: NARROW })];

@@ -1,5 +1,6 @@
 // Owns the methods about scheduled jobs as protocol clients see them.
 // CR1: a job whose session the token does not cover is not listed, counted or found (I9).
+// CR2: what is delivered to a place is said by those who may write there.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
@@ -157,6 +158,22 @@ async function placeOf(
   return asked == null ? ok(asked) : resolvePlace(ctx.access, ctx.viewer, asked);
 }
 
+/** Who may not write where a job delivers does not say what it delivers there. */
+async function checkWords(
+  ctx: CallContext,
+  { id, patch }: ParamsOf<"cron.update">,
+): Promise<Result<unknown>> {
+  if (patch.message === undefined || patch.deliver !== undefined) return ok(undefined);
+  if (ctx.caller.patterns === undefined || !createGate(ctx.deps.settings, ctx.caller, "send")(cronKey(id))) {
+    return ok(undefined);
+  }
+  const place = (await getJob(ctx.access.db, id))?.deliver;
+  if (place === undefined || (await resolvePlace(ctx.access, ctx.viewer, place)).ok) return ok(undefined);
+  return fail("not_visible", "this job delivers to a place that you may not write to", {
+    hint: "Give deliver as well: null, or a place of a session that the token covers.",
+  });
+}
+
 /** A job after a change; in the unit that changed it, its last turn is not looked up. */
 function answerOf(ctx: CallContext, job: CronJob) {
   const sees = createGate(ctx.deps.settings, ctx.caller, "list");
@@ -194,7 +211,11 @@ export const cronMethods: Methods<CronMethodName> = {
     },
   },
   "cron.update": {
-    async handle(ctx, { id, patch: { deliver: asked, ...patch } }) {
+    async handle(ctx, params) {
+      const { deliver: asked, ...patch } = params.patch;
+      const { id } = params;
+      const allowed = await checkWords(ctx, params);
+      if (!allowed.ok) return allowed;
       const deliver = await placeOf(ctx, asked);
       if (!deliver.ok) return deliver;
       const changed = await updateJob(ctx.deps, ctx.viewer, id, {

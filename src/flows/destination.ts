@@ -160,14 +160,18 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
   return decideSend({ channel: route.channel, chatTypes, override }, policy);
 }
 
-/** May a text of this session leave for this place (DE3)? */
+/**
+ * May a text of this session leave for this place (DE3)? `isAnswer`: it goes where it was asked for, and the
+ * session counts as being there, wherever others have used it since.
+ */
 export async function leaveVerdict(
   db: Db,
   settings: Settings,
   session: Session,
   route: Route,
+  isAnswer = false,
 ): Promise<SendVerdict> {
-  const own = sendVerdict(settings, session);
+  const own = sendVerdict(settings, isAnswer ? { ...session, lastRoute: route } : session);
   if (!own.allowed) return own;
   const home = [session.lastRoute, routeOfKey(session.key)];
   if (home.some((place) => place !== undefined && samePlace(settings, place, route))) return own;

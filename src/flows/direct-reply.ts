@@ -67,5 +67,5 @@ export async function directRunEnded(
   if (text === undefined || session === undefined) return;
   // Where a person asked, whoever has written elsewhere meanwhile. An operator's choice is looked at in full.
   const asked = run.input.sender === undefined ? session : { ...session, lastRoute: route };
-  await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId });
+  await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId, isAnswer: true });
 }

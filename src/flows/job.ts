@@ -182,7 +182,8 @@ async function tell(moment: Moment, text: string, last: Run | undefined): Promis
   if (requester === undefined) return keep("requester_deleted");
   const post = async (): Promise<void> => {
     if (route !== undefined) {
-      await queueDelivery(moment, unit, { session: requester, route, text, kind: "announce", runId });
+      const posted = { session: requester, route, text, kind: "announce", runId } as const;
+      await queueDelivery(moment, unit, { ...posted, isAnswer: true });
     }
   };
   if (requester.archivedAt !== undefined || requester.sessionId !== flow.requesterSessionId) {
@@ -214,7 +215,8 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   const { runId, route, sessionKey, code = "run_failed" } = run;
   const { text, provenance } = run.input;
   if (route !== undefined) {
-    await queueDelivery(parts, unit, { session, route, text, kind: "announce", runId });
+    const told = { session, route, text, kind: "announce", runId } as const;
+    await queueDelivery(parts, unit, { ...told, isAnswer: true });
   }
   if (overLimit) {
     const input = { text, ...(provenance === undefined ? {} : { provenance }) };

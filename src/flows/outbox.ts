@@ -22,6 +22,8 @@ export interface OutgoingText {
   readonly text: string;
   readonly kind: "announce" | "send";
   readonly runId?: string;
+  /** It goes where it was asked for: a session that people share may be used elsewhere meanwhile. */
+  readonly isAnswer?: boolean;
 }
 
 type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
@@ -44,7 +46,8 @@ export async function queueDelivery(
   unit: Unit,
   outgoing: OutgoingText,
 ): Promise<{ id: string; state: "pending" | "skipped" }> {
-  const verdict = await leaveVerdict(unit.tx, ports.settings, outgoing.session, outgoing.route);
+  const { session, route, isAnswer } = outgoing;
+  const verdict = await leaveVerdict(unit.tx, ports.settings, session, route, isAnswer);
   const id = unit.newId();
   await insertDelivery(unit.tx, {
     id,

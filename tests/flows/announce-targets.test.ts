@@ -133,3 +133,20 @@ test.each(DENIED)(
     expect((await app.texts(key)).join("\n")).toContain("Status: ok");
   },
 );
+
+test("the policy is asked for the place where a sub-agent was asked for, wherever others have written since", async () => {
+  const moved = Promise.withResolvers<void>();
+  const play: SpawnPlay = async (turn) => {
+    if (turn.step === "task") await moved.promise;
+    return talk(turn);
+  };
+  const app = await open(play, [{ match: { channel: "discord" }, action: "deny" }]);
+  await app.tell(MAIN, "spawn one", "r1", at("7"));
+  await expect.poll(async () => (await app.children(MAIN)).length).toBe(1);
+  const lastRoute = { channel: "discord", to: "9", accountId: "default" };
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute }));
+  moved.resolve();
+  await app.quiet();
+  const results = app.people.sent.filter(({ text }) => text.includes("Status: ok"));
+  expect(results.map((message) => message.route)).toEqual([at("7")]);
+});

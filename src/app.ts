@@ -43,6 +43,7 @@ import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
+import type { Traces } from "./telemetry/traces.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
@@ -120,6 +121,11 @@ async function openOutside(options: AppOptions): Promise<OutsideServers | undefi
   return openOutsideServers(options);
 }
 
+/** Loaded only where they are on. */
+async function tracesOf({ settings, version }: AppOptions, world: World): Promise<Traces | undefined> {
+  return settings.traces && (await import("./telemetry/traces.ts")).openTraces(settings, world, version);
+}
+
 /** Programs of ACP agents. What they run in is loaded by the first run of one. */
 interface AcpParts {
   readonly passes: Passes;
@@ -172,6 +178,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
 /** What runs use beside the model and the store. */
 interface Helpers {
   readonly metrics: Metrics;
+  readonly traces: Traces | undefined;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
@@ -189,7 +196,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp, ways }: Helpers,
+  { metrics, traces, sandboxFor, outside, acp, ways }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -209,6 +216,7 @@ function buildEngine(
     world,
     port: openModelPort(world, metrics.modelCalled),
     answered: metrics.toolAnswered,
+    traces,
     outbound,
     threads: threadsOf(channels, world),
     sandboxFor,
@@ -238,6 +246,7 @@ function buildEngine(
     record,
     committed: metrics.committed,
   });
+  traces?.follow(engine.bus, store.db);
   const shared = store.shared !== undefined;
   const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
@@ -301,9 +310,13 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   if (outside !== undefined) undo.push(() => outside.close());
   const acp = acpParts({ ...options, world });
   const metrics = openMetrics(options);
-  undo.push(async () => metrics.close());
+  const traces = await tracesOf(options, world);
+  undo.push(
+    async () => metrics.close(),
+    async () => traces?.close(),
+  );
   const ways = channelParts({ settings, world });
-  const helpers = { metrics, sandboxFor, outside, acp, ways };
+  const helpers = { metrics, traces, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });

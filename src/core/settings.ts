@@ -276,6 +276,18 @@ export interface NodeSettings {
   readonly allowSandboxed: boolean;
 }
 
+/** What is told of runs to a collector of traces. */
+export interface TraceSettings {
+  /** Takes OTLP over HTTP. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The share of chains that are told of. */
+  readonly sampleRatio: number;
+  /** Whether messages, arguments and results are told, masked. */
+  readonly content: boolean;
+  readonly serviceName: string;
+}
+
 export interface Settings {
   readonly gateway: {
     readonly host: string;
@@ -346,6 +358,8 @@ export interface Settings {
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */
   readonly outgoingHooks: readonly OutgoingHook[];
+  /** Absent: traces are off. */
+  readonly traces?: TraceSettings;
 }
 
 /** The agent that gets what names no agent. */

@@ -270,7 +270,7 @@ test("TR4: with the collector away every run ends, and what was lost is one line
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 
-test("with traces off no library of theirs is loaded, and nothing is sent", async () => {
+test("with traces off, as they are by default, nothing is sent", async () => {
   const stage = await openStage({ script: () => "yes", traces: { enabled: false } });
   await stage.says("hello");
   await stage.quiet();

@@ -11,6 +11,7 @@ import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
+import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
@@ -34,7 +35,6 @@ import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/listen-failure.ts";
-import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
@@ -43,7 +43,6 @@ import { StoreProblem } from "./store/problems.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
-import type { Traces } from "./telemetry/traces.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
@@ -121,11 +120,6 @@ async function openOutside(options: AppOptions): Promise<OutsideServers | undefi
   return openOutsideServers(options);
 }
 
-/** Loaded only where they are on. */
-async function tracesOf({ settings, version }: AppOptions, world: World): Promise<Traces | undefined> {
-  return settings.traces && (await import("./telemetry/traces.ts")).openTraces(settings, world, version);
-}
-
 /** Programs of ACP agents. What they run in is loaded by the first run of one. */
 interface AcpParts {
   readonly passes: Passes;
@@ -177,8 +171,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
 
 /** What runs use beside the model and the store. */
 interface Helpers {
-  readonly metrics: Metrics;
-  readonly traces: Traces | undefined;
+  readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
@@ -196,7 +189,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, traces, sandboxFor, outside, acp, ways }: Helpers,
+  { watching: { metrics, traces }, sandboxFor, outside, acp, ways }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -215,8 +208,7 @@ function buildEngine(
     store,
     world,
     port: openModelPort(world, metrics.modelCalled),
-    answered: metrics.toolAnswered,
-    traces,
+    ...{ answered: metrics.toolAnswered, traces },
     outbound,
     threads: threadsOf(channels, world),
     sandboxFor,
@@ -309,14 +301,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
   const acp = acpParts({ ...options, world });
-  const metrics = openMetrics(options);
-  const traces = await tracesOf(options, world);
-  undo.push(
-    async () => metrics.close(),
-    async () => traces?.close(),
-  );
+  const watching = await openWatching(options, world);
+  undo.push(() => watching.close());
   const ways = channelParts({ settings, world });
-  const helpers = { metrics, traces, sandboxFor, outside, acp, ways };
+  const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
@@ -346,7 +334,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     ...{ sandboxFor, outside, nodes, refusesPeer },
     pageDir: PAGE_DIR,
     ...{ passes: acp.passes, permissions: acp.permissions, programs: acp.programs },
-    metrics,
+    metrics: watching.metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,

@@ -192,6 +192,21 @@ async function executeAcp(
   return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
 }
 
+/** What tools have to work with, whichever run calls them. */
+function toolPartsOf(parts: ExecuteParts) {
+  const { settings, store, answered, outbound, threads } = parts;
+  const toolNamesNow = toolNames(parts.outside);
+  return {
+    settings,
+    db: store.db,
+    engine: parts.engine(),
+    toolNames: toolNamesNow,
+    answered,
+    outbound,
+    threads,
+  };
+}
+
 async function executeTurn(
   parts: ExecuteParts,
   handle: LaneHandle,
@@ -210,7 +225,6 @@ async function executeTurn(
   if (agent.runtime !== undefined) return executeAcp(parts, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
-  const engine = parts.engine();
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain);
   // No backend: refused before the model is asked anything, never run bare (SPEC 5).
@@ -220,21 +234,10 @@ async function executeTurn(
   const ctx: ToolContext = {
     ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
-    settings,
-    db: store.db,
-    engine,
+    ...{ session, agent, chain, nodes },
+    ...toolPartsOf(parts),
     viewer: sessionViewer(chain, settings),
-    session,
-    agent,
-    chain,
-    nodes,
-    toolNames: toolNames(parts.outside),
-    run,
-    signal,
-    wait: handle.wait,
-    answered: parts.answered,
-    outbound: parts.outbound,
-    threads: parts.threads,
+    ...{ run, signal, wait: handle.wait },
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });

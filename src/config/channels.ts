@@ -145,11 +145,13 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   if (section === undefined || section.enabled === false) return [];
   const { accounts = {}, ...own } = section;
   const needed = NEEDED[channel] as readonly string[];
-  const [first] = needed;
+  const first = needed[0] ?? "enabled";
   // An empty one is a variable that is not set; one that is not there at all was forgotten.
-  const forgotten = needed.every((key) => !(key in own)) && Object.keys(own).length > 0;
-  if (first !== undefined && forgotten && Object.keys(accounts).length === 0) {
-    const text = "is needed: without it the channel has no account";
+  const isForgotten =
+    channel === "imessage" ? !isDescribed(channel, own) : needed.every((key) => !(key in own));
+  if (isForgotten && Object.keys(own).length > 0 && Object.keys(accounts).length === 0) {
+    const what = channel === "imessage" ? "is needed as true" : "is needed";
+    const text = `${what}: without it the channel has no account`;
     around.problems.push({ path: ["channels", channel, first], text });
   }
   const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {

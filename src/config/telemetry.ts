@@ -1,8 +1,8 @@
-// Owns the keys of the configuration file about what is told to a collector of traces, and what they amount to.
+// Owns the keys of the configuration file about what a collector of traces is told, and what comes of them.
 // TL1: traces are on only where the file says so. The environment may say where to, never whether.
 
 import { z } from "zod";
-import type { TraceSettings } from "../core/settings.ts";
+import type { TraceSettings } from "../core/trace-settings.ts";
 import { text } from "./fields.ts";
 import type { Problem } from "./source.ts";
 

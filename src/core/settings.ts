@@ -4,6 +4,7 @@
 import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
 import type { SendOverride, Session } from "./session.ts";
+import type { TraceSettings } from "./trace-settings.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
 export type VisibilityMode = (typeof VISIBILITY_MODES)[number];
@@ -274,18 +275,6 @@ export interface NodeSettings {
   readonly allowedSessionKeys: readonly string[];
   /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
   readonly allowSandboxed: boolean;
-}
-
-/** What is told of runs to a collector of traces. */
-export interface TraceSettings {
-  /** Takes OTLP over HTTP. */
-  readonly endpoint: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The share of chains that are told of. */
-  readonly sampleRatio: number;
-  /** Whether messages, arguments and results are told, masked. */
-  readonly content: boolean;
-  readonly serviceName: string;
 }
 
 export interface Settings {

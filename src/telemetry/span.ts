@@ -1,6 +1,6 @@
 // Owns what a span is before any library sees it, and the ids of traces and spans.
-// SP1: ids are made of what is stored (chain, run, call), so that each process and each attempt makes the same
-//      ones: one chain is one trace, and whoever comes later names a parent that it has never met.
+// SP1: ids are made of what is stored (chain, run, call), so that each process and each attempt makes the
+//      same ones: one chain is one trace, and whoever comes later names a parent that it has never met.
 
 import { createHash } from "node:crypto";
 

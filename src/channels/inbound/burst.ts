@@ -23,8 +23,10 @@ import { type InboundRow, pendingOf, settleInbound } from "../../store/inbound.t
 import { updateSession } from "../../store/sessions.ts";
 import { openSessionOf, type Place } from "./place.ts";
 
-/** The longest text of one message, and of one run. */
+/** The longest text of one message. */
 export const TEXT_MAX_BYTES = 256 * 1024;
+/** The longest of one run: a message with what it answers, and what came with it. */
+const RUN_TEXT_MAX_BYTES = 320 * 1024;
 /** Base64 characters of the pictures of one run. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
 
@@ -66,7 +68,7 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
     const imageChars = one.message.images.reduce((sum, { data }) => sum + data.length, 0);
     const last = groups.at(-1);
     const joined = last === undefined ? text : `${last.text}\n\n${text}`;
-    const fits = Buffer.byteLength(joined) <= TEXT_MAX_BYTES * 1.25;
+    const fits = Buffer.byteLength(joined) <= RUN_TEXT_MAX_BYTES;
     if (last === undefined || !fits || last.imageChars + imageChars > IMAGES_MAX_CHARS) {
       groups.push({ waiting: [one], text, imageChars });
     } else {

@@ -21,6 +21,10 @@ test("a text for a channel is queued for its chat; a job may deliver there, too"
   expect(deliveries.map(({ route }) => route)).toEqual([
     { channel: "telegram", to: "-100", accountId: "default", threadId: "5" },
   ]);
+  // Nobody answers there: what waits says why, and for where.
+  await expect
+    .poll(async () => (await run(home, ["deliveries"])).out)
+    .toMatch(/telegram -100 thread 5 +the build is broken .*could not be reached/);
   const job = [
     "cron",
     "add",

@@ -34,7 +34,7 @@ function isChannel(name: string): name is ChannelId {
   return (CHANNEL_IDS as readonly string[]).includes(name);
 }
 
-/** What the file holds for a value of the command line: a list, a table and yes or no are written as in it. */
+/** What the file holds for a value of the command line: lists, tables, true and false as they are there. */
 function inFile(text: string): unknown {
   if (!/^(?:true|false|\[.*\]|\{.*\})$/s.test(text)) return text;
   try {

@@ -6,17 +6,33 @@ import { age, excerpt, table } from "../layout.ts";
 import { withLink } from "../link.ts";
 
 const TEXT_CHARS_MAX = 60;
+const ERROR_CHARS_MAX = 120;
+
+interface Place {
+  readonly channel: string;
+  readonly to: string;
+  readonly accountId?: string;
+  readonly threadId?: string;
+}
 
 interface DeliveryRow {
   readonly id: string;
   readonly sessionKey: string;
   readonly kind: string;
-  readonly route: { readonly channel: string; readonly to: string };
+  readonly route: Place;
   readonly text: string;
   readonly state: string;
   readonly code?: string;
+  /** In words, of the last attempt that came to nothing. */
+  readonly error?: string;
   readonly attempts: number;
   readonly createdAt: number;
+}
+
+/** `telegram -1001`, and where there are several accounts or threads, which. */
+function placeWords({ channel, to, accountId = "default", threadId }: Place): string {
+  const from = accountId === "default" ? channel : `${channel}:${accountId}`;
+  return threadId === undefined ? `${from} ${to}` : `${from} ${to} thread ${threadId}`;
 }
 
 interface ListOptions {
@@ -42,11 +58,15 @@ export async function listDeliveries(
       row.code === undefined ? row.state : `${row.state} (${row.code})`,
       `${age(row.createdAt, nowMs)} ago`,
       String(row.attempts),
-      `${row.route.channel} ${row.route.to}`,
+      placeWords(row.route),
       excerpt(row.text, TEXT_CHARS_MAX),
+      row.state === "sent" ? "" : excerpt(row.error ?? "", ERROR_CHARS_MAX),
     ]);
     if (rows.length === 0) cli.line("The outbox is empty.");
-    else for (const line of table(["ID", "STATE", "MADE", "TRIES", "TO", "TEXT"], rows)) cli.line(line);
+    else {
+      const names = ["ID", "STATE", "MADE", "TRIES", "TO", "TEXT", "ERROR"];
+      for (const line of table(names, rows)) cli.line(line);
+    }
     cli.document(page.value);
     return EXIT.done;
   });

@@ -41,6 +41,16 @@ function said(fields: object): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
+/** An account over the rules of its channel: key by key, also of those that hold keys of their own. */
+function layered(rules: Readonly<Record<string, unknown>>, account: object): object {
+  const own = said(account);
+  const both = ["inbound", "threadBindings"].map((key): [string, object] => {
+    const [above, below] = [rules[key] ?? {}, own[key] ?? {}];
+    return [key, { ...said(above), ...said(below) }];
+  });
+  return { ...rules, ...own, ...Object.fromEntries(both) };
+}
+
 function groupsOf(
   groups: AccountInFile<"telegram">["groups"],
   requireMention: boolean,
@@ -157,7 +167,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {
     // What makes another account of it is its own; only the rules are shared.
     const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
-    return [name, { ...rules, ...said(account) }, ["channels", channel, "accounts", name]];
+    return [name, layered(rules, account), ["channels", channel, "accounts", name]];
   });
   if (isDescribed(channel, own) && !(DEFAULT_ACCOUNT in accounts)) {
     inFile.unshift([DEFAULT_ACCOUNT, own, ["channels", channel]]);

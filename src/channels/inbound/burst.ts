@@ -147,8 +147,10 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
 
 /** Makes runs of everything that waits under a key. */
 export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string): Promise<void> {
-  const rows = await pendingOf(unit.tx, burstKey);
+  // The date first: whoever is just keeping a message has moved it, and is waited for. The other way round
+  // a message that was not seen yet would lose its date.
   await dropDeadline(unit.tx, INBOUND_DEADLINE, burstKey);
+  const rows = await pendingOf(unit.tx, burstKey);
   const waiting = rows.map((row) => ({ row, message: JSON.parse(row.body) as WaitingMessage }));
   for (const group of groupsOf(waiting)) await acceptGroup(parts, unit, group);
 }

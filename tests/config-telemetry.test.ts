@@ -73,7 +73,9 @@ test("G5: what is shown of the settings names the headers, and holds neither the
   const secret = "hunter2-hunter2";
   const endpoint = `https://collector:4318/${secret}/v1/traces?key=${secret}`;
   const shown = describeSettings(good({ enabled: true, endpoint, headers: { "x-key": secret } }));
-  expect(shown).toMatchObject({ traces: { endpoint: "https://collector:4318", headers: { "x-key": "(set)" } } });
+  expect(shown).toMatchObject({
+    traces: { endpoint: "https://collector:4318", headers: { "x-key": "(set)" } },
+  });
   expect(JSON.stringify(shown)).not.toContain(secret);
   expect(describeSettings(good({}))).not.toHaveProperty("traces");
 });

@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { openStage as openAcpStage } from "../agent/acp-kit.ts";
+import { startProcess } from "../kit/gateway-process.ts";
 import type { Answer } from "../kit/model-server.ts";
 import type { ServedRequest } from "../kit/model-server-requests.ts";
 import { call, stop, usage } from "../kit/model-server-steps.ts";
@@ -272,13 +273,30 @@ test("TR4: with the collector away every run ends, and what was lost is one line
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 
-test("with traces off, as they are by default, nothing is sent", async () => {
-  const stage = await openStage({ script: () => "yes", traces: { enabled: false } });
-  await stage.says("hello");
-  await stage.quiet();
-  await stage.stop();
-  expect(stage.collector.bodies).toEqual([]);
-});
+/** Says on the error stream which modules of the libraries, and of ours around them, a process loads. */
+const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from "node:module";
+  registerHooks({
+    load(url, context, next) {
+      if (/opentelemetry|src.telemetry/.test(url)) process.stderr.write("loads " + url + "\\n");
+      return next(url, context);
+    },
+  });
+`)}`;
+
+for (const enabled of [false, true]) {
+  test(`traces that are ${enabled ? "on" : "off send nothing and"} load ${enabled ? "the libraries" : "nothing"}`, async () => {
+    const collector = await startCollector();
+    const config = { telemetry: { traces: { enabled, endpoint: collector.url } } };
+    const gateway = await startProcess({ config, env: { NODE_OPTIONS: `--import=${WATCH_LOADS}` } });
+    const client = await gateway.connect();
+    await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
+    await gateway.end("SIGTERM");
+    expect(gateway.stderr().includes("/telemetry/traces.ts")).toBe(enabled);
+    expect(gateway.stderr().includes("@opentelemetry")).toBe(enabled);
+    expect(collector.spans.length > 0).toBe(enabled);
+  });
+}
 
 test("an outside program's run and its tool calls are told, and what it has done through its pass hangs below its run", async () => {
   const collector = await startCollector();

@@ -20,6 +20,7 @@ import {
   THINKING_LEVELS,
   type ThinkingLevel,
 } from "./core/settings.ts";
+import type { ToolSpec } from "./core/tool.ts";
 import { outsidePrefix } from "./core/tool-policy.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { LaneHandle } from "./engine/execution.ts";
@@ -192,6 +193,11 @@ async function executeAcp(
   return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
 }
 
+/** What a model made up is no name of a tool, but something that it said: a trace does not tell it. */
+function tracedName(name: string, tools: readonly ToolSpec[]): string {
+  return tools.some((tool) => tool.name === name) ? name : "unknown";
+}
+
 /** What tools have to work with, whichever run calls them. */
 function toolPartsOf(parts: ExecuteParts) {
   const { settings, store, answered, outbound, threads } = parts;
@@ -241,6 +247,7 @@ async function executeTurn(
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });
+  const everyTool = toolSpecs(outside, calledIn(entries));
   const context = await contextOf(parts, run, session);
   const end = await runTurn({
     runId,
@@ -250,7 +257,7 @@ async function executeTurn(
     thinking: thinkingOf(run, session, agent),
     entries,
     tools: tools.map((tool) => tool.spec),
-    everyTool: toolSpecs(outside, calledIn(entries)),
+    everyTool,
     append: (entry) => handle.append(storedEntry(entry)),
     steered: () => handle.steered(),
     callTool: (request, callSignal) =>
@@ -259,7 +266,7 @@ async function executeTurn(
     onTool: (event) => {
       const shown =
         event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
-      trace?.tool({ ...event, ...shown });
+      trace?.tool({ ...event, ...shown, name: tracedName(event.name, everyTool) });
       handle.publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
     },
     signal,

@@ -1,6 +1,7 @@
 // The keys about traces: off unless the file says so, where to, and what a header may be.
 
 import { expect, test } from "vitest";
+import { describeSettings } from "../src/config/describe.ts";
 import { loadSettings } from "../src/config.ts";
 import { temporaryFolder } from "./kit/engine.ts";
 import { writeHome } from "./kit/fleet.ts";
@@ -66,4 +67,15 @@ test("G5: a wrong address or header is refused by its path, and no secret of it 
     expect(text).not.toContain(secret);
   }
   expect(bad({ sampleRatio: 1.5 })).toContain("telemetry.traces.sampleRatio");
+});
+
+test("G5: what is shown of the settings names the headers, and holds neither their values nor the address's rest", () => {
+  const secret = "hunter2-hunter2";
+  const endpoint = `https://collector:4318/${secret}/v1/traces?key=${secret}`;
+  const shown = describeSettings(good({ enabled: true, endpoint, headers: { "x-key": secret } }));
+  expect(shown).toMatchObject({
+    traces: { endpoint: "https://collector:4318", headers: { "x-key": "(set)" } },
+  });
+  expect(JSON.stringify(shown)).not.toContain(secret);
+  expect(describeSettings(good({}))).not.toHaveProperty("traces");
 });

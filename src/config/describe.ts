@@ -4,6 +4,7 @@
 import type { Settings } from "../core/settings.ts";
 import { describeHooks } from "./incoming-hooks.ts";
 import { describeMcp } from "./mcp.ts";
+import { describeTraces } from "./telemetry.ts";
 
 /** A program that is an agent gets keys in its variables, and may get them in its arguments. */
 function describeAgent({ runtime, ...agent }: Settings["agents"][number]): Record<string, unknown> {
@@ -54,5 +55,6 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
     agents: settings.agents.map(describeAgent),
     channels: settings.channels.map(describeAccount),
     tools: { ...settings.tools, mcp: describeMcp(settings.tools.mcp) },
+    ...describeTraces(settings.traces),
   };
 }

@@ -4,6 +4,9 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net";
 import { cleanup } from "./engine.ts";
 
+/** What it says when it takes nothing. */
+export const COLLECTOR_WORDS = "go-away-sk-proj-abcdefghij0123456789ABCDEF";
+
 interface WireValue {
   readonly stringValue?: string;
   readonly intValue?: number | string;
@@ -120,7 +123,10 @@ export async function startCollector(): Promise<Collector> {
       return;
     }
     if (manner === 200) spans.push(...read(body));
-    response.writeHead(manner, { "content-type": "application/json" }).end("{}");
+    const words = manner === 200 ? "{}" : JSON.stringify({ message: COLLECTOR_WORDS });
+    // So long that nobody waits for it: a failure is told at once.
+    const more = manner === 200 ? {} : { "retry-after": "3600", location: "http://127.0.0.1:1/" };
+    response.writeHead(manner, COLLECTOR_WORDS, { "content-type": "application/json", ...more }).end(words);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

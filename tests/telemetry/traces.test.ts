@@ -1,9 +1,12 @@
 // What a collector gets of whole conversations: one trace each, by the conventions, with nothing that was said in it.
 
 import { expect, test } from "vitest";
+import { openStage as openAcpStage } from "../agent/acp-kit.ts";
+import { startProcess } from "../kit/gateway-process.ts";
 import type { Answer } from "../kit/model-server.ts";
 import type { ServedRequest } from "../kit/model-server-requests.ts";
 import { call, stop, usage } from "../kit/model-server-steps.ts";
+import { startCollector } from "../kit/otlp-collector.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openStage } from "./kit.ts";
 
@@ -225,9 +228,9 @@ for (const content of [false, true]) {
     expect(told).not.toContain(KEY.slice(8));
     const { spans, headers } = stage.collector;
     expect(headers[0]?.authorization).toBe(`Bearer ${KEY}`);
-    // A tool that a model made up is told by its name, masked.
-    const outside = spans.filter(({ name }) => !name.startsWith("execute_tool no_"));
-    expect(JSON.stringify(outside).includes(SAID)).toBe(content);
+    expect(told.includes(SAID)).toBe(content);
+    // A tool that the model made up: its name is something that was said.
+    expect(spans.map(({ name }) => name)).toContain("execute_tool unknown");
     if (!content) return;
     const write = spans.find(({ name }) => name === "execute_tool write");
     expect(write?.attributes["gen_ai.tool.call.arguments"]).toBe(
@@ -270,10 +273,41 @@ test("TR4: with the collector away every run ends, and what was lost is one line
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 
-test("with traces off, as they are by default, nothing is sent", async () => {
-  const stage = await openStage({ script: () => "yes", traces: { enabled: false } });
-  await stage.says("hello");
-  await stage.quiet();
+/** Says on the error stream which modules of the libraries, and of ours around them, a process loads. */
+const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from "node:module";
+  registerHooks({
+    load(url, context, next) {
+      if (/opentelemetry|src.telemetry/.test(url)) process.stderr.write("loads " + url + "\\n");
+      return next(url, context);
+    },
+  });
+`)}`;
+
+for (const enabled of [false, true]) {
+  test(`traces that are ${enabled ? "on" : "off send nothing and"} load ${enabled ? "the libraries" : "nothing"}`, async () => {
+    const collector = await startCollector();
+    const config = { telemetry: { traces: { enabled, endpoint: collector.url } } };
+    const gateway = await startProcess({ config, env: { NODE_OPTIONS: `--import=${WATCH_LOADS}` } });
+    const client = await gateway.connect();
+    await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
+    await gateway.end("SIGTERM");
+    expect(gateway.stderr().includes("/telemetry/traces.ts")).toBe(enabled);
+    expect(gateway.stderr().includes("@opentelemetry")).toBe(enabled);
+    expect(collector.spans.length > 0).toBe(enabled);
+  });
+}
+
+test("an outside program's run and its tool calls are told, and what it has done through its pass hangs below its run", async () => {
+  const collector = await startCollector();
+  const traces = { enabled: true, endpoint: collector.url };
+  const stage = await openAcpStage({ config: { telemetry: { traces } } });
+  await stage.say("tool");
+  const send = { sessionKey: "agent:other:main", message: "hello", timeoutSeconds: 30 };
+  await stage.say(`mcp sessions_send ${JSON.stringify(send)}`);
   await stage.stop();
-  expect(stage.collector.bodies).toEqual([]);
+  const [first, second = []] = collector.trees();
+  expect(first).toEqual(["invoke_agent main", "  execute_tool read"]);
+  expect(second).toContain("  invoke_agent other (round1)");
+  expect(JSON.stringify(collector.spans)).not.toContain("forty-two");
 });

@@ -14,6 +14,7 @@ import type {
   GatewayOptions,
   HostProgram,
   HostProgramEnd,
+  Machine,
   McpReport,
   RunningGateway,
   SandboxReport,
@@ -32,6 +33,18 @@ import { realWorld, type World } from "./world.ts";
 function versionOf(): string {
   const file = join(dirname(fileURLToPath(import.meta.url)), "..", "package.json");
   return String((JSON.parse(readFileSync(file, "utf8")) as { version: unknown }).version);
+}
+
+function thisMachine(): Machine {
+  const userId = process.getuid?.();
+  const script = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+  return {
+    version: versionOf(),
+    hostName: hostname(),
+    platform: process.platform,
+    launcher: { node: process.execPath, script },
+    ...(userId === undefined ? {} : { userId }),
+  };
 }
 
 /** `0.0.0.0` and `::` are listened on, not connected to. */
@@ -227,7 +240,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     exitNow: (code) => process.exit(code),
     openGateway: (options) => openGateway(options, { world, env, home, openDemo: () => openDemo(world) }),
     runProgram: (program) => runProgram(program, world),
-    machine: { version: versionOf(), hostName: hostname(), platform: process.platform },
+    machine: thisMachine(),
     inspectStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(world),

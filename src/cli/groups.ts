@@ -225,3 +225,17 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
     .description("fill an empty store from a backup");
   on(restore, async () => (await commands()).restoreStore);
 }
+
+/** Hangs what keeps a gateway running below `service`. */
+export function addService(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/service.ts");
+  const group = parent.command("service").description("the gateway as a service of this user");
+  const install = group.command("install").description("start it with the machine, and again when it fails");
+  install.option("--print", "print the service's file, and change nothing");
+  install.option("--no-start", "write the file, and leave the rest to you");
+  on(install, async () => (await commands()).installService);
+  const remove = group.command("uninstall").description("stop it and remove its file; the state stays");
+  on(remove, async () => (await commands()).uninstallService);
+  const status = group.command("status", { isDefault: true }).description("whether it is there, and runs");
+  on(status, async () => (await commands()).serviceStatus);
+}

@@ -210,6 +210,17 @@ export interface HostProgramEnd {
   readonly stderr: string;
 }
 
+/** This program, and the machine that it runs on. */
+export interface Machine {
+  readonly version: string;
+  readonly hostName: string;
+  readonly platform: string;
+  /** How this program is started again: absolute paths of Node and of `bin/parley.js`. */
+  readonly launcher: { readonly node: string; readonly script: string };
+  /** Absent where users have no numbers. 0: root. */
+  readonly userId?: number;
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -229,8 +240,7 @@ export interface CliParts {
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
   /** Rejects when it could not be started. */
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
-  /** Of this program, and of the machine that it runs on. */
-  readonly machine: { readonly version: string; readonly hostName: string; readonly platform: string };
+  readonly machine: Machine;
   inspectStore(dir: string): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;

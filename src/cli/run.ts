@@ -17,6 +17,7 @@ import {
   addNodes,
   addPermissions,
   addPlace,
+  addService,
   addSessions,
   addStore,
   amount,
@@ -110,6 +111,7 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
     async () => (await import("./commands/link.ts")).printLink,
   );
   addStore(parent, on);
+  addService(parent, on);
   const moving = parent.command("import").argument("<dir>");
   moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");
   moving.option("--dry-run", "say what would be done, and do nothing");

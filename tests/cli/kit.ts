@@ -3,11 +3,13 @@
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { fileURLToPath } from "node:url";
 import { openApp } from "../../src/app.ts";
 import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
+  Machine,
   RunningGateway,
   SandboxReport,
 } from "../../src/cli/parts.ts";
@@ -97,7 +99,20 @@ export interface Call {
   readonly code: Promise<number>;
 }
 
+const MACHINE: Machine = {
+  version: "0.0.0",
+  hostName: "test-machine",
+  platform: process.platform,
+  launcher: {
+    node: process.execPath,
+    script: fileURLToPath(new URL("../../bin/parley.js", import.meta.url)),
+  },
+  userId: 1000,
+};
+
 export interface CallOptions {
+  /** What is different about the machine. */
+  readonly machine?: Partial<Machine>;
   readonly env?: Readonly<Record<string, string>>;
   /** What looking for a sandbox finds. Default: nothing can look. */
   readonly sandbox?: SandboxReport;
@@ -153,7 +168,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     exitNow: (code) => exits.push(code),
     openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
     runProgram: (program) => runProgram(program, quietWorld()),
-    machine: { version: "0.0.0", hostName: "test-machine", platform: process.platform },
+    machine: { ...MACHINE, ...options.machine },
     inspectStore: async (dir) => inspectStoreDir(dir),
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),

@@ -1,6 +1,6 @@
 // Owns the commands that have commands below them: which those are, and their options.
 
-import { type Command, CommanderError, Option } from "commander";
+import { Argument, type Command, CommanderError, Option } from "commander";
 import { type Cli, EXIT } from "./cli.ts";
 
 /** Each command knows the type of its own options; what they are made of is declared below, next to it. */
@@ -9,6 +9,9 @@ export type Load = () => Promise<Action>;
 
 const sessions = async () => await import("./commands/sessions.ts");
 const deliveries = async () => await import("./commands/deliveries.ts");
+
+const SHELLS = ["bash", "zsh", "fish"] as const;
+export type Shell = (typeof SHELLS)[number];
 
 /** Reads an option that is a number of at least `least`. */
 export function amount(name: string, least: number) {
@@ -238,4 +241,11 @@ export function addService(parent: Command, on: (command: Command, load: Load) =
   on(remove, async () => (await commands()).uninstallService);
   const status = group.command("status", { isDefault: true }).description("whether it is there, and runs");
   on(status, async () => (await commands()).serviceStatus);
+}
+
+/** Hangs what completes words in a shell below the program, which it is made of. */
+export function addCompletion(program: Command, on: (command: Command, load: Load) => void): void {
+  const command = program.command("completion").addArgument(new Argument("<shell>").choices(SHELLS));
+  command.description("a script by which a shell completes these commands");
+  on(command, async () => (await import("./commands/completion.ts")).printCompletion(program));
 }

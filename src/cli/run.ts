@@ -12,6 +12,7 @@ import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import {
   type Action,
   addChannels,
+  addCompletion,
   addCron,
   addDeliveries,
   addNodes,
@@ -192,6 +193,7 @@ function buildProgram(
   };
   addTalking(program, on);
   addHouse(program, on);
+  addCompletion(program, on);
   // Last: commands take over what their program allows when they are made.
   on(program.allowExcessArguments(), async () => onlyKnown(program, await gateway()));
   return program;

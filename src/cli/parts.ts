@@ -5,7 +5,7 @@
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
-import type { SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
+import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
@@ -177,6 +177,13 @@ export interface McpReport {
   readonly text: string;
 }
 
+/** Whether a model answers, found out by asking it for a word. */
+export interface ModelReport {
+  readonly usable: boolean;
+  /** For people: how long it took and what it cost, or what went wrong. */
+  readonly text: string;
+}
+
 /** How an account at a channel stands, found out by asking the platform. */
 export interface ChannelReport {
   /** `<channel>:<account>` */
@@ -247,6 +254,8 @@ export interface CliParts {
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
   /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
+  /** Asks a model, `<provider>/<model>`, for one word. Absent: nobody can ask. */
+  inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
   /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
   /** Asks the platform of each account who it is there. Absent: nothing can ask. */

@@ -122,10 +122,9 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
     config.command("check").description("say what is wrong with it, or what it amounts to"),
     async () => (await import("./commands/config-check.ts")).checkConfig,
   );
-  on(
-    parent.command("doctor").description("find out what does not work, and how to mend it"),
-    async () => (await import("./commands/doctor.ts")).runDoctor,
-  );
+  const doctor = parent.command("doctor").description("find out what does not work, and how to mend it");
+  doctor.option("--offline", "ask no model, channel or tool server, which may cost a few tokens");
+  on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);
   on(
     parent
       .command("demo")

@@ -17,7 +17,14 @@ import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
 import { importState } from "../../src/import/import.ts";
-import { inspectChannels, inspectDatabase, inspectMcp, runProgram, storeTools } from "../../src/main.ts";
+import {
+  inspectChannels,
+  inspectDatabase,
+  inspectMcp,
+  inspectModel,
+  runProgram,
+  storeTools,
+} from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -176,6 +183,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
+    inspectModel: (providers, ref) => inspectModel(quietWorld(), providers, ref),
     inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {

@@ -1,10 +1,10 @@
 // Owns shell completion: scripts for bash, zsh and fish, made of the commands as they are declared.
-// CP1: what a script offers is what the command line takes: names, options, choices; nothing is listed twice by
-//      hand.
+// CP1: what a script offers is what the command line takes: names, options, choices; nothing is listed twice
+//      by hand.
 // CP2: a script asks nothing of a gateway, and starts no program, while somebody types.
 
 import type { Command } from "commander";
-import type { Shell } from "./groups.ts";
+import type { Shell } from "./shells.ts";
 
 /** A place on the way through the commands: which words may stand there. */
 interface Place {

@@ -2,6 +2,7 @@
 
 import { Argument, type Command, CommanderError, Option } from "commander";
 import { type Cli, EXIT } from "./cli.ts";
+import { SHELLS } from "./shells.ts";
 
 /** Each command knows the type of its own options; what they are made of is declared below, next to it. */
 export type Action = (cli: Cli, args: readonly string[], options: never) => Promise<number>;
@@ -9,9 +10,6 @@ export type Load = () => Promise<Action>;
 
 const sessions = async () => await import("./commands/sessions.ts");
 const deliveries = async () => await import("./commands/deliveries.ts");
-
-const SHELLS = ["bash", "zsh", "fish"] as const;
-export type Shell = (typeof SHELLS)[number];
 
 /** Reads an option that is a number of at least `least`. */
 export function amount(name: string, least: number) {

@@ -55,7 +55,8 @@ export async function checkModels(cli: Cli, settings: Settings, offline: boolean
     const { ref = "", used = false } = called[at] ?? {};
     const words = redactSecrets(text.startsWith(ref) ? text : `${ref}: ${text}`);
     if (usable) return { name, level: "ok", text: words };
-    const mend = `Look at key, address and model of models.providers.${ref.split("/")[0]}, or ask nobody with --offline.`;
+    const where = `models.providers.${ref.split("/")[0]}`;
+    const mend = `Look at key, address and model of ${where}, or ask nobody with --offline.`;
     return { name, level: used ? "problem" : "warning", text: words, mend };
   });
   const rest = wanted.slice(CALLS_MAX).map(({ ref }) => ref);

@@ -1,5 +1,5 @@
-// Owns what the doctor finds about the places where files are: who may read or change them, room on the disk, and
-// whether the clock is behind what was written.
+// Owns what the doctor finds about the places where files are: who may read or change them, room on the disk,
+// and whether the clock is behind what was written.
 // PC1: a place that does not exist yet is judged by the folder in which it will be made.
 
 import { stat, statfs } from "node:fs/promises";

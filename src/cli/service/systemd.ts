@@ -21,7 +21,7 @@ function quoted(word: string): string {
   return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%")}"`;
 }
 
-/** The words of a command for ExecStart. systemd starts no program with a quote or a backslash in its name. */
+/** The words of a command for ExecStart. systemd starts no program whose name has a quote or a backslash. */
 function startable(command: readonly string[]): string[] {
   const needsShell = /["'\\]/.test(command[0] ?? "");
   return [...(needsShell ? ["/bin/sh", "-c", 'exec "$0" "$@"'] : []), ...command].map(quoted);
@@ -89,9 +89,9 @@ export function systemdService(parts: ServiceParts): Service {
     text: unitText(parts),
     probe: control("show-environment"),
     unreachable:
-      "No systemd of this user answers here: there is none on this machine (a container, another init), or you " +
-      "came by su or sudo and not by signing in. --no-start writes the unit all the same, --print shows it; " +
-      'without systemd let what you have start "parley gateway".',
+      "No systemd of this user answers here: there is none on this machine (a container, another init), or " +
+      "you came by su or sudo and not by signing in. --no-start writes the unit all the same, --print shows " +
+      'it; without systemd let what you have start "parley gateway".',
     start: [
       reload,
       { argv: control("enable", UNIT) },

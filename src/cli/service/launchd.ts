@@ -79,8 +79,8 @@ export function launchdService(parts: ServiceParts): Service {
     text: listText(parts, log),
     probe: ["launchctl", "print", domain],
     unreachable:
-      "launchd has no session of this user's desktop: sign in at the screen once. --no-start writes the file " +
-      "all the same, --print shows it.",
+      "launchd has no session of this user's desktop: sign in at the screen once. --no-start writes the " +
+      "file all the same, --print shows it.",
     start: [
       // One that runs already is exchanged.
       { argv: bootOut, otherwise: "" },

@@ -90,8 +90,8 @@ export function systemdService(parts: ServiceParts): Service {
     probe: control("show-environment"),
     unreachable:
       "No systemd of this user answers here: there is none on this machine (a container, another init), or " +
-      "you came by su or sudo and not by signing in. --no-start writes the unit all the same, --print shows " +
-      'it; without systemd let what you have start "parley gateway".',
+      "you came by su or sudo and not by signing in. --no-start writes the unit all the same, --print " +
+      'shows it; without systemd let what you have start "parley gateway".',
     start: [
       reload,
       { argv: control("enable", UNIT) },

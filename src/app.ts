@@ -11,6 +11,7 @@ import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
+import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
@@ -34,7 +35,6 @@ import { ensureToken } from "./gateway/auth.ts";
 import type { GatewayDeps } from "./gateway/call.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/listen-failure.ts";
-import { type Metrics, openMetrics } from "./gateway/metrics.ts";
 import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
@@ -171,7 +171,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
 
 /** What runs use beside the model and the store. */
 interface Helpers {
-  readonly metrics: Metrics;
+  readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
@@ -189,7 +189,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp, ways }: Helpers,
+  { watching: { metrics, traces }, sandboxFor, outside, acp, ways }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
@@ -208,7 +208,7 @@ function buildEngine(
     store,
     world,
     port: openModelPort(world, metrics.modelCalled),
-    answered: metrics.toolAnswered,
+    ...{ answered: metrics.toolAnswered, traces },
     outbound,
     threads: threadsOf(channels, world),
     sandboxFor,
@@ -238,6 +238,7 @@ function buildEngine(
     record,
     committed: metrics.committed,
   });
+  traces?.follow(engine.bus, store.db);
   const shared = store.shared !== undefined;
   const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
@@ -300,10 +301,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
   const acp = acpParts({ ...options, world });
-  const metrics = openMetrics(options);
-  undo.push(async () => metrics.close());
+  const watching = await openWatching(options, world);
+  undo.push(() => watching.close());
   const ways = channelParts({ settings, world });
-  const helpers = { metrics, sandboxFor, outside, acp, ways };
+  const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
@@ -333,7 +334,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     ...{ sandboxFor, outside, nodes, refusesPeer },
     pageDir: PAGE_DIR,
     ...{ passes: acp.passes, permissions: acp.permissions, programs: acp.programs },
-    metrics,
+    metrics: watching.metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
     ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,

@@ -28,6 +28,7 @@ import {
   type Tree,
   valueAt,
 } from "./config/source.ts";
+import { tracesOf } from "./config/telemetry.ts";
 import { type Failure, fail, ok, type Result } from "./core/errors.ts";
 import type { Settings, StoreSettings } from "./core/settings.ts";
 
@@ -272,6 +273,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
+    ...tracesOf(file.telemetry, around.env, problems),
   };
 }
 

@@ -36,6 +36,7 @@ import type { Sandbox } from "./sandbox/sandbox.ts";
 import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { readContext } from "./store/transcripts.ts";
+import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
@@ -72,6 +73,8 @@ export interface ExecuteParts {
   readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
   readonly answered?: ToolAnswered;
+  /** For whoever follows runs over sessions. Absent: nobody does. */
+  readonly traces?: Traces | undefined;
   /** Told of text that a tool sends. Absent: nobody delivers here. */
   readonly outbound?: Outbound;
   /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
@@ -168,6 +171,7 @@ async function executeAcp(
   parts: ExecuteParts,
   handle: LaneHandle,
   found: { session: Session; entries: readonly Entry[]; agent: AgentSettings },
+  trace: RunTrace | undefined,
 ): Promise<EndFacts> {
   const { settings, store, world } = parts;
   const { session, entries, agent } = found;
@@ -184,11 +188,30 @@ async function executeAcp(
   }
   const { acpTurn } = await import("./execute/acp.ts");
   const context = await contextOf(parts, handle.run, session);
-  const run = { handle, session, agent, runtime, entries, context };
+  const run = { handle, session, agent, runtime, entries, context, trace };
   return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
 }
 
-async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<EndFacts> {
+/** What tools have to work with, whichever run calls them. */
+function toolPartsOf(parts: ExecuteParts) {
+  const { settings, store, answered, outbound, threads } = parts;
+  const toolNamesNow = toolNames(parts.outside);
+  return {
+    settings,
+    db: store.db,
+    engine: parts.engine(),
+    toolNames: toolNamesNow,
+    answered,
+    outbound,
+    threads,
+  };
+}
+
+async function executeTurn(
+  parts: ExecuteParts,
+  handle: LaneHandle,
+  trace: RunTrace | undefined,
+): Promise<EndFacts> {
   const { settings, store, world, port } = parts;
   const { run, signal } = handle;
   const [session, entries] = await Promise.all([
@@ -199,10 +222,9 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     return failed("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
   if (agent === undefined) return failed(`agent "${session.agentId}" is no longer configured (agents.list)`);
-  if (agent.runtime !== undefined) return executeAcp(parts, handle, { session, entries, agent });
+  if (agent.runtime !== undefined) return executeAcp(parts, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
-  const engine = parts.engine();
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain);
   // No backend: refused before the model is asked anything, never run bare (SPEC 5).
@@ -212,21 +234,10 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
   const ctx: ToolContext = {
     ...(outside === undefined ? {} : { outside }),
     ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
-    settings,
-    db: store.db,
-    engine,
+    ...{ session, agent, chain, nodes },
+    ...toolPartsOf(parts),
     viewer: sessionViewer(chain, settings),
-    session,
-    agent,
-    chain,
-    nodes,
-    toolNames: toolNames(parts.outside),
-    run,
-    signal,
-    wait: handle.wait,
-    answered: parts.answered,
-    outbound: parts.outbound,
-    threads: parts.threads,
+    ...{ run, signal, wait: handle.wait },
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });
@@ -248,16 +259,28 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     onTool: (event) => {
       const shown =
         event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
+      trace?.tool({ ...event, ...shown });
       handle.publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
     },
     signal,
     attempt: run.attempt,
-    port,
+    port: trace?.port(port) ?? port,
     world,
   });
   return factsOf(end, model.value);
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {
-  return { execute: (handle) => executeTurn(parts, handle) };
+  const { traces } = parts;
+  if (traces === undefined) return { execute: (handle) => executeTurn(parts, handle, undefined) };
+  return {
+    async execute(handle) {
+      const trace = traces.forRun(handle.run);
+      try {
+        return await executeTurn(parts, handle, trace);
+      } finally {
+        trace?.left();
+      }
+    },
+  };
 }

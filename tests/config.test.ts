@@ -94,8 +94,7 @@ test("without a file everything has a default and the offline model answers", ()
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
-    owners: [],
-    cron: { enabled: true },
+    ...{ owners: [], cron: { enabled: true } },
     nodes: NODES,
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: [],
@@ -362,13 +361,23 @@ test("I14: the described settings hold everything but secrets", () => {
   const text = `{ gateway: { auth: { token: "geheim-1", tokens: [{ token: "geheim-2", scopes: ["operator.read"] }] } },
     store: { postgresUrl: "postgres://u:geheim-5@h/d" },
     models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1", apiKey: "geheim-3",
-      headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } } }`;
+      headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } },
+    channels: { telegram: { botToken: "geheim-6" }, discord: { token: "geheim-7" },
+      whatsapp: { phoneNumberId: "12345", accessToken: "geheim-8", appSecret: "geheim-9", verifyToken: "geheim-10" },
+      signal: { number: "+4917012345678" }, imessage: { command: ["imsg", "rpc", "--key", "geheim-11"] } } }`;
   const described = describeSettings(config().good(text).settings);
   expect(JSON.stringify(described)).not.toContain("geheim");
   expect(described).toMatchObject({
     gateway: { port: 7275, token: "(set)", tokens: [{ token: "(set)", scopes: ["operator.read"] }] },
     store: { durability: "full", postgresUrl: "(set)" },
     providers: [{ id: "p", apiKey: "(set)", headers: { "x-key": "(set)" } }],
+    channels: [
+      { channel: "telegram", botToken: "(set)" },
+      { channel: "discord", token: "(set)" },
+      { channel: "whatsapp", phoneNumberId: "12345", appSecret: "(set)" },
+      { channel: "signal", number: "+4917012345678" },
+      { channel: "imessage", command: "imsg", args: "(3)" },
+    ],
   });
 });
 

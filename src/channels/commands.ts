@@ -65,7 +65,8 @@ function refusalOf(request: CommandRequest): string | undefined {
   const word = findCommand(request.command);
   if (word?.ownerOnly === true && !request.sender.isOwner) return `/${word.name} is for owners only.`;
   if (word?.ownerOnlyInGroups === true && !isTrusted(request)) {
-    return `/${word.name} is for owners only in a group.`;
+    const where = request.chatType === "direct" ? ": groups share this conversation" : " in a group";
+    return `/${word.name} is for owners only${where}.`;
   }
   return undefined;
 }

@@ -18,7 +18,7 @@ import { getSession } from "../store/sessions.ts";
 import { getBinding } from "../store/thread-bindings.ts";
 import type { InboundMessage } from "./channel.ts";
 import type { CommandParts } from "./commands/moment.ts";
-import { type AdmissionParts, type Admitted, createAdmission } from "./inbound/admission.ts";
+import { type AdmissionParts, type Admitted, burstKeyOf, createAdmission } from "./inbound/admission.ts";
 import { joinBurst, seesImages } from "./inbound/burst.ts";
 import { keepCommand, keepFailedCommand, keepMessage } from "./inbound/keep.ts";
 import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from "./inbound/media.ts";
@@ -97,8 +97,11 @@ export function openInbound(parts: InboundParts): Inbound {
   };
   return {
     async receive(message) {
-      const admitted = await admit(message);
-      if (admitted !== undefined) await inTurn(admitted.burstKey, () => take(parts, reader, admitted));
+      // From here on: what comes second must not be decided on first.
+      await inTurn(burstKeyOf(message), async () => {
+        const admitted = await admit(message);
+        if (admitted !== undefined) await take(parts, reader, admitted);
+      });
     },
     async burstDue(unit: Unit, burstKey: string) {
       await joinBurst(parts, unit, burstKey);

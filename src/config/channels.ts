@@ -41,6 +41,16 @@ function said(fields: object): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
+/** An account over the rules of its channel: key by key, also of those that hold keys of their own. */
+function layered(rules: Readonly<Record<string, unknown>>, account: object): object {
+  const own = said(account);
+  const both = ["inbound", "threadBindings"].map((key): [string, object] => {
+    const [above, below] = [rules[key] ?? {}, own[key] ?? {}];
+    return [key, { ...said(above), ...said(below) }];
+  });
+  return { ...rules, ...own, ...Object.fromEntries(both) };
+}
+
 function groupsOf(
   groups: AccountInFile<"telegram">["groups"],
   requireMention: boolean,
@@ -145,17 +155,19 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   if (section === undefined || section.enabled === false) return [];
   const { accounts = {}, ...own } = section;
   const needed = NEEDED[channel] as readonly string[];
-  const [first] = needed;
+  const first = needed[0] ?? "enabled";
   // An empty one is a variable that is not set; one that is not there at all was forgotten.
-  const forgotten = needed.every((key) => !(key in own)) && Object.keys(own).length > 0;
-  if (first !== undefined && forgotten && Object.keys(accounts).length === 0) {
-    const text = "is needed: without it the channel has no account";
+  const isForgotten =
+    channel === "imessage" ? !isDescribed(channel, own) : needed.every((key) => !(key in own));
+  if (isForgotten && Object.keys(own).length > 0 && Object.keys(accounts).length === 0) {
+    const what = channel === "imessage" ? "is needed as true" : "is needed";
+    const text = `${what}: without it the channel has no account`;
     around.problems.push({ path: ["channels", channel, first], text });
   }
   const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {
     // What makes another account of it is its own; only the rules are shared.
     const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
-    return [name, { ...rules, ...said(account) }, ["channels", channel, "accounts", name]];
+    return [name, layered(rules, account), ["channels", channel, "accounts", name]];
   });
   if (isDescribed(channel, own) && !(DEFAULT_ACCOUNT in accounts)) {
     inFile.unshift([DEFAULT_ACCOUNT, own, ["channels", channel]]);

@@ -13,6 +13,20 @@ function describeAgent({ runtime, ...agent }: Settings["agents"][number]): Recor
   return { ...agent, runtime: { ...rest, command: command[0], args: `(${command.length - 1})`, env: named } };
 }
 
+/** Keys of accounts whose values are secrets. */
+const SECRETS_OF_ACCOUNTS = new Set(["botToken", "token", "accessToken", "appSecret", "verifyToken"]);
+
+/** An account without its secrets; of a program's arguments only how many there are. */
+function describeAccount(account: Settings["channels"][number]): Record<string, unknown> {
+  const shown = Object.entries(account).map(([key, value]): [string, unknown] => {
+    if (SECRETS_OF_ACCOUNTS.has(key)) return [key, value === "" ? "(none)" : "(set)"];
+    return [key, value];
+  });
+  if (account.channel !== "imessage") return Object.fromEntries(shown);
+  const [program, ...args] = account.command;
+  return { ...Object.fromEntries(shown), command: program, args: `(${args.length})` };
+}
+
 /** The settings as `config.check` shows them: whole, but for secrets, of which only the presence is told. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
   const SET = "(set)";
@@ -38,6 +52,7 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
       headers: Object.fromEntries(Object.keys(headers).map((name) => [name, SET])),
     })),
     agents: settings.agents.map(describeAgent),
+    channels: settings.channels.map(describeAccount),
     tools: { ...settings.tools, mcp: describeMcp(settings.tools.mcp) },
   };
 }

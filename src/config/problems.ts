@@ -9,7 +9,10 @@ import { isTree, type Path, type Problem, showPath, type Tree, valueAt } from ".
 
 type Issue = z.core.$ZodIssue;
 
-const SECRET_KEYS = new Set(["token", "apiKey", "botToken", "password", "postgresUrl", "secret"]);
+const SECRET_KEYS = new Set([
+  ...["token", "apiKey", "botToken", "password", "postgresUrl", "secret"],
+  ...["accessToken", "appSecret", "verifyToken"],
+]);
 
 /** Whether the value at this path is a secret, or may be one. */
 export function isSecretPath(path: Path): boolean {

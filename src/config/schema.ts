@@ -17,6 +17,7 @@ import {
   spawnTool,
   subagents,
 } from "./subagents-schema.ts";
+import { telemetry } from "./telemetry.ts";
 
 const cost = z
   .strictObject({
@@ -290,6 +291,7 @@ export const configSchema = z.strictObject({
   hooks: hooks.optional(),
   cron,
   nodes,
+  telemetry,
 });
 
 export type ConfigFile = z.output<typeof configSchema>;

@@ -83,9 +83,9 @@ export function isOwner(
 /** What is set for a group: its own entry, by any of its ids, else the one for all. */
 function groupOf(account: AccountSettings, channel: string, chat: Named): GroupSettings | undefined {
   const entries = Object.entries(account.groups);
-  const ids = [chat.id, ...(chat.alsoKnownAs ?? [])].map(plainId);
-  const own = entries.find(([entry]) => entry !== EVERYBODY && ids.includes(plainId(idIn(entry, channel))));
-  return (own ?? entries.find(([entry]) => entry === EVERYBODY))?.[1];
+  const isForAll = (entry: string): boolean => idIn(entry, channel) === EVERYBODY;
+  const own = entries.find(([entry]) => !isForAll(entry) && isNamed([entry], channel, chat));
+  return (own ?? entries.find(([entry]) => isForAll(entry)))?.[1];
 }
 
 function ignore(why: string): InboundVerdict {

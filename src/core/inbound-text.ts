@@ -3,6 +3,7 @@
 // IT1: what nobody sees and no language needs is taken out; joiners, directions and emoji stay as they are.
 // IT2: what somebody else wrote stands in lines that are marked, so that no text can end its quotation.
 // IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
+// IT4: what only the runtime writes, such as who speaks, is a quotation where a person wrote it.
 
 const MARKED = "| ";
 const QUOTED_CHARS_MAX = 1_000;
@@ -90,9 +91,19 @@ export interface SaidPart {
   readonly notes: readonly string[];
 }
 
+/** How the lines begin that the runtime writes among those of people. */
+const OURS_BEGIN = [
+  "from [^\\]\\n]*\\][ \\t]*$",
+  "notice of the runtime",
+  "in reply to\\b",
+  "this changes an earlier",
+  "sent with this",
+];
+const OURS = new RegExp(`^(?=[ \\t]*\\[(?:${OURS_BEGIN.join("|")}))`, "gimu");
+
 /** What the model reads of one message. */
 export function partText({ text, quoted, changes, notes }: SaidPart): string {
-  const said = text.trim();
+  const said = text.trim().replaceAll(OURS, MARKED);
   const lines = [
     ...(quoted === undefined ? [] : [quotation(quoted)]),
     ...(changes === true ? ["[This changes an earlier message, which now reads:]"] : []),

@@ -23,6 +23,9 @@ export function interruptedBy(active: readonly Run[], route: Route | undefined):
 export function maySteer(active: readonly Run[], route: Route | undefined): boolean {
   const run = underWay(active);
   if (run === undefined || active.length > 1 || !isSamePlace(run.route, route)) return false;
+  // What time or a machine set off answers where that says, if it answers at all.
+  const from = run.input.provenance?.kind;
+  if (from === "hook" || from === "cron" || from === "node") return false;
   // Turns of a conversation are for its other party.
   return run.flow === undefined || run.flow.step === "task";
 }

@@ -4,6 +4,7 @@
 import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
 import type { SendOverride, Session } from "./session.ts";
+import type { TraceSettings } from "./trace-settings.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
 export type VisibilityMode = (typeof VISIBILITY_MODES)[number];
@@ -346,6 +347,8 @@ export interface Settings {
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */
   readonly outgoingHooks: readonly OutgoingHook[];
+  /** Absent: traces are off. */
+  readonly traces?: TraceSettings;
 }
 
 /** The agent that gets what names no agent. */

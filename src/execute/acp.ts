@@ -15,6 +15,7 @@ import { displayKey } from "../core/session-key.ts";
 import type { AcpRuntime, AgentSettings, Settings } from "../core/settings.ts";
 import type { LaneHandle } from "../engine/execution.ts";
 import { keyRulesOf } from "../flows/access.ts";
+import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
 
@@ -46,6 +47,7 @@ export interface AcpRun {
   readonly runtime: AcpRuntime;
   readonly entries: readonly Entry[];
   readonly context: string | undefined;
+  readonly trace: RunTrace | undefined;
 }
 
 /** The command that the agent starts to get the session tools. The pass stands in its environment only. */
@@ -73,7 +75,7 @@ export async function acpTurn(
   parts: { settings: Settings; world: World },
   acpRun: AcpRun,
 ): Promise<TurnEnd> {
-  const { handle, session, agent, runtime, entries, context } = acpRun;
+  const { handle, session, agent, runtime, entries, context, trace } = acpRun;
   const { run, signal, wait, duringCall } = handle;
   const { runId, sessionKey } = run;
   const end = host.passes.begin(sessionKey, { run, wait, signal, duringCall });
@@ -102,7 +104,10 @@ export async function acpTurn(
       ask: permissionOf(host, acpRun),
       append: (entry) => handle.append(entry),
       onText: (text) => handle.text(text),
-      onTool: (event) => handle.publish({ kind: "tool", runId, sessionKey, ...event }),
+      onTool: (event) => {
+        trace?.tool(event);
+        handle.publish({ kind: "tool", runId, sessionKey, ...event });
+      },
       signal,
     });
   } finally {

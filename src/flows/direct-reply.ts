@@ -4,6 +4,7 @@
 //      message that began it: one person never gets another's answer.
 // DR2: silence stays silent; a run that failed says so in one sentence; one that was aborted says nothing.
 // DR3: the send policy is asked here, where text would leave (SPEC 5): denied, the row is `skipped`.
+//      It is asked for the place of the answer.
 
 import { redactSecrets } from "../core/redact.ts";
 import { WEBCHAT } from "../core/route.ts";
@@ -64,5 +65,7 @@ export async function directRunEnded(
   const text = wordsOf(run);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
-  await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
+  // Where a person asked, whoever has written elsewhere meanwhile. An operator's choice is looked at in full.
+  const asked = run.input.sender === undefined ? session : { ...session, lastRoute: route };
+  await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId });
 }

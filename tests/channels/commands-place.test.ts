@@ -90,7 +90,9 @@ test("/session shows and changes how long a place is bound, and ends that", asyn
   const there = { sessionKey };
   expect(await app.give("/session", there)).toContain(`bound to \`${sessionKey}\``);
   await app.give("/session idle 2.5", there);
-  expect(await app.give("/session max-age 48", there)).toBe("The binding ends: idle 2.5 h, max-age 48 h.");
+  expect(await app.give("/session max-age 48", there)).toBe(
+    "The binding ends after 2.5 h without a message, or at the age of 48 h.",
+  );
   expect(await getBinding(app.store.db, PLACE)).toMatchObject({
     idleMs: 2.5 * HOUR_MS,
     maxAgeMs: 48 * HOUR_MS,
@@ -122,7 +124,7 @@ test("CP1: in a group a binding is changed by whoever asked for the sub-agent, o
     expect(await app.give(line, { ...there, id: "8" })).toContain("Only whoever asked for this sub-agent");
   }
   expect(await getBinding(app.store.db, PLACE)).toBeDefined();
-  expect(await app.give("/session idle 1", { ...there, id: "7" })).toContain("idle 1 h");
+  expect(await app.give("/session idle 1", { ...there, id: "7" })).toContain("after 1 h");
   expect(await app.give("/session unbind", { ...there, id: "1", isOwner: true })).toContain(
     "no longer bound",
   );

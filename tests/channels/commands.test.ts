@@ -97,6 +97,34 @@ test("CW1: in a direct chat everything is stopped but what another person began"
   expect(await stage.give("/stop", { id: "9" })).toBe("Stopped: 1 run.");
 });
 
+test("CW1: who began all that runs in a group does not stop what an operator's call began there", async () => {
+  const stage = await open({ play: held });
+  await stage.call(GROUP, "sessions_spawn", { task: "dig" });
+  const [child] = await stage.children(GROUP);
+  const [job] = await stage.runs(child?.key ?? "");
+  await running(stage, job?.runId ?? "");
+  const runId = await stage.says("telegram:7", "mine", GROUP);
+  await running(stage, runId);
+  expect(await stage.give("/stop", { chatType: "group", sessionKey: GROUP, id: "7" })).toContain("1 run");
+  expect([await stateOf(stage, runId), await stateOf(stage, job?.runId ?? "")]).toEqual([
+    "aborted",
+    "running",
+  ]);
+});
+
+test("CO2: where groups share the conversation, a direct chat is no way round what is for owners in groups", async () => {
+  const stage = await open({ play: held });
+  await stage.store.transaction((tx) => insertSession(tx, sessionRow("global", { kind: "main" })));
+  const before = await stage.session("global");
+  for (const line of ["/new", "/reset", "/model offline/rehearsal"]) {
+    expect(await stage.give(line, { sessionKey: "global" })).toContain("is for owners only");
+  }
+  expect(await stage.session("global")).toEqual(before);
+  expect(await stage.give("/model offline/rehearsal", { sessionKey: "global", isOwner: true })).toContain(
+    "from the next message on",
+  );
+});
+
 test("/stop ends the sub-agents of one's own run, also when that has ended itself", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === GROUP
@@ -253,6 +281,20 @@ test("in a group a sub-agent is cancelled by whoever asked for it, or by an owne
     "Only whoever began it",
   );
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "7" })).toBe("Cancelled: 1 sub-agent.");
+});
+
+test("CW1: in a direct chat that several share, nobody cancels what another person asked for", async () => {
+  const play: SpawnPlay = (turn) =>
+    turn.session.key === MAIN ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "ok") : held(turn);
+  const stage = await open({ play });
+  const runId = await stage.says("telegram:9", "go");
+  await expect.poll(() => stateOf(stage, runId)).toBe("ok");
+  expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only whoever began it");
+  expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
+  // What an operator began is everybody's who may write here.
+  const { runId: operators } = await stage.tell(MAIN, "go");
+  await expect.poll(() => stateOf(stage, operators)).toBe("ok");
+  expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
 test("MO1: labels, names and texts of others are harmless in an answer, and secrets are masked", async () => {

@@ -338,7 +338,7 @@ test("DC3: told to stop while the connection is being opened, it waits for nobod
   stop();
   expect(await ended).toBeUndefined();
   await expect.poll(() => sockets.size).toBe(0);
-});
+}, 15_000);
 
 test("a session of another bot, or at an address that the token must not go to, is not taken up", async () => {
   for (const more of [

@@ -5,18 +5,18 @@ import { pruneInbound } from "../../src/store/inbound.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { said, saidInGroup } from "../kit/fake-channel.ts";
 import { fakeWorld } from "../kit/world.ts";
-import { DEBOUNCE_MS, GROUP, MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
+import { DEBOUNCE_MS, GROUP, goOn, MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("messages of a moment", () => {
   test("I3: are one run, in the order in which they came", async () => {
     const world = fakeWorld();
     const { app, chat, receive } = await open({ world }, slow());
     await receive(said("one"));
-    await world.advance(500);
+    await goOn(app, world, 500);
     await receive(said("two"));
-    await world.advance(900);
+    await goOn(app, world, 900);
     await receive(said("three"));
-    await world.advance(900);
+    await goOn(app, world, 900);
     expect(await app.runs(MAIN)).toEqual([]);
     await workOff(app, world, 100);
     expect((await app.texts(MAIN))[0]).toBe("user: one\n\ntwo\n\nthree");
@@ -32,7 +32,7 @@ describe("messages of a moment", () => {
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 8; at += 1) {
       await receive(said(`${at}`));
-      await world.advance(800);
+      await goOn(app, world, 800);
     }
     await workOff(app, world, DEBOUNCE_MS);
     expect((await app.texts(MAIN)).filter((text) => text.startsWith("user"))).toEqual([

@@ -36,10 +36,20 @@ export async function rows(app: FlowApp) {
     .execute();
 }
 
+/** Lets the clock go on so far, and what falls due by then be done. */
+export async function goOn(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
+  await world.advance(ms);
+  const isDue = async (): Promise<boolean> => {
+    const due = app.store.db.selectFrom("deadlines").select("key").where("kind", "=", "inbound");
+    return (await due.where("due_at", "<=", world.clock.now()).executeTakeFirst()) !== undefined;
+  };
+  while (await isDue()) await world.advance(0);
+}
+
 /** Lets the clock go on until nothing is left to do. */
 export async function workOff(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
   await world.advance(ms);
   const isDone = async (): Promise<boolean> =>
-    (await app.isQuiet()) && (await rows(app)).every(({ state }) => state !== "pending");
+    (await rows(app)).every(({ state }) => state !== "pending") && (await app.isQuiet());
   while (!(await isDone())) await world.advance(1);
 }

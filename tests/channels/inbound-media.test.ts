@@ -178,10 +178,15 @@ describe("a file", () => {
   test("MD2, IN3: one that never comes is given up, and keeps no other sender waiting", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
-    const stuck = offered(new Uint8Array(1), { name: "slow", load: () => new Promise(() => {}) });
+    const asked = Promise.withResolvers<void>();
+    const load = (): Promise<never> => {
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const stuck = offered(new Uint8Array(1), { name: "slow", load });
     const first = receive(said("with a file", { media: [stuck] }));
     const later = receive(said("behind it"));
-    await world.timerWithin(30_000);
+    await asked.promise;
     await receive(said("from another", { from: "8" }));
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["from another"]);
     await world.advance(30_000);
@@ -247,12 +252,7 @@ describe("how long files are kept", () => {
     await receive(saidInGroup("", { media: [offered(new Uint8Array(3), { name: "b.txt" })] }));
     await app.quiet();
     expect(folders(workspace)).toHaveLength(2);
-    const ctx = {
-      engine: app.engine,
-      settings: app.settings,
-      outbound: { deliveryQueued() {} },
-      dropTranscript: async () => {},
-    };
+    const ctx = { ...app, dropTranscript: async () => {} };
     expect((await deleteSession(ctx, await app.session(GROUP))).ok).toBe(true);
     await expect.poll(() => folders(workspace).length).toBe(1);
     expect(readFileSync(await fileIn(app, workspace)).length).toBe(3);

@@ -1,10 +1,12 @@
 // What people say at a channel becomes runs of the right session, once, and is answered where it was said.
 
 import { describe, expect, test } from "vitest";
+import { openInbound } from "../../src/channels/inbound.ts";
+import { ok } from "../../src/core/errors.ts";
 import { bindPlace } from "../../src/flows/bindings.ts";
 import { getCursor, putCursor } from "../../src/store/channel-cursors.ts";
 import { updateSession } from "../../src/store/sessions.ts";
-import { makeSessions, temporaryFolder } from "../kit/engine.ts";
+import { makeSessions, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
 import type { Play } from "../kit/flow-app.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -37,6 +39,24 @@ describe("a message", () => {
     await second.app.quiet();
     expect(await second.app.texts(MAIN)).toEqual(["user: once", "assistant: echo once"]);
     expect(await rows(second.app)).toHaveLength(1);
+  });
+
+  test("I2: two ways in over one store, as of two processes, take a message once between them", async () => {
+    const { app, receive } = await open();
+    const { engine, settings, outbound } = app;
+    const other = openInbound({
+      engine,
+      settings,
+      outbound,
+      world: quietWorld(),
+      checkModel: (name) => ok(name),
+    });
+    for (const text of ["a", "b", "c"]) {
+      const message = said(text);
+      await Promise.all([receive(message), other.receive({ ...message })]);
+    }
+    await app.quiet();
+    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["a", "b", "c"]);
   });
 
   test("the same id in another chat, or at another account, is another message", async () => {
@@ -233,52 +253,6 @@ describe("what is in a message", () => {
   });
 });
 
-describe("commands", () => {
-  test("are done at once, answered in their place, and are no run; once", async () => {
-    const { app, chat, receive } = await open();
-    const message = said("/whoami");
-    await receive(message);
-    await receive(message);
-    await app.quiet();
-    expect(chat.textsAt("7")).toHaveLength(1);
-    expect(chat.textsAt("7")[0]).toContain("telegram:7");
-    expect(await app.runs(MAIN)).toEqual([]);
-  });
-
-  test("KE3: are done after what was written before them, which becomes a run first", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    await receive(said("remember this"));
-    await receive(said("/status"));
-    expect((await rows(app)).map(({ state }) => state)).toEqual(["done", "done"]);
-    await workOff(app, world, 0);
-    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["remember this"]);
-  });
-
-  test("the send policy is not asked about their answers, and holds back what the agent says", async () => {
-    const policy = { rules: [], default: "deny" } as const;
-    const base = await open();
-    const { app, chat, receive } = await open({
-      choices: { session: { ...base.app.settings.session, sendPolicy: policy } },
-    });
-    await receive(said("/whoami"));
-    await receive(said("hello"));
-    await app.quiet();
-    expect(chat.textsAt("7")).toHaveLength(1);
-    const skipped = await app.store.db.selectFrom("deliveries").select(["state", "text"]).execute();
-    expect(skipped.find(({ state }) => state === "skipped")?.text).toBe("echo hello");
-  });
-
-  test("in a group an owner's command needs no mention, anybody else's does", async () => {
-    const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
-    await receive(saidInGroup("/whoami", { mentioned: false }));
-    await receive(saidInGroup("/whoami", { mentioned: false, from: "8" }));
-    await receive(saidInGroup("/whoami", { mentioned: false, from: "8", nativeCommand: true }));
-    await app.quiet();
-    expect(chat.textsAt("-100")).toHaveLength(2);
-  });
-});
-
 describe("a place that is bound to a session", () => {
   const CHILD = "agent:main:subagent:1";
   const message = (text: string) => saidInGroup(text, { chat: { thread: { kind: "topic", id: "9" } } });
@@ -292,6 +266,7 @@ describe("a place that is bound to a session", () => {
     );
     expect(bound.ok).toBe(true);
     await receive(message("go on"));
+    await app.quiet();
     await receive(message("/status"));
     await app.quiet();
     const [run] = await app.runs(CHILD);

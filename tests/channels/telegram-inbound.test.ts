@@ -71,6 +71,18 @@ test("the bot is named by its name, whatever its case, by a mention without a na
   expect(said({ chat, ...entity(command, command, { type: "bot_command" }) }).mentioned).toBe(true);
 });
 
+test("the bot's name before what is said is a call, and no part of it; elsewhere it stays", () => {
+  const call = (text: string, marked = `@${USERNAME}`): string =>
+    said({ chat: GROUP_CHAT, ...entity(text, marked, { type: "mention" }) }).text;
+  expect(call(`@${USERNAME} wait, then say hi`)).toBe("wait, then say hi");
+  expect(call(`@${USERNAME}, /stop`)).toBe("/stop");
+  expect(call(`@${USERNAME}`)).toBe(`@${USERNAME}`);
+  expect(call(`ask @${USERNAME} that`)).toBe(`ask @${USERNAME} that`);
+  expect(call("@other_bot hi", "@other_bot")).toBe("@other_bot hi");
+  const unnamed = entity("Parley: hi", "Parley", { type: "text_mention", user: US });
+  expect(said({ chat: GROUP_CHAT, ...unnamed })).toMatchObject({ text: "hi", mentioned: true });
+});
+
 test("others are named: that is not us", () => {
   const chat = GROUP_CHAT;
   expect(said({ chat, ...entity("@other_bot hi", "@other_bot", { type: "mention" }) }).mentioned).toBe(false);

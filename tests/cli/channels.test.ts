@@ -109,8 +109,49 @@ test("without a terminal nothing is asked, and what is missing is said", async (
   const { home } = await makeHome();
   const refused = await run(home, ["channels", "add", "telegram"]);
   expect(refused).toMatchObject({ code: 1 });
-  expect(refused.err).toContain("no terminal to ask at: --set botToken=… is needed");
+  expect(refused.err).toContain("no terminal to ask at: --set needs botToken=…");
   expect(refused.err).toContain("@BotFather");
+  const several = await run(home, ["channels", "add", "whatsapp", "--set", "phoneNumberId=106540352242922"]);
+  expect(several.err).toMatch(/--set needs accessToken=….*appSecret=….*verifyToken=…/);
+  expect(several.err).not.toContain("phoneNumberId");
+});
+
+test("keys besides those that are asked for are read as the file has them", async () => {
+  const { home } = await makeHome();
+  const set = [
+    "number=+491701234567",
+    "requireMention=false",
+    'allowFrom=["+4915112345678"]',
+    "agentId=main",
+  ];
+  const added = await run(home, ["channels", "add", "signal", "--no-test", "--set", ...set]);
+  expect(added).toMatchObject({ code: 0 });
+  const file = readFileSync(fileOf(home), "utf8");
+  expect(file).toMatch(/requireMention"?: false/);
+  expect(file).toMatch(/allowFrom"?: \[\s*"\+4915112345678"/);
+  const text = ["number=true", "dmPolicy=[open"];
+  const refused = await run(home, [
+    "channels",
+    "add",
+    "signal",
+    "--account",
+    "b",
+    "--no-test",
+    "--set",
+    ...text,
+  ]);
+  expect(refused.err).toContain("begins with +");
+});
+
+test("an account of iMessage that nothing makes one is a mistake that is named", async () => {
+  const added = await makeHome();
+  const set = ["channels", "add", "imessage", "--no-test", "--set", 'names=["Home"]'];
+  expect((await run(added.home, set)).code).toBe(0);
+  expect((await run(added.home, ["config", "check"])).code).toBe(0);
+  const { home } = await makeHome({ channels: { imessage: { allowFrom: ["+15550100"] } } });
+  const checked = await run(home, ["config", "check"]);
+  expect(checked.code).toBe(1);
+  expect(checked.err + checked.out).toContain("channels.imessage.enabled: is needed as true");
 });
 
 test("a key that the channel does not have is refused with its path", async () => {

@@ -107,6 +107,12 @@ describe("in groups", () => {
       inGroup(),
       "ignore",
     ],
+    [
+      "allowlist: by its public name, in any case",
+      { groups: { "@Lunch": group() } },
+      inGroup({ chat: { alsoKnownAs: ["@lunch"] } }),
+      "admit",
+    ],
     ["allowlist: a sender who may speak anywhere", { groupAllowFrom: ["7"] }, inGroup(), "admit"],
     ["allowlist: an owner", {}, inGroup({ sender: { id: "1" } }), "admit"],
     [

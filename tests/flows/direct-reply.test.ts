@@ -1,6 +1,7 @@
 // What is said at the end of a run that came from a channel, and where.
 
 import { expect, test } from "vitest";
+import { updateSession } from "../../src/store/sessions.ts";
 import { fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
 import { type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 
@@ -58,6 +59,28 @@ test("DR2: a run that was aborted says nothing", async () => {
   await app.engine.abort({ sessionKey: MAIN });
   await app.quiet();
   expect(chat.shown).toEqual([]);
+});
+
+test("DR3: the policy is asked for the place of the answer, wherever others have written meanwhile", async () => {
+  const gate = Promise.withResolvers<string>();
+  const rules = [{ match: { channel: "discord" }, action: "deny" }] as const;
+  const base = await open(() => "");
+  const session = { ...base.app.settings.session, sendPolicy: { rules, default: "allow" as const } };
+  const { app, chat, receive } = await open(() => gate.promise, { choices: { session } });
+  await receive(said("hello"));
+  await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
+  const lastRoute = { channel: "discord", to: "9", accountId: "default" };
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute }));
+  gate.resolve("for you");
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["for you"]);
+  // And the other way round: what may not leave is not let out by somebody who wrote elsewhere.
+  const input = { text: "b", sender: "discord:9" };
+  await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
+  await app.quiet();
+  const rows = await app.store.db.selectFrom("deliveries").select(["state", "code"]).orderBy("seq").execute();
+  expect(rows.at(-1)).toEqual({ state: "skipped", code: "send_denied" });
 });
 
 test("a secret in an answer does not leave, and the transcript is whole", async () => {

@@ -122,6 +122,19 @@ describe("steer", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
+  test.each(["hook", "cron", "node"] as const)("a %s's run reads no person's message", async (kind) => {
+    const model = lookingModel();
+    model.hold("first 0");
+    const app = await openTurnApp({ script: model.script, sessionKey: MAIN });
+    const input = { text: "first", provenance: { kind, source: "x" } };
+    await app.says("first", HERE, "followup", { input });
+    await model.reached("first 0");
+    await app.says("second", HERE, "steer");
+    model.release("first 0");
+    await app.quiet();
+    expect((await ends(app))[1]).toBe("second: ok heard second");
+  });
+
   test("a run that ends first leaves the message its own run", async () => {
     const { app, model } = await busy();
     model.hold("first 1");

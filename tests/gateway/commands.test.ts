@@ -8,6 +8,7 @@ import { type Frame, type House, joined, openHouse, type Play, type Raw } from "
 
 const MAIN = "agent:main:main";
 const WRITER = "a-token-that-may-write";
+const NARROW = "a-token-for-some-sessions";
 
 const finalOf = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state === "final";
@@ -152,6 +153,25 @@ test("CO2: what is for owners takes operator.admin, and a token sees through a c
   expect((await say(admin, "hi", "r1")).error?.code).toBe("SEND_DENIED");
   await say(admin, "/send inherit", "c5");
   expect(textIn(await admin.next(finalOf("c5")))).toContain("rules of the settings decide");
+});
+
+test("CD4: a command takes the rights of the method that does the same", async () => {
+  const tokens = [
+    { token: WRITER, role: "operator", scopes: ["operator.write"] },
+    { token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
+  ] as const;
+  const house = await openHouse({ gateway: { tokens } });
+  const before = await getSession(house.store.db, MAIN);
+  const writer = await joined(house, { auth: { token: WRITER } });
+  for (const [at, line] of ["/new", "/reset"].entries()) {
+    expect((await say(writer, line, `w${at}`)).error?.code).toBe("FORBIDDEN");
+  }
+  expect((await getSession(house.store.db, MAIN))?.sessionId).toBe(before?.sessionId);
+  // Who may write to agents is the business of those who see every session.
+  const narrow = await joined(house, { auth: { token: NARROW } });
+  expect((await say(narrow, "/pair approve ABCDEFGH", "n1")).error?.code).toBe("FORBIDDEN");
+  expect((await say(narrow, "/reset", "n2")).payload).toEqual({ runId: "n2", status: "started" });
+  expect((await getSession(house.store.db, MAIN))?.sessionId).not.toBe(before?.sessionId);
 });
 
 test("a token that may only read gives no commands", async () => {

@@ -8,7 +8,6 @@ import { ok } from "../../src/core/errors.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { isSubagentKey } from "../../src/core/session-key.ts";
 import type { Settings } from "../../src/core/settings.ts";
-import { NODES_TOOL } from "../../src/core/tool-policy.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "../../src/execute.ts";
@@ -359,8 +358,8 @@ export class GatewayProcess {
   #executor(): Executor {
     const story = this.#story;
     const { settings } = this;
-    // No device is paired in a story, and without one nobody has the tool for them.
-    const names = toolNames().filter((name) => name !== NODES_TOOL);
+    // In stories there are no channels and no nodes, and nobody is offered a tool for them.
+    const names = toolNames().filter((name) => !["message", "nodes"].includes(name));
     const real = createExecutor({
       settings,
       store: this.#store,

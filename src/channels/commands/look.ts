@@ -13,6 +13,7 @@ import {
   count,
   excerpt,
   type Here,
+  isTrusted,
   keyCode,
   type Moment,
   senderName,
@@ -38,9 +39,9 @@ function helpLine({ usage, description }: CommandWord): string {
 }
 
 export function help({ request }: Moment): string {
-  const { chatType, sender, args } = request;
+  const { sender, args } = request;
   const mine = COMMANDS.filter((one) => sender.isOwner || !one.ownerOnly).filter(
-    (one) => sender.isOwner || chatType === "direct" || !one.ownerOnlyInGroups,
+    (one) => isTrusted(request) || !one.ownerOnlyInGroups,
   );
   const list = ["Commands stand alone in a message:", ...mine.map(helpLine)].join("\n");
   if (args === "") return list;

@@ -9,7 +9,7 @@ import type { Route } from "../../core/route.ts";
 import type { Run } from "../../core/run.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Session } from "../../core/session.ts";
-import { displayKey } from "../../core/session-key.ts";
+import { displayKey, isReservedKey } from "../../core/session-key.ts";
 import type { Settings } from "../../core/settings.ts";
 import { identityOf, type Viewer } from "../../core/visibility.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -97,9 +97,13 @@ export function begunBy(request: CommandRequest, run: Pick<Run, "input">): boole
   return run.input.sender === senderName(request);
 }
 
-/** Whether somebody may do here what in groups is for owners only. */
-export function isTrusted({ chatType, sender }: CommandRequest): boolean {
-  return chatType === "direct" || sender.isOwner;
+/**
+ * Whether somebody may do here what in groups is for owners only. A direct chat whose conversation groups
+ * share is no way round that.
+ */
+export function isTrusted({ chatType, sender, sessionKey, operator }: CommandRequest): boolean {
+  if (sender.isOwner || operator !== undefined) return true;
+  return chatType === "direct" && !isReservedKey(sessionKey);
 }
 
 export function accessOf({ parts, unit }: Moment): AccessContext {

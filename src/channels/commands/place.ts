@@ -15,6 +15,16 @@ function hoursWords(ms: number): string {
   return ms === 0 ? "off" : `${Number((ms / HOUR_MS).toFixed(3))} h`;
 }
 
+/** When a binding ends by itself, in a sentence. */
+function limitWords({ idleMs, maxAgeMs }: { readonly idleMs: number; readonly maxAgeMs: number }): string {
+  const ends = [
+    ...(idleMs === 0 ? [] : [`after ${hoursWords(idleMs)} without a message`]),
+    ...(maxAgeMs === 0 ? [] : [`at the age of ${hoursWords(maxAgeMs)}`]),
+  ];
+  if (ends.length === 0) return "The binding ends by `/session unbind` only";
+  return `The binding ends ${ends.join(", or ")}`;
+}
+
 /** Whether this person may change what the place is bound to. */
 async function mayRebind(here: Here, flowId: string | undefined): Promise<boolean> {
   if (isTrusted(here.request)) return true;
@@ -48,7 +58,7 @@ export async function binding(here: Here): Promise<string> {
   const limits = action === "idle" ? { idleHours: number } : { maxAgeHours: number };
   const set = await setBindingLimits(parts.engine, unit, request.route, limits);
   if (!set.ok) return why(set);
-  return `The binding ends: idle ${hoursWords(set.value.idleMs)}, max-age ${hoursWords(set.value.maxAgeMs)}.`;
+  return `${limitWords(set.value)}.`;
 }
 
 /** `/pair approve CODE`. */

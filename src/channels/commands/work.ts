@@ -52,10 +52,9 @@ export async function stop(here: Here): Promise<string> {
   const sessionKey = session.key;
   const { all, mine } = await stoppable(here);
   const ended: string[] = [];
-  if (mine.length === all) {
-    // Also what no run of this conversation asked for, as after a reset.
-    const whole = request.sender.isOwner || request.chatType === "direct";
-    if (all > 0 || whole) ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
+  if (mine.length === all && isTrusted(request)) {
+    // Also what no run of this conversation asked for, such as an operator's call.
+    ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
   } else {
     for (const runId of mine) {
       ended.push(...(await parts.engine.abortIn(unit, { sessionKey, runId })).runIds);
@@ -123,11 +122,11 @@ async function oneMeant(here: Here, name: string): Promise<Session | string> {
   return second === undefined ? first : `Several sub-agents are called ${code(name)}: give more of the id.`;
 }
 
-/** Whether this person may decide on a sub-agent: in a group whoever asked for it, and owners. */
+/** Whether this person may decide on a sub-agent: as on the run that asked for it (CW1). */
 export async function mayCancel(here: Here, job: Flow): Promise<boolean> {
-  if (isTrusted(here.request)) return true;
-  const run = job.requesterRunId === undefined ? undefined : await getRun(here.unit.tx, job.requesterRunId);
-  return run !== undefined && begunBy(here.request, run);
+  const { request, unit } = here;
+  const run = job.requesterRunId === undefined ? undefined : await getRun(unit.tx, job.requesterRunId);
+  return run === undefined ? isTrusted(request) : mayStop(here, run);
 }
 
 async function cancel(here: Here, name: string): Promise<string> {

@@ -4,6 +4,7 @@
 import type { DiscordAccount } from "../../core/channel-settings.ts";
 import { fail, ok } from "../../core/errors.ts";
 import type { Route } from "../../core/route.ts";
+import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { DISCORD } from "./incoming.ts";
 import { type Line, listenToDiscord, whoAmI } from "./listen.ts";
@@ -44,7 +45,7 @@ export async function openDiscord(accounts: readonly DiscordAccount[], host: Cha
         error: unknown(message.route.accountId),
       },
     accounts: lines.map((line) => ({
-      name: `${DISCORD}:${line.account.accountId}`,
+      name: accountName(DISCORD, line.account.accountId),
       listen: (ear) => listenToDiscord(line, ear),
     })),
     typing: async (route) => senderOf(route)?.typing(route),
@@ -58,8 +59,7 @@ export async function openDiscord(accounts: readonly DiscordAccount[], host: Cha
         return ok(`${name} (${id})`);
       } catch (error) {
         if (!(error instanceof DiscordProblem)) throw error;
-        const code = error.kind === "token" || error.kind === "refused" ? "unauthorized" : "run_failed";
-        return fail(code, error.message);
+        return fail("channel_failed", error.message);
       }
     },
     async close() {

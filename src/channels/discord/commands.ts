@@ -4,7 +4,8 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import type { ChannelHost } from "../channel.ts";
-import { numberOf, type Raw, rawsOf, textOf } from "./fields.ts";
+import { textOf } from "../fields.ts";
+import { numberOf, type Raw, rawsOf } from "./fields.ts";
 import type { Rest } from "./rest.ts";
 
 /** What Discord takes: so many, each with a short name in small letters. */

@@ -7,7 +7,8 @@
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
 import type { Timer, World } from "../../world.ts";
-import { numberOf, type Raw, rawOf, textOf } from "./fields.ts";
+import { textOf } from "../fields.ts";
+import { numberOf, type Raw, rawOf } from "./fields.ts";
 
 /** From the first byte until Discord has taken us in. */
 const READY_MS = 30_000;

@@ -21,11 +21,6 @@ export function rawsOf(value: unknown, max: number): Raw[] {
   return list.map(rawOf).filter((one) => one !== undefined);
 }
 
-/** A text that is not empty. */
-export function textOf(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }

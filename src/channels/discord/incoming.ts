@@ -6,7 +6,8 @@
 import { optional } from "../../core/optional.ts";
 import type { Route } from "../../core/route.ts";
 import type { InboundMessage } from "../channel.ts";
-import { idOf, numberOf, type Raw, rawOf, rawsOf, textOf, timeOfId } from "./fields.ts";
+import { textOf } from "../fields.ts";
+import { idOf, numberOf, type Raw, rawOf, rawsOf, timeOfId } from "./fields.ts";
 import { mediaOf } from "./media.ts";
 import type { Place, Places, Roles } from "./places.ts";
 import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText } from "./words.ts";

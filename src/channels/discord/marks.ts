@@ -5,8 +5,9 @@
 // DK2: of each message that is settled at most a few rows are written, and not at every one.
 
 import type { ChannelHost } from "../channel.ts";
+import { textOf } from "../fields.ts";
 import type { GatewaySession } from "./connection.ts";
-import { idOf, isNewer, numberOf, type Raw, rawOf, textOf } from "./fields.ts";
+import { idOf, isNewer, numberOf, type Raw, rawOf } from "./fields.ts";
 
 /** Channels whose messages are looked for after a longer absence: those that last had some. */
 const CHANNELS_MAX = 100;

@@ -4,7 +4,8 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { InboundMedia } from "../channel.ts";
-import { numberOf, type Raw, rawsOf, textOf } from "./fields.ts";
+import { textOf } from "../fields.ts";
+import { numberOf, type Raw, rawsOf } from "./fields.ts";
 import { readBody } from "./rest.ts";
 
 /** Discord allows ten. */

@@ -5,7 +5,8 @@
 
 import { dropOldest } from "../../core/bounded.ts";
 import { optional } from "../../core/optional.ts";
-import { idOf, numberOf, type Raw, rawsOf, textOf } from "./fields.ts";
+import { textOf } from "../fields.ts";
+import { idOf, numberOf, type Raw, rawsOf } from "./fields.ts";
 import { DiscordProblem } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 

@@ -160,10 +160,10 @@ async function openThread(
         : api.channels.createThread(parent, { name, type }, undefined, { signal }),
     );
     const threadId = idOf((thread as { id?: unknown }).id);
-    if (threadId === undefined) return fail("run_failed", "Discord did not say which thread it made");
+    if (threadId === undefined) return fail("channel_failed", "Discord did not say which thread it made");
     return ok({ route: { ...at, threadId }, kind: "created" });
   } catch (error) {
     const { message } = asProblem(error);
-    return fail("run_failed", `Discord made no thread: ${message}`);
+    return fail("channel_failed", `Discord made no thread: ${message}`);
   }
 }

@@ -1,7 +1,8 @@
 // Owns how a message of Discord reads: mentions become names, what is no text becomes a note.
 // DT1: the time is linear in the text, and what a note holds is bounded.
 
-import { idOf, numberOf, type Raw, rawOf, rawsOf, textOf } from "./fields.ts";
+import { textOf } from "../fields.ts";
+import { idOf, numberOf, type Raw, rawOf, rawsOf } from "./fields.ts";
 
 /** Discord lets a message name a hundred people, and ten answers of a poll. */
 const MENTIONS_MAX = 100;

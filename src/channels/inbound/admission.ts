@@ -60,7 +60,7 @@ function hasFitIds(message: InboundMessage): boolean {
 }
 
 /** Who writes where: what the same person writes in the same place has the same. */
-function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage): string {
+export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage): string {
   const key = JSON.stringify([channel, accountId, chat.id, chat.thread?.id ?? null, sender.id]);
   return createHash("sha256").update(key).digest("hex").slice(0, 40);
 }

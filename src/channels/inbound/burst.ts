@@ -23,8 +23,10 @@ import { type InboundRow, pendingOf, settleInbound } from "../../store/inbound.t
 import { updateSession } from "../../store/sessions.ts";
 import { openSessionOf, type Place } from "./place.ts";
 
-/** The longest text of one message, and of one run. */
+/** The longest text of one message. */
 export const TEXT_MAX_BYTES = 256 * 1024;
+/** The longest of one run: a message with what it answers, and what came with it. */
+const RUN_TEXT_MAX_BYTES = 320 * 1024;
 /** Base64 characters of the pictures of one run. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
 
@@ -66,7 +68,7 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
     const imageChars = one.message.images.reduce((sum, { data }) => sum + data.length, 0);
     const last = groups.at(-1);
     const joined = last === undefined ? text : `${last.text}\n\n${text}`;
-    const fits = Buffer.byteLength(joined) <= TEXT_MAX_BYTES * 1.25;
+    const fits = Buffer.byteLength(joined) <= RUN_TEXT_MAX_BYTES;
     if (last === undefined || !fits || last.imageChars + imageChars > IMAGES_MAX_CHARS) {
       groups.push({ waiting: [one], text, imageChars });
     } else {
@@ -145,8 +147,10 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
 
 /** Makes runs of everything that waits under a key. */
 export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string): Promise<void> {
-  const rows = await pendingOf(unit.tx, burstKey);
+  // The date first: whoever is just keeping a message has moved it, and is waited for. The other way round
+  // a message that was not seen yet would lose its date.
   await dropDeadline(unit.tx, INBOUND_DEADLINE, burstKey);
+  const rows = await pendingOf(unit.tx, burstKey);
   const waiting = rows.map((row) => ({ row, message: JSON.parse(row.body) as WaitingMessage }));
   for (const group of groupsOf(waiting)) await acceptGroup(parts, unit, group);
 }

@@ -10,7 +10,8 @@ import { sweep } from "../sweep.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MESSAGES_KEPT_MS = 14 * DAY_MS;
-const EVERY_MS = 3_600_000;
+/** Often enough for a busy deployment: a sweep takes some thousands at most. */
+const EVERY_MS = 600_000;
 
 /** Removes what is too old, now and then, until the returned function is called. */
 export function forgetInbound(commit: Commit, world: World): () => Promise<void> {

@@ -192,15 +192,31 @@ function isSame(username: string | undefined, { username: own }: Reader): boolea
   return username?.toLowerCase() === own.toLowerCase();
 }
 
+function wordsAt({ words }: Content, entity: Fields): string {
+  const from = numberOf(entity.offset) ?? 0;
+  return words.slice(from, from + (numberOf(entity.length) ?? 0));
+}
+
+/** Whether the bot is meant by this mention. */
+function isMention(content: Content, entity: Fields, reader: Reader): boolean {
+  if (entity.type === "text_mention") return idOf(fieldsOf(entity.user).id) === reader.id;
+  return entity.type === "mention" && isSame(wordsAt(content, entity).slice(1), reader);
+}
+
 /** Whether the words name the bot. */
-function isNamed({ words, entities }: Content, reader: Reader): boolean {
-  return entities.some((entity) => {
-    const from = numberOf(entity.offset) ?? 0;
-    const text = words.slice(from, from + (numberOf(entity.length) ?? 0));
-    if (entity.type === "text_mention") return idOf(fieldsOf(entity.user).id) === reader.id;
-    if (entity.type === "mention") return isSame(text.slice(1), reader);
-    return entity.type === "bot_command" && isSame(text.split("@")[1], reader);
-  });
+function isNamed(content: Content, reader: Reader): boolean {
+  return content.entities.some(
+    (entity) =>
+      isMention(content, entity, reader) ||
+      (entity.type === "bot_command" && isSame(wordsAt(content, entity).split("@")[1], reader)),
+  );
+}
+
+/** What is said. The bot's own name before it is a call, not a part of that; alone it is all there is. */
+function spokenWords(content: Content, reader: Reader): string {
+  const call = content.entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
+  const rest = content.words.slice(numberOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
+  return call === undefined || rest.trim() === "" ? content.words : rest;
 }
 
 function wordsOf(
@@ -222,7 +238,7 @@ function wordsOf(
   // What is said to another bot is not ours to do.
   const isOurs = command !== undefined && (command.to === undefined || isSame(command.to, reader));
   const name = isOurs ? reader.menu.get(command.name) : undefined;
-  if (name === undefined) return { text: lines(words, note), mentioned };
+  if (name === undefined) return { text: lines(spokenWords(content, reader), note), mentioned };
   // What stands behind a command that goes by another name here is not meant for that one.
   const isRenamed = command?.name !== name.replaceAll("-", "_");
   const text = isRenamed ? `/${name}` : `/${name} ${command?.rest ?? ""}`.trim();

@@ -34,6 +34,16 @@ function isChannel(name: string): name is ChannelId {
   return (CHANNEL_IDS as readonly string[]).includes(name);
 }
 
+/** What the file holds for a value of the command line: a list, a table and yes or no are written as in it. */
+function inFile(text: string): unknown {
+  if (!/^(?:true|false|\[.*\]|\{.*\})$/s.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
 /** `key=value` pairs as an object. */
 function readPairs(pairs: readonly string[]): Result<Record<string, string>> {
   const values: Record<string, string> = {};
@@ -75,13 +85,14 @@ async function answersFor(
   if (prompter !== undefined && guide.questions.some(({ key }) => !(key in given))) {
     prompter.tell(guide.title, [...guide.first, `More: docs/${guide.page}`]);
   }
+  const open = guide.questions.filter(({ key }) => !(key in given));
+  if (prompter === undefined && open.length > 0) {
+    const keys = open.map(({ key, ask }) => `${key}=… (${ask})`).join(", ");
+    const hint = [...guide.first, `More: docs/${guide.page}`].join(" ");
+    return fail("cancelled", `there is no terminal to ask at: --set needs ${keys}`, { hint });
+  }
   for (const question of guide.questions) {
     const { key, ask, secret } = question;
-    if (values[key] === undefined && prompter === undefined) {
-      return fail("cancelled", `there is no terminal to ask at: --set ${key}=… is needed (${ask})`, {
-        hint: guide.first.join(" "),
-      });
-    }
     if (values[key] === undefined) {
       const hint = secret ? " (or ${NAME} of an environment variable)" : "";
       const told = await prompter?.ask(`${ask}${hint}`, {
@@ -122,7 +133,11 @@ function place(cli: Cli, { channel, values }: Wanted, account: string | undefine
     exists = false;
   }
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
-  const value = Object.keys(values).length === 0 ? { enabled: true } : values;
+  // What is asked for is text, whatever it looks like.
+  const asText = GUIDES[channel].questions.map(({ key }) => key);
+  const held = Object.entries(values).map(([key, text]) => [key, asText.includes(key) ? text : inFile(text)]);
+  // Where nothing is asked for, this is what makes an account of it.
+  const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);
   if (!changed.ok) {
     const hint = changed.error.endsWith("is there already")

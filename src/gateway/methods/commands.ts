@@ -4,9 +4,10 @@
 // CD2: the answer is a note in the transcript and the end of the run that the request named; while another
 //      run has the lane it is told live, and written down after that one.
 // CD3: only an operator's own words are commands: whoever acts as a session talks to an agent.
+// CD4: a command takes the rights of the method that does the same.
 
 import { performCommand } from "../../channels/commands.ts";
-import { type CommandCall, findCommand, parseCommand } from "../../core/command.ts";
+import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/command.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -14,6 +15,21 @@ import type { Session } from "../../core/session.ts";
 import { hasScope } from "../../core/visibility.ts";
 import type { CallContext } from "../call.ts";
 import type { PayloadOf } from "../payloads.ts";
+import { needEverySession } from "./operations.ts";
+
+/** What takes operator.admin as a method, and so as a command; besides what is for owners. */
+const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
+
+/** Whether the caller may give this command, and whether as an owner. */
+function checkRights({ caller }: CallContext, command: CommandName): Result<{ isOwner: boolean }> {
+  const isOwner = hasScope(caller.scopes, "operator.admin");
+  const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
+  if (forAdmins && !isOwner) {
+    return fail("missing_scope", `/${command} is given with the scope operator.admin only`);
+  }
+  const allowed = command === "pair" ? needEverySession(caller, "/pair") : ok(undefined);
+  return allowed.ok ? ok({ isOwner }) : allowed;
+}
 
 /** The command that a message of this caller is, if it is one. */
 export function commandOf({ viewer }: CallContext, message: string): CommandCall | undefined {
@@ -30,10 +46,9 @@ export async function answerCommand(
   const { deps, viewer } = ctx;
   const { engine } = deps;
   if (viewer.kind !== "operator") return fail("invalid_argument", "only an operator gives commands here");
-  const isOwner = hasScope(viewer.scopes, "operator.admin");
-  if (findCommand(call.command)?.ownerOnly === true && !isOwner) {
-    return fail("missing_scope", `/${call.command} is given with the scope operator.admin only`);
-  }
+  const rights = checkRights(ctx, call.command);
+  if (!rights.ok) return rights;
+  const { isOwner } = rights.value;
   const open = engine.accepting();
   if (!open.ok) return open;
   const { command, args, runId } = call;

@@ -302,7 +302,9 @@ async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Stor
   const caller = await call(house.url);
   const isChallenge = ({ event }: Frame): boolean => event === "connect.challenge";
   await caller.until((frames) => frames.some(isChallenge));
-  const { nonce } = caller.frames.find(isChallenge)?.payload as { nonce: string };
+  const challenge = caller.frames.find(isChallenge);
+  if (challenge === undefined) throw new Error("no challenge");
+  const { nonce } = challenge.payload as { nonce: string };
   const params =
     token === NODE_TOKEN ? nodeParams(node, nonce, { token }) : connectParams({ auth: { token } });
   say(caller, {

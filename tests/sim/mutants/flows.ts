@@ -130,7 +130,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "reset-keeps-queued-runs",
     breaks: "LC1: what was accepted before a reset reaches the new transcript",
     file: "src/flows/lifecycle.ts",
-    from: `    await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });\n`,
+    from: `  await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });\n`,
     to: "",
   },
   {

@@ -23,18 +23,22 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-in-order-of-ids",
     breaks: "I3: a lane is worked off in the order of run ids",
     file: "src/store/claims.ts",
-    from: `    .orderBy("lane_seq")
+    from: `    .where("state", "in", ACTIVE)
+    .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .orderBy("run_id")
+    to: `    .where("state", "in", ACTIVE)
+    .orderBy("run_id")
     .limit(1)`,
   },
   {
     name: "lane-newest-first",
     breaks: "I3: the newest message of a lane is worked off first",
     file: "src/store/claims.ts",
-    from: `    .orderBy("lane_seq")
+    from: `    .where("state", "in", ACTIVE)
+    .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .orderBy("state", "desc")
+    to: `    .where("state", "in", ACTIVE)
+    .orderBy("state", "desc")
     .orderBy("lane_seq", "desc")
     .limit(1)`,
   },

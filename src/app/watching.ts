@@ -1,0 +1,30 @@
+// Owns what watches a gateway at work: its figures and, where they are on, its traces.
+
+import type { Settings } from "../core/settings.ts";
+import { type Metrics, openMetrics } from "../gateway/metrics.ts";
+import type { Traces } from "../telemetry/traces.ts";
+import type { World } from "../world.ts";
+
+export interface Watching {
+  readonly metrics: Metrics;
+  /** Absent: they are off. */
+  readonly traces: Traces | undefined;
+  close(): Promise<void>;
+}
+
+/** `shared`: the world with the time that all processes of the store have, which the dates of runs are of. */
+export async function openWatching(
+  of: { settings: Settings; world: World; version: string },
+  shared: World,
+): Promise<Watching> {
+  const { settings, version } = of;
+  // Loaded only where they are on.
+  const load = settings.traces && (await import("../telemetry/traces.ts")).openTraces;
+  const traces = await load?.(settings, shared, version);
+  const metrics = openMetrics(of);
+  const close = async (): Promise<void> => {
+    metrics.close();
+    await traces?.close();
+  };
+  return { metrics, traces, close };
+}

@@ -1,0 +1,46 @@
+// Owns which runs of a chain had ended when another one of it was accepted: what it may have followed from.
+
+import type { Run } from "../core/run.ts";
+import type { Db } from "./sql.ts";
+
+/** A run that had ended. */
+export interface EndedBefore {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly acceptedAt: number;
+  readonly endedAt: number;
+  readonly flowId?: string;
+  readonly flowStep?: string;
+  readonly flowTurn?: number;
+}
+
+/** Of one chain, the latest. */
+const RUNS_MAX = 500;
+
+/** The turns of the run's chain that came before it, the last one to end first. */
+export async function endedBefore(
+  db: Db,
+  { runId, chainId, acceptedAt }: Pick<Run, "runId" | "chainId" | "acceptedAt">,
+): Promise<EndedBefore[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["run_id", "session_key", "accepted_at", "ended_at", "flow_id", "flow_step", "flow_turn"])
+    .where("chain_id", "=", chainId)
+    .where("kind", "=", "turn")
+    .where("run_id", "!=", runId)
+    .where("accepted_at", "<=", acceptedAt)
+    .where("ended_at", "<=", acceptedAt)
+    .orderBy("ended_at", "desc")
+    .orderBy("accepted_at", "desc")
+    .limit(RUNS_MAX)
+    .execute();
+  return rows.map((row) => ({
+    runId: row.run_id,
+    sessionKey: row.session_key,
+    acceptedAt: row.accepted_at,
+    endedAt: Number(row.ended_at),
+    ...(row.flow_id === null ? {} : { flowId: row.flow_id }),
+    ...(row.flow_step === null ? {} : { flowStep: row.flow_step }),
+    ...(row.flow_turn === null ? {} : { flowTurn: row.flow_turn }),
+  }));
+}

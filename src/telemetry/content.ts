@@ -1,0 +1,71 @@
+// Owns what of a conversation stands in a span where content may be told.
+// TC1: what looks like a credential is masked before anything is cut, so that no cut leaves half of one.
+// TC2: a span holds so much text and no more; of many messages the newest.
+
+import { type Entry, isCompaction, type Message } from "../core/message.ts";
+import { redactMessage, redactSecrets } from "../core/redact.ts";
+
+/** Of one text, in characters. */
+const TEXT_MAX = 4_000;
+/** Of all messages of one attribute. */
+const MESSAGES_MAX = 16_000;
+/** A text of this length is masked no more, only left out. */
+const MASKED_MAX = 1_000_000;
+
+/** A text as a span has it. */
+export function shownText(text: string): string {
+  if (text.length > MASKED_MAX) return `[${text.length} characters]`;
+  const masked = redactSecrets(text);
+  return masked.length <= TEXT_MAX ? masked : `${masked.slice(0, TEXT_MAX)}…`;
+}
+
+/** The arguments of a tool call as JSON. */
+export function shownArguments(name: string, args: unknown): string {
+  const known = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
+  if (JSON.stringify(known).length > MASKED_MAX) return shownText(JSON.stringify(known));
+  const masked = redactMessage({
+    ...{ id: "", role: "assistant", timestamp: 0, api: "", provider: "", model: "", stopReason: "toolUse" },
+    content: [{ type: "toolCall", id: "", name, arguments: known }],
+  } as unknown as Message);
+  const [block] = masked.content;
+  return shownText(JSON.stringify(block?.type === "toolCall" ? block.arguments : {}));
+}
+
+function partOf(block: Message["content"][number]): object {
+  switch (block.type) {
+    case "text":
+      return { type: "text", content: shownText(block.text) };
+    case "thinking":
+      return { type: "reasoning", content: shownText(block.thinking) };
+    case "image":
+      return { type: "blob", modality: "image", mime_type: block.mimeType };
+    case "toolCall": {
+      const args = shownArguments(block.name, block.arguments);
+      return { type: "tool_call", id: block.id, name: block.name, arguments: args };
+    }
+  }
+}
+
+/** What a message says, in the words of the conventions: role and parts. */
+type Spoken = Pick<Message, "role" | "content"> & { readonly toolCallId?: string };
+
+function shownMessage(message: Spoken): object {
+  const { role, content } = message;
+  if (role !== "toolResult") return { role, parts: content.map(partOf) };
+  const response = content.map(partOf);
+  return { role: "tool", parts: [{ type: "tool_call_response", id: message.toolCallId ?? "", response }] };
+}
+
+/** Messages as JSON: the newest that have room. */
+export function shownMessages(messages: readonly (Spoken | Entry)[]): string {
+  const shown: string[] = [];
+  let chars = 0;
+  for (const message of messages.toReversed()) {
+    if ("type" in message && isCompaction(message)) continue;
+    const text = JSON.stringify(shownMessage(message as Spoken));
+    chars += text.length;
+    if (chars > MESSAGES_MAX && shown.length > 0) break;
+    shown.unshift(text);
+  }
+  return `[${shown.join(",")}]`;
+}

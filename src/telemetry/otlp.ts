@@ -1,0 +1,107 @@
+// Owns the way of spans to an OpenTelemetry collector: OTLP over HTTP, as JSON. The only file that knows the
+// libraries; it is loaded by a gateway whose traces are on, and by no other.
+// OT1: nothing is registered globally: other code in this process traces, or not, as if this were not here.
+// OT2: what a collector answers is never shown: a failure is told by its status or the system's code.
+
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import type { TraceSettings } from "../core/trace-settings.ts";
+import type { Exporter } from "./queue.ts";
+import type { Span } from "./span.ts";
+
+/** An export, further tries included, takes no longer. */
+const EXPORT_MAX_MS = 5_000;
+/** `ExportResultCode.SUCCESS` of the libraries. */
+const SUCCESS = 0;
+
+function timeOf(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000);
+  return [seconds, Math.round((ms - seconds * 1_000) * 1_000_000)];
+}
+
+function wordsFor(error: unknown): string {
+  if (typeof error !== "object" || error === null) return "the collector did not take them";
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (typeof code === "number") return `the collector answered ${code}`;
+  if (typeof code === "string" && /^[A-Z_]{1,40}$/.test(code))
+    return `the collector can't be reached: ${code}`;
+  return message === "Request timed out" ? "the collector did not answer" : "the collector did not take them";
+}
+
+/** Makes the libraries' spans of ours, with the ids that ours have. */
+function spanMaker(settings: TraceSettings, facts: { version: string; instanceId: string }) {
+  const made: ReadableSpan[] = [];
+  const next = { traceId: "", spanId: "" };
+  const provider = new TracerProvider({
+    sampler: new AlwaysOnSampler(),
+    idGenerator: { generateTraceId: () => next.traceId, generateSpanId: () => next.spanId },
+    resource: resourceFromAttributes({
+      "service.name": settings.serviceName,
+      "service.version": facts.version,
+      "service.instance.id": facts.instanceId,
+    }),
+    spanProcessors: [
+      {
+        onStart: () => {},
+        onEnd: (span) => void made.push(span),
+        forceFlush: async () => {},
+        shutdown: async () => {},
+      },
+    ],
+  });
+  const tracer = provider.getTracer("parley", facts.version);
+  const begin = ({ traceId, spanId, parentSpanId, name, kind, startMs, attributes }: Span) => {
+    Object.assign(next, { traceId, spanId });
+    const parent = { traceId, spanId: parentSpanId ?? "", traceFlags: TraceFlags.SAMPLED, isRemote: true };
+    const context = parentSpanId === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+    const copied = Object.entries(attributes).map(([key, value]) => [
+      key,
+      typeof value === "object" ? [...value] : value,
+    ]);
+    const options = {
+      kind: kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+      startTime: timeOf(startMs),
+      attributes: Object.fromEntries(copied),
+    };
+    return tracer.startSpan(name, options, context);
+  };
+  return (spans: readonly Span[]): ReadableSpan[] => {
+    for (const one of spans) {
+      const span = begin(one);
+      if (one.failed !== undefined) {
+        const { words } = one.failed;
+        span.setStatus({ code: SpanStatusCode.ERROR, ...(words === undefined ? {} : { message: words }) });
+      }
+      span.end(timeOf(Math.max(one.startMs, one.endMs)));
+    }
+    return made.splice(0);
+  };
+}
+
+/** The way to the collector that the settings name. Nothing is sent before the first span. */
+export function openOtlp(settings: TraceSettings, facts: { version: string; instanceId: string }): Exporter {
+  const make = spanMaker(settings, facts);
+  const Agent = settings.endpoint.startsWith("https:") ? HttpsAgent : HttpAgent;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const exporter = new OTLPTraceExporter({
+    url: settings.endpoint,
+    headers: { ...settings.headers },
+    timeoutMillis: EXPORT_MAX_MS,
+    // One goes on at a time (SQ2); the libraries count one for a moment after it is over.
+    concurrencyLimit: 4,
+    httpAgentOptions: () => agent,
+  });
+  return {
+    export: (batch) =>
+      new Promise((resolve) => {
+        exporter.export(make(batch), ({ code, error }) =>
+          resolve(code === SUCCESS ? undefined : wordsFor(error)),
+        );
+      }),
+    close: () => agent.destroy(),
+  };
+}

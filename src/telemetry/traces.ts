@@ -1,0 +1,336 @@
+// Owns what is told of runs to an OpenTelemetry collector, where that is on: a run, its model calls, its tool
+// calls, by the conventions for generative AI. docs/TRACES.md lists it.
+// TR1: one chain is one trace, over sessions, processes and restarts (span.ts), told whole or not at all.
+// TR2: a run is one span, from its first start to its end, told by the process that ended it; its model and
+//      tool calls by the process that made them.
+// TR3: no text leaves this file unmasked, and what people, agents and tools say only with `content` (I14).
+// TR4: nothing here holds up a run or fails one.
+
+import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model.ts";
+import type { ToolEvent } from "../agent/tool-calls.ts";
+import { dropOldest } from "../core/bounded.ts";
+import { CODES } from "../core/errors.ts";
+import type { LiveEvent } from "../core/event.ts";
+import type { Usage } from "../core/message.ts";
+import { redactSecrets } from "../core/redact.ts";
+import type { Run } from "../core/run.ts";
+import type { Settings } from "../core/settings.ts";
+import type { TraceSettings } from "../core/trace-settings.ts";
+import type { Bus } from "../engine/bus.ts";
+import { getRun } from "../store/runs.ts";
+import type { Db } from "../store/sql.ts";
+import type { World } from "../world.ts";
+import { shownArguments, shownMessages, shownText } from "./content.ts";
+import { parentSpanOf } from "./lineage.ts";
+import { type Exporter, SpanQueue } from "./queue.ts";
+import { type Attribute, callSpanId, modelSpanId, runSpanId, type Span, traceIdOf } from "./span.ts";
+
+/** Runs of this process that are remembered until their end is heard of. */
+const RUNS_MAX = 2_000;
+/** Ended runs whose span is still to be made. */
+const LOOKUPS_MAX = 1_000;
+const NAME_CHARS_MAX = 128;
+/** A failure of a tool is read for its code only if it is no longer than this. */
+const FAILURE_CHARS_MAX = 20_000;
+
+type Attributes = Record<string, Attribute | undefined>;
+type RunEnded = Extract<LiveEvent, { kind: "run_ended" }>;
+type ToolSeen = Pick<ToolEvent, "phase" | "callId" | "name" | "isError" | "result" | "atMs"> & {
+  readonly arguments?: unknown;
+};
+
+/** What one attempt of a run tells. */
+export interface RunTrace {
+  /** The port, watched. */
+  port(port: ModelPort): ModelPort;
+  tool(event: ToolSeen): void;
+  /** The attempt is over in this process, ended or not. */
+  left(): void;
+}
+
+export interface Traces {
+  /** Undefined: nothing is told of this run's chain. */
+  forRun(run: Run): RunTrace | undefined;
+  /** Tells of the runs that end. */
+  follow(bus: Bus, db: Db): void;
+  /** Exports what is left, within a bound. */
+  close(): Promise<void>;
+}
+
+/** Whether a trace is told of, by its id alone, so that every process and every attempt decides alike. */
+function isSampled(traceId: string, ratio: number): boolean {
+  return ratio >= 1 || Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < ratio;
+}
+
+/** Names that conventions have for the providers that are known by name here. */
+const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: "gcp.gemini" };
+
+function modelAttributes(ref: string | undefined): Attributes {
+  if (ref === undefined) return {};
+  const slash = ref.indexOf("/");
+  const provider = ref.slice(0, slash);
+  const name = Object.hasOwn(PROVIDER_NAMES, provider) ? PROVIDER_NAMES[provider] : provider;
+  return { "gen_ai.provider.name": name, "gen_ai.request.model": ref.slice(slash + 1) };
+}
+
+function usageAttributes(usage: Usage | undefined): Attributes {
+  if (usage === undefined || usage.totalTokens === 0) return {};
+  const { input, output, cacheRead, cacheWrite, cost } = usage;
+  return {
+    "gen_ai.usage.input_tokens": input + cacheRead + cacheWrite,
+    "gen_ai.usage.output_tokens": output,
+    "gen_ai.usage.cache_read.input_tokens": cacheRead > 0 ? cacheRead : undefined,
+    "gen_ai.usage.cache_creation.input_tokens": cacheWrite > 0 ? cacheWrite : undefined,
+    "parley.cost_usd": cost.total > 0 ? cost.total : undefined,
+  };
+}
+
+/** What every span of a run says. A session's key may hold a person's number: it counts as content. */
+function runAttributes(run: Run, content: boolean): Attributes {
+  const { agentId, sessionId, sessionKey, runId, chainId, hop, flow } = run;
+  return {
+    "gen_ai.agent.id": agentId,
+    "gen_ai.conversation.id": sessionId,
+    "parley.session_key": content ? sessionKey : undefined,
+    "parley.run_id": runId,
+    "parley.chain_id": chainId,
+    "parley.hop": hop,
+    "parley.flow_id": flow?.flowId,
+    "parley.flow_step": flow?.step,
+    "parley.flow_turn": flow?.turn,
+  };
+}
+
+/** The code of a tool's failure; what a tool of another make says is no name for one. */
+function failureCode(result: string): string {
+  if (result.length > FAILURE_CHARS_MAX) return "tool_error";
+  try {
+    const { code } = JSON.parse(result) as { code?: unknown };
+    return typeof code === "string" && Object.hasOwn(CODES, code) ? code : "tool_error";
+  } catch {
+    return "tool_error";
+  }
+}
+
+function toldOf(outcome: ModelOutcome) {
+  const message =
+    outcome.kind === "message" ? outcome.message : outcome.kind === "overflow" ? undefined : outcome.partial;
+  const error = "error" in outcome ? outcome.error : undefined;
+  return { message, error };
+}
+
+class OtelTraces implements Traces {
+  readonly #settings: TraceSettings;
+  readonly #world: World;
+  readonly #queue: SpanQueue;
+  /** Runs that this process executes or has executed, up to their end. */
+  readonly #runs = new Map<string, { readonly run: Run; readonly open: Map<string, ToolSeen> }>();
+  #lookups = 0;
+  #looked: Promise<void> = Promise.resolve();
+  #unfollow: () => void = () => {};
+
+  constructor(settings: TraceSettings, world: World, exporter: Exporter) {
+    this.#settings = settings;
+    this.#world = world;
+    this.#queue = new SpanQueue({ clock: world.clock, log: world.log, exporter });
+  }
+
+  forRun(run: Run): RunTrace | undefined {
+    if (!isSampled(traceIdOf(run.chainId), this.#settings.sampleRatio)) return undefined;
+    const open = new Map<string, ToolSeen>();
+    this.#runs.delete(run.runId);
+    this.#runs.set(run.runId, { run, open });
+    dropOldest(this.#runs, RUNS_MAX);
+    return {
+      port: (port) => ({
+        call: async (request, onText, signal) => {
+          const startMs = this.#world.clock.now();
+          const from = this.#world.clock.monotonic();
+          const outcome = await port.call(request, onText, signal);
+          this.#tellModel(run, request, outcome, {
+            startMs,
+            endMs: startMs + (this.#world.clock.monotonic() - from),
+          });
+          return outcome;
+        },
+      }),
+      tool: (event) => {
+        const begun = open.get(event.callId);
+        if (event.phase === "start") open.set(event.callId, event);
+        if (event.phase === "start" || begun === undefined) return;
+        open.delete(event.callId);
+        const { isError, result = "" } = event;
+        const code = isError === true ? failureCode(result) : undefined;
+        this.#tellTool(run, begun, { endMs: event.atMs, result, ...(code === undefined ? {} : { code }) });
+      },
+      // What is still open was parked with its run, and is told by the attempt that goes on with it.
+      left: () => open.clear(),
+    };
+  }
+
+  follow(bus: Bus, db: Db): void {
+    this.#unfollow = bus.subscribe((event, here) => {
+      if (event.kind !== "run_ended") return;
+      const known = this.#runs.get(event.runId);
+      this.#runs.delete(event.runId);
+      for (const begun of known?.open.values() ?? []) {
+        const code = event.code ?? event.state;
+        this.#tellTool(known?.run, begun, { endMs: event.endedAt, code });
+      }
+      known?.open.clear();
+      if (!here || !isSampled(traceIdOf(event.chainId), this.#settings.sampleRatio)) return;
+      if (this.#lookups >= LOOKUPS_MAX) {
+        this.#queue.drop(1, "more runs end than the store can be asked about");
+        return;
+      }
+      this.#lookups += 1;
+      const told = this.#tellRun(db, event, known?.run);
+      this.#looked = Promise.all([this.#looked, told]).then(() => {});
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#unfollow();
+    await this.#looked;
+    await this.#queue.close();
+  }
+
+  /** The one way out: every text is masked here, whoever made it. */
+  #tell(span: Omit<Span, "attributes"> & { readonly attributes: Attributes }): void {
+    const masked = Object.entries(span.attributes).flatMap(([name, value]) => {
+      if (value === undefined) return [];
+      return [[name, typeof value === "string" ? redactSecrets(value) : value] as const];
+    });
+    const name = redactSecrets(span.name).slice(0, NAME_CHARS_MAX);
+    this.#queue.add({ ...span, name, attributes: Object.fromEntries(masked) });
+  }
+
+  #failed(words: string | undefined): NonNullable<Span["failed"]> {
+    return this.#settings.content && words !== undefined ? { words: shownText(words) } : {};
+  }
+
+  #tellModel(
+    run: Run,
+    request: ModelRequest,
+    outcome: ModelOutcome,
+    times: Pick<Span, "startMs" | "endMs">,
+  ): void {
+    const { content } = this.#settings;
+    const { ref, settings } = request.model;
+    const { message, error } = toldOf(outcome);
+    this.#tell({
+      ...{ traceId: traceIdOf(run.chainId), spanId: modelSpanId(this.#world.ids.uuid()), ...times },
+      ...{ parentSpanId: runSpanId(run.runId), name: `chat ${settings.id}`, kind: "client" },
+      attributes: {
+        "gen_ai.operation.name": "chat",
+        ...modelAttributes(ref),
+        ...runAttributes(run, content),
+        "parley.attempt": run.attempt,
+        ...usageAttributes(message?.usage),
+        "gen_ai.response.finish_reasons": message === undefined ? undefined : [message.stopReason],
+        "gen_ai.input.messages": content ? shownMessages(request.entries) : undefined,
+        "gen_ai.output.messages": content && message !== undefined ? shownMessages([message]) : undefined,
+        "error.type": outcome.kind === "message" ? undefined : `model_${outcome.kind}`,
+      },
+      ...(outcome.kind === "message" ? {} : { failed: this.#failed(error) }),
+    });
+  }
+
+  #tellTool(
+    run: Run | undefined,
+    begun: ToolSeen,
+    end: { readonly endMs: number; readonly result?: string; readonly code?: string },
+  ): void {
+    if (run === undefined) return;
+    const { content } = this.#settings;
+    const name = begun.name.slice(0, NAME_CHARS_MAX);
+    this.#tell({
+      ...{ traceId: traceIdOf(run.chainId), spanId: callSpanId(run.runId, begun.callId) },
+      ...{ parentSpanId: runSpanId(run.runId), name: `execute_tool ${name}`, kind: "internal" },
+      ...{ startMs: begun.atMs, endMs: end.endMs },
+      attributes: {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": begun.callId,
+        ...runAttributes(run, content),
+        "parley.attempt": run.attempt,
+        "gen_ai.tool.call.arguments": content ? shownArguments(begun.name, begun.arguments) : undefined,
+        "gen_ai.tool.call.result": content && end.result !== undefined ? shownText(end.result) : undefined,
+        "error.type": end.code,
+      },
+      ...(end.code === undefined ? {} : { failed: this.#failed(undefined) }),
+    });
+  }
+
+  async #tellRun(db: Db, event: RunEnded, executed: Run | undefined): Promise<void> {
+    try {
+      // The row of a session that is deleted with its end may be gone already.
+      const { runId, state, code, error, usage, endedAt } = event;
+      const facts = { state, usage, endedAt, ...(code === undefined ? {} : { code }) };
+      const run = (await getRun(db, runId)) ?? (executed && ({ ...executed, ...facts } as Run));
+      if (run === undefined || run.kind !== "turn") return;
+      const parentSpanId = await parentSpanOf(db, run);
+      this.#tell({
+        ...{ traceId: traceIdOf(run.chainId), spanId: runSpanId(runId) },
+        ...(parentSpanId === undefined ? {} : { parentSpanId }),
+        ...{ name: `invoke_agent ${run.agentId}`, kind: "internal" },
+        ...{ startMs: run.startedAt ?? run.acceptedAt, endMs: endedAt },
+        attributes: this.#runFacts(run, state),
+        ...(state === "ok" ? {} : { failed: this.#failed(error) }),
+      });
+    } catch (error) {
+      this.#world.log.debug({ err: error, runId: event.runId }, "a run could not be read for its trace");
+      this.#queue.drop(1, "the store could not be read");
+    } finally {
+      this.#lookups -= 1;
+    }
+  }
+
+  #runFacts(run: Run, state: RunEnded["state"]): Attributes {
+    const { content } = this.#settings;
+    const { input, reply, startedAt, acceptedAt } = run;
+    const asked = { role: "user" as const, content: [{ type: "text" as const, text: input.text }] };
+    const said = { role: "assistant" as const, content: [{ type: "text" as const, text: reply ?? "" }] };
+    return {
+      "gen_ai.operation.name": "invoke_agent",
+      ...modelAttributes(run.model),
+      ...runAttributes(run, content),
+      "parley.attempt": run.attempt,
+      "parley.run_state": state,
+      "parley.queue_ms": startedAt === undefined ? undefined : Math.max(0, startedAt - acceptedAt),
+      "parley.steered_into": input.takenBy,
+      ...usageAttributes(run.usage),
+      "gen_ai.input.messages": content ? shownMessages([asked]) : undefined,
+      "gen_ai.output.messages": content && reply !== undefined ? shownMessages([said]) : undefined,
+      "error.type": state === "ok" ? undefined : (run.code ?? state),
+    };
+  }
+}
+
+/** The libraries, which are optional; undefined: they are not installed. */
+async function loadOtlp(): Promise<typeof import("./otlp.ts") | undefined> {
+  try {
+    return await import("./otlp.ts");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+/** Traces as the settings want them. Undefined: they are off, or can't be on here, and the log says so. */
+export async function openTraces(
+  settings: Settings,
+  world: World,
+  version: string,
+): Promise<Traces | undefined> {
+  if (settings.traces === undefined) return undefined;
+  const otlp = await loadOtlp();
+  if (otlp === undefined) {
+    const packages = "@opentelemetry/sdk-trace and @opentelemetry/exporter-trace-otlp-http";
+    world.log.error({}, `telemetry.traces is on, but there are no traces: install ${packages}`);
+    return undefined;
+  }
+  const exporter = otlp.openOtlp(settings.traces, { version, instanceId: world.ids.uuid() });
+  return new OtelTraces(settings.traces, world, exporter);
+}

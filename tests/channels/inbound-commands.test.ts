@@ -1,0 +1,73 @@
+// Commands in what comes in: done at once, in order, once, whatever the policy says.
+
+import { describe, expect, test } from "vitest";
+import { openInbound } from "../../src/channels/inbound.ts";
+import { said, saidInGroup } from "../kit/fake-channel.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
+
+describe("commands", () => {
+  test("are done at once, answered in their place, and are no run; once", async () => {
+    const { app, chat, receive } = await open();
+    const message = said("/whoami");
+    await receive(message);
+    await receive(message);
+    await app.quiet();
+    expect(chat.textsAt("7")).toHaveLength(1);
+    expect(chat.textsAt("7")[0]).toContain("telegram:7");
+    expect(await app.runs(MAIN)).toEqual([]);
+  });
+
+  test("KE3: are done after what was written before them, which becomes a run first", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    await receive(said("remember this"));
+    await receive(said("/status"));
+    expect((await rows(app)).map(({ state }) => state)).toEqual(["done", "done"]);
+    await workOff(app, world, 0);
+    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["remember this"]);
+  });
+
+  test("IN4: one that fails by a mistake of ours is told as that, once, and the next one is done", async () => {
+    const world = fakeWorld({ clock: "real" });
+    const { app, chat } = await open({ world });
+    const { engine, settings, outbound } = app;
+    const checkModel = () => {
+      throw new Error("a mistake");
+    };
+    const { receive } = openInbound({ engine, settings, outbound, world, checkModel });
+    const broken = said("/model some/model");
+    await receive(broken);
+    await receive(broken);
+    await receive(said("/whoami"));
+    await app.quiet();
+    expect(chat.textsAt("7")).toEqual([
+      "This command failed; the log of the gateway says why.",
+      expect.stringContaining("telegram:7"),
+    ]);
+    expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);
+  });
+
+  test("the send policy is not asked about their answers, and holds back what the agent says", async () => {
+    const policy = { rules: [], default: "deny" } as const;
+    const base = await open();
+    const { app, chat, receive } = await open({
+      choices: { session: { ...base.app.settings.session, sendPolicy: policy } },
+    });
+    await receive(said("/whoami"));
+    await receive(said("hello"));
+    await app.quiet();
+    expect(chat.textsAt("7")).toHaveLength(1);
+    const skipped = await app.store.db.selectFrom("deliveries").select(["state", "text"]).execute();
+    expect(skipped.find(({ state }) => state === "skipped")?.text).toBe("echo hello");
+  });
+
+  test("in a group an owner's command needs no mention, anybody else's does", async () => {
+    const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
+    await receive(saidInGroup("/whoami", { mentioned: false }));
+    await receive(saidInGroup("/whoami", { mentioned: false, from: "8" }));
+    await receive(saidInGroup("/whoami", { mentioned: false, from: "8", nativeCommand: true }));
+    await app.quiet();
+    expect(chat.textsAt("-100")).toHaveLength(2);
+  });
+});

@@ -1,0 +1,15 @@
+// How the channels of the file become accounts: what each has of its own, and of its channel.
+
+import { expect, test } from "vitest";
+import { useConfigHome } from "./kit/config-home.ts";
+
+const config = useConfigHome();
+
+test("what an account leaves out of inbound and threadBindings is what its channel says", () => {
+  const { settings } = config().good(`{ inbound: { mediaMaxMb: 3 }, channels: { telegram: {
+    botToken: "x", inbound: { debounceMs: 0 }, threadBindings: { idleHours: 2 },
+    accounts: { work: { botToken: "y", inbound: { queue: "steer" }, threadBindings: { maxAgeHours: 5 } } } } } }`);
+  const { inbound, threadBindings } = settings.channels.find(({ accountId }) => accountId === "work") ?? {};
+  expect(inbound).toEqual({ debounceMs: 0, queue: "steer", mediaMaxBytes: 3 * 1024 * 1024 });
+  expect(threadBindings).toEqual({ enabled: true, idleHours: 2, maxAgeHours: 5 });
+});

@@ -1,0 +1,147 @@
+// A collector of traces on a real socket: takes OTLP over HTTP as JSON, and shows what it got as trees.
+
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { cleanup } from "./engine.ts";
+
+interface WireValue {
+  readonly stringValue?: string;
+  readonly intValue?: number | string;
+  readonly doubleValue?: number;
+  readonly boolValue?: boolean;
+  readonly arrayValue?: { readonly values: readonly WireValue[] };
+}
+
+type WireAttributes = readonly { readonly key: string; readonly value: WireValue }[];
+
+interface WireSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: WireAttributes;
+  readonly status: { readonly code?: number; readonly message?: string };
+}
+
+export interface CollectedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly name: string;
+  readonly kind: number;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly resource: Readonly<Record<string, unknown>>;
+  readonly status: WireSpan["status"];
+}
+
+/** What is done with a request: answered so, or left without an answer. */
+type Manner = number | "silent";
+
+export interface Collector {
+  readonly url: string;
+  readonly spans: CollectedSpan[];
+  /** Everything that came, as it came. */
+  readonly bodies: string[];
+  readonly headers: IncomingHttpHeaders[];
+  behave(manner: Manner): void;
+  /** Each trace as lines, children indented below what they hang below, in order of time. */
+  trees(): string[][];
+  close(): Promise<void>;
+}
+
+function plainOf({ stringValue, intValue, doubleValue, boolValue, arrayValue }: WireValue): unknown {
+  if (arrayValue !== undefined) return arrayValue.values.map(plainOf);
+  return stringValue ?? (intValue === undefined ? undefined : Number(intValue)) ?? doubleValue ?? boolValue;
+}
+
+function fieldsOf(attributes: WireAttributes): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, plainOf(value)]));
+}
+
+function read(body: string): CollectedSpan[] {
+  const { resourceSpans } = JSON.parse(body) as {
+    resourceSpans: { resource: { attributes: WireAttributes }; scopeSpans: { spans: WireSpan[] }[] }[];
+  };
+  return resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) =>
+      spans.map(({ startTimeUnixNano, endTimeUnixNano, attributes, parentSpanId, ...span }) => ({
+        ...span,
+        parentSpanId: parentSpanId === "" ? undefined : parentSpanId,
+        startMs: Number(startTimeUnixNano) / 1e6,
+        endMs: Number(endTimeUnixNano) / 1e6,
+        attributes: fieldsOf(attributes),
+        resource: fieldsOf(resource.attributes),
+      })),
+    ),
+  );
+}
+
+/** A span with its step, and how it failed, where that is so. */
+function titleOf({ name, attributes }: CollectedSpan): string {
+  const step = name.startsWith("invoke_agent") ? attributes["parley.flow_step"] : undefined;
+  const words = [name, ...(step === undefined ? [] : [`(${step})`])];
+  const failure = attributes["error.type"];
+  return [...words, ...(failure === undefined ? [] : [`!${failure}`])].join(" ");
+}
+
+function treeOf(spans: readonly CollectedSpan[]): string[] {
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  if (ids.size !== spans.length) throw new Error("a span was told twice");
+  const inOrder = spans.toSorted((one, other) => one.startMs - other.startMs || one.endMs - other.endMs);
+  const below = (parent: string, depth: number): string[] =>
+    inOrder
+      .filter(({ parentSpanId }) => parentSpanId === parent)
+      .flatMap((span) => [`${"  ".repeat(depth)}${titleOf(span)}`, ...below(span.spanId, depth + 1)]);
+  const roots = inOrder.filter(({ parentSpanId }) => parentSpanId === undefined || !ids.has(parentSpanId));
+  return roots.flatMap((root) => {
+    const lost = root.parentSpanId === undefined ? "" : "lost: ";
+    return [`${lost}${titleOf(root)}`, ...below(root.spanId, 1)];
+  });
+}
+
+export async function startCollector(): Promise<Collector> {
+  const spans: CollectedSpan[] = [];
+  const bodies: string[] = [];
+  const headers: IncomingHttpHeaders[] = [];
+  const held = new Set<ServerResponse>();
+  let manner: Manner = 200;
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += String(chunk);
+    bodies.push(body);
+    headers.push(request.headers);
+    if (manner === "silent") {
+      held.add(response);
+      return;
+    }
+    if (manner === 200) spans.push(...read(body));
+    response.writeHead(manner, { "content-type": "application/json" }).end("{}");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  cleanup(() => close());
+  return {
+    url: `http://127.0.0.1:${port}/v1/traces`,
+    spans,
+    bodies,
+    headers,
+    behave: (next) => {
+      manner = next;
+    },
+    trees() {
+      const traces = [...new Set(spans.map(({ traceId }) => traceId))];
+      return traces.map((id) => treeOf(spans.filter(({ traceId }) => traceId === id)));
+    },
+    close,
+  };
+}

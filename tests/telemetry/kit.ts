@@ -1,0 +1,101 @@
+// A whole gateway whose traces are on, a model server that tests script, and a collector, all over real sockets.
+
+import { openApp } from "../../src/app.ts";
+import { loadSettings } from "../../src/config.ts";
+import { connect } from "../../src/gateway/client.ts";
+import type { World } from "../../src/world.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { TOKEN, writeHome } from "../kit/fleet.ts";
+import { type Script, startModelServer } from "../kit/model-server.ts";
+import { type Collector, startCollector } from "../kit/otlp-collector.ts";
+
+type Json = Record<string, unknown>;
+
+export interface StageOptions {
+  readonly script: Script;
+  readonly traces?: Json;
+  /** Beside what a stage has. */
+  readonly config?: Json;
+  readonly home?: string;
+  readonly collector?: Collector;
+  readonly world?: World;
+}
+
+/** The configuration of two agents that may talk to each other, and of a model at this address. */
+export function configOf(modelUrl: string, collectorUrl: string, traces: Json = {}): Json {
+  return {
+    gateway: { port: 0, auth: { token: TOKEN } },
+    models: {
+      providers: {
+        local: {
+          api: "openai-completions",
+          baseUrl: `${modelUrl}/openai/v1`,
+          apiKey: "test-key-123456",
+          models: [{ id: "test-model", contextWindow: 100_000, cost: { input: 3, output: 15 } }],
+        },
+      },
+    },
+    agents: {
+      defaults: { subagents: { allowAgents: ["*"] } },
+      list: [{ id: "main", default: true }, { id: "research" }],
+    },
+    tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
+    session: { agentToAgent: { maxPingPongTurns: 2 } },
+    telemetry: { traces: { enabled: true, endpoint: collectorUrl, ...traces } },
+  };
+}
+
+export async function openStage(options: StageOptions) {
+  const home = options.home ?? temporaryFolder();
+  const collector = options.collector ?? (await startCollector());
+  const model = await startModelServer(options.script);
+  cleanup(() => model.close());
+  writeHome(home, { ...configOf(model.url, collector.url, options.traces), ...options.config });
+  const loaded = loadSettings({ env: {}, home });
+  if (!loaded.ok) throw new Error(loaded.error);
+  const opened = await openApp({
+    settings: loaded.value.settings,
+    world: options.world ?? quietWorld(),
+    version: "1.2.3",
+    environment: {},
+  });
+  if (!opened.ok) throw new Error(opened.error);
+  const app = opened.value;
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => {
+    stopped ??= app.close(0);
+    return stopped;
+  };
+  cleanup(() => stop());
+  const client = await connect({ url: `ws://127.0.0.1:${app.port}`, token: TOKEN, reconnect: false });
+  cleanup(() => client.close());
+  const { db } = app.store;
+  const left = async (): Promise<number> => {
+    const active = ["queued", "running", "waiting"];
+    const runs = await db.selectFrom("runs").select("run_id").where("state", "in", active).execute();
+    const flows = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").execute();
+    return runs.length + flows.length;
+  };
+  return {
+    home,
+    app,
+    client,
+    collector,
+    model,
+    stop,
+    /** Sends a message; resolves once it was accepted. */
+    async says(message: string, sessionKey = "main"): Promise<string> {
+      const idempotencyKey = crypto.randomUUID();
+      await client.call("chat.send", { sessionKey, message, idempotencyKey });
+      return idempotencyKey;
+    },
+    /** Until no run and no flow is left. */
+    async quiet(): Promise<void> {
+      const deadline = Date.now() + 20_000;
+      while ((await left()) > 0) {
+        if (Date.now() > deadline) throw new Error("work is left that nobody does");
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+  };
+}

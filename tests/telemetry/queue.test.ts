@@ -1,0 +1,124 @@
+// The spans that wait: bounded, one export at a time, losses counted once a minute, a stop that does not hang.
+
+import { expect, test } from "vitest";
+import { type Exporter, SpanQueue } from "../../src/telemetry/queue.ts";
+import type { Span } from "../../src/telemetry/span.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+function span(at: number, text = ""): Span {
+  const spanId = at.toString(16).padStart(16, "0");
+  return {
+    ...{ traceId: "a".repeat(32), spanId, name: `span ${at}`, kind: "internal", startMs: at, endMs: at },
+    attributes: { text },
+  };
+}
+
+/** An exporter whose answers a test gives. */
+function held() {
+  const batches: (readonly Span[])[] = [];
+  const answers: ((problem?: string) => void)[] = [];
+  let closed = 0;
+  const exporter: Exporter = {
+    export: (batch) => {
+      batches.push(batch);
+      return new Promise((resolve) => answers.push(resolve));
+    },
+    close: () => {
+      closed += 1;
+    },
+  };
+  return { batches, answers, exporter, closed: () => closed };
+}
+
+function open() {
+  const world = fakeWorld();
+  const out = held();
+  const queue = new SpanQueue({ clock: world.clock, log: world.log, exporter: out.exporter });
+  const dropped = (): number =>
+    world.logged.reduce((sum, { fields }) => sum + Number(fields.dropped ?? 0), 0);
+  return { world, queue, dropped, ...out };
+}
+
+test("SQ1: the first span waits a second for others, a full batch does not wait", async () => {
+  const { world, queue, batches } = open();
+  queue.add(span(1));
+  queue.add(span(2));
+  await world.advance(999);
+  expect(batches).toHaveLength(0);
+  await world.advance(1);
+  expect(batches.map(({ length }) => length)).toEqual([2]);
+  const full = open();
+  for (let at = 0; at < 256; at += 1) full.queue.add(span(at));
+  expect(full.batches.map(({ length }) => length)).toEqual([256]);
+});
+
+test("SQ1: beyond the bound the newest is dropped, by number and by the length of the texts", async () => {
+  const { queue, batches, dropped } = open();
+  for (let at = 0; at < 256 + 4_096; at += 1) queue.add(span(at));
+  expect(dropped()).toBe(0);
+  queue.add(span(9_999));
+  expect(dropped()).toBe(1);
+  expect(batches).toHaveLength(1);
+  const long = open();
+  for (let at = 0; at < 17; at += 1) long.queue.add(span(at, "x".repeat(1_000_000)));
+  expect(long.dropped()).toBe(1);
+});
+
+test("SQ2: one export goes on at a time, in order, and what failed is not tried again", async () => {
+  const { world, queue, batches, answers } = open();
+  for (let at = 0; at < 600; at += 1) queue.add(span(at));
+  expect(batches).toHaveLength(1);
+  answers[0]?.("no");
+  await world.advance(0);
+  expect(batches).toHaveLength(2);
+  answers[1]?.();
+  await world.advance(0);
+  expect(batches.flat().map(({ startMs }) => startMs)).toEqual(Array.from({ length: 600 }, (_, at) => at));
+});
+
+test("SQ3: losses are one line at first, then one a minute, and none while nothing is lost", async () => {
+  const { world, queue, dropped } = open();
+  const lines = () => world.logged.length;
+  queue.drop(2, "a");
+  expect([lines(), dropped()]).toEqual([1, 2]);
+  for (let at = 0; at < 50; at += 1) queue.drop(1, "b");
+  expect(lines()).toBe(1);
+  await world.advance(60_000);
+  expect([lines(), dropped()]).toEqual([2, 52]);
+  expect(world.logged[1]).toMatchObject({ level: "warn", fields: { dropped: 50, reason: "b" } });
+  await world.advance(600_000);
+  expect([lines(), world.pendingDelays().length]).toEqual([2, 0]);
+  queue.drop(1, "c");
+  expect(lines()).toBe(3);
+});
+
+test("SQ4: a stop exports what waits, all of it", async () => {
+  const { world, queue, batches, answers, dropped, closed } = open();
+  for (let at = 0; at < 300; at += 1) queue.add(span(at));
+  const stopped = queue.close();
+  answers[0]?.();
+  await world.advance(0);
+  expect(batches.map(({ length }) => length)).toEqual([256, 44]);
+  answers[1]?.();
+  await stopped;
+  expect([dropped(), closed()]).toEqual([0, 1]);
+  expect(world.pendingDelays()).toEqual([]);
+});
+
+test("SQ4: a collector that is silent holds a stop up for two seconds, and all that it kept is counted", async () => {
+  const { world, queue, answers, dropped, closed } = open();
+  for (let at = 0; at < 300; at += 1) queue.add(span(at));
+  let over = false;
+  const stopped = queue.close().then(() => {
+    over = true;
+  });
+  await world.advance(1_999);
+  expect(over).toBe(false);
+  await world.advance(1);
+  await stopped;
+  expect([dropped(), closed()]).toEqual([300, 1]);
+  answers[0]?.("too late");
+  queue.add(span(1));
+  await world.advance(120_000);
+  expect(world.logged).toHaveLength(1);
+});

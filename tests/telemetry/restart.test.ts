@@ -1,0 +1,76 @@
+// The trace of a chain whose process dies in the middle: a real process, killed, and another one that goes on.
+
+import { expect, test } from "vitest";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { writeHome } from "../kit/fleet.ts";
+import { startProcess } from "../kit/gateway-process.ts";
+import { startModelServer } from "../kit/model-server.ts";
+import { call } from "../kit/model-server-steps.ts";
+import { startCollector } from "../kit/otlp-collector.ts";
+import { configOf, openStage } from "./kit.ts";
+
+const WAIT_MS = 20_000;
+
+test("TR1: what a killed process had told and what the next one tells are one trace, each run once", async () => {
+  const collector = await startCollector();
+  const asked = Promise.withResolvers<void>();
+  let silent = true;
+  const model = await startModelServer(({ agentId, step, toolResults }) => {
+    if (step === "reply" || step === "announce") return "REPLY_SKIP";
+    if (agentId === "main" && toolResults.length === 0)
+      return [call("sessions_send", { sessionKey: "agent:research:main", message: "x", timeoutSeconds: 60 })];
+    if (agentId === "main") return "it said yes";
+    if (!silent) return "yes";
+    asked.resolve();
+    return [{ step: "hang" }];
+  });
+  cleanup(() => model.close());
+  const home = temporaryFolder();
+  writeHome(home, configOf(model.url, collector.url));
+  const first = await startProcess({ home });
+  const client = await first.connect();
+  await client.call("chat.send", { sessionKey: "main", message: "ask them", idempotencyKey: "the-run" });
+  await asked.promise;
+  // The first model call of main is over, and its span is on its way or there.
+  await expect.poll(() => collector.spans.length, { timeout: WAIT_MS }).toBe(1);
+  await first.end("SIGKILL");
+  silent = false;
+  const second = await startProcess({ home });
+  const names = () => collector.spans.map(({ name }) => name);
+  await expect.poll(names, { timeout: WAIT_MS }).toContain("invoke_agent main");
+  await second.end("SIGTERM");
+  const [tree, ...more] = collector.trees();
+  expect(more).toEqual([]);
+  expect(tree?.slice(0, 5)).toEqual([
+    "invoke_agent main",
+    "  chat test-model",
+    "  execute_tool sessions_send",
+    "    invoke_agent research (round1)",
+    "      chat test-model",
+  ]);
+  const attempts = (name: string) =>
+    collector.spans.find((span) => span.name === name && span.attributes["parley.flow_step"] !== "reply")
+      ?.attributes["parley.attempt"];
+  expect([attempts("invoke_agent main"), attempts("invoke_agent research")]).toEqual([2, 2]);
+  expect(new Set(collector.spans.map(({ resource }) => resource["service.instance.id"])).size).toBe(2);
+}, 60_000);
+
+test("a run that is parked by a planned stop is told once, by the process that ends it", async () => {
+  const asked = Promise.withResolvers<void>();
+  const first = await openStage({
+    script: () => {
+      asked.resolve();
+      return [{ step: "hang" }];
+    },
+  });
+  await first.says("hello");
+  await asked.promise;
+  await first.stop();
+  const { home, collector } = first;
+  const second = await openStage({ script: () => "here I am", home, collector });
+  await second.quiet();
+  await second.stop();
+  expect(collector.trees()).toEqual([
+    ["invoke_agent main", "  chat test-model !model_aborted", "  chat test-model"],
+  ]);
+});

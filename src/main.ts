@@ -14,7 +14,9 @@ import type {
   GatewayOptions,
   HostProgram,
   HostProgramEnd,
+  Machine,
   McpReport,
+  ModelReport,
   RunningGateway,
   SandboxReport,
   StoreReport,
@@ -25,13 +27,30 @@ import { processEnvironment } from "./config.ts";
 import type { ChannelAccount } from "./core/channel-settings.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import { redactSecrets } from "./core/redact.ts";
-import { OFFLINE_MODEL, type SandboxSettings, type Settings } from "./core/settings.ts";
+import {
+  OFFLINE_MODEL,
+  type ProviderSettings,
+  type SandboxSettings,
+  type Settings,
+} from "./core/settings.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
 import { realWorld, type World } from "./world.ts";
 
 function versionOf(): string {
   const file = join(dirname(fileURLToPath(import.meta.url)), "..", "package.json");
   return String((JSON.parse(readFileSync(file, "utf8")) as { version: unknown }).version);
+}
+
+function thisMachine(): Machine {
+  const userId = process.getuid?.();
+  const script = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+  return {
+    version: versionOf(),
+    hostName: hostname(),
+    platform: process.platform,
+    launcher: { node: process.execPath, script },
+    ...(userId === undefined ? {} : { userId }),
+  };
 }
 
 /** `0.0.0.0` and `::` are listened on, not connected to. */
@@ -171,6 +190,19 @@ export async function inspectMcp(
   }
 }
 
+/** A model that answers later than this is told to be too slow. */
+const MODEL_TRIAL_MS = 30_000;
+
+/** Asks a model for one word. Provider code is loaded by the first one. */
+export async function inspectModel(
+  world: World,
+  providers: readonly ProviderSettings[],
+  ref: string,
+): Promise<ModelReport> {
+  const { tryModel } = await import("./agent/try-model.ts");
+  return tryModel(world, providers, ref, MODEL_TRIAL_MS);
+}
+
 /** Asks the platform of each account who it is there; nothing is listened at and nothing sent. */
 export async function inspectChannels(
   accounts: readonly ChannelAccount[],
@@ -227,13 +259,14 @@ export async function main(argv: readonly string[]): Promise<number> {
     exitNow: (code) => process.exit(code),
     openGateway: (options) => openGateway(options, { world, env, home, openDemo: () => openDemo(world) }),
     runProgram: (program) => runProgram(program, world),
-    machine: { version: versionOf(), hostName: hostname(), platform: process.platform },
+    machine: thisMachine(),
     inspectStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(world),
     importState: async (wanted) =>
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
+    inspectModel: (providers, ref) => inspectModel(world, providers, ref),
     // The doctor tells what the log would.
     inspectChannels: (accounts) => inspectChannels(accounts, { ...world, log: silentLog }),
     inspectMcp: (settings) => inspectMcp(settings, { world: { ...world, log: silentLog }, env }),

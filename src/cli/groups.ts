@@ -1,7 +1,8 @@
 // Owns the commands that have commands below them: which those are, and their options.
 
-import { type Command, CommanderError, Option } from "commander";
+import { Argument, type Command, CommanderError, Option } from "commander";
 import { type Cli, EXIT } from "./cli.ts";
+import { SHELLS } from "./shells.ts";
 
 /** Each command knows the type of its own options; what they are made of is declared below, next to it. */
 export type Action = (cli: Cli, args: readonly string[], options: never) => Promise<number>;
@@ -224,4 +225,25 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
     .argument("<file>")
     .description("fill an empty store from a backup");
   on(restore, async () => (await commands()).restoreStore);
+}
+
+/** Hangs what keeps a gateway running below `service`. */
+export function addService(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/service.ts");
+  const group = parent.command("service").description("the gateway as a service of this user");
+  const install = group.command("install").description("start it with the machine, and again when it fails");
+  install.option("--print", "print the service's file, and change nothing");
+  install.option("--no-start", "write the file, and leave the rest to you");
+  on(install, async () => (await commands()).installService);
+  const remove = group.command("uninstall").description("stop it and remove its file; the state stays");
+  on(remove, async () => (await commands()).uninstallService);
+  const status = group.command("status", { isDefault: true }).description("whether it is there, and runs");
+  on(status, async () => (await commands()).serviceStatus);
+}
+
+/** Hangs what completes words in a shell below the program, which it is made of. */
+export function addCompletion(program: Command, on: (command: Command, load: Load) => void): void {
+  const command = program.command("completion").addArgument(new Argument("<shell>").choices(SHELLS));
+  command.description("a script by which a shell completes these commands");
+  on(command, async () => (await import("./commands/completion.ts")).printCompletion(program));
 }

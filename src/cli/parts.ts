@@ -5,7 +5,7 @@
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
-import type { SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
+import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
@@ -177,6 +177,13 @@ export interface McpReport {
   readonly text: string;
 }
 
+/** Whether a model answers, found out by asking it for a word. */
+export interface ModelReport {
+  readonly usable: boolean;
+  /** For people: how long it took and what it cost, or what went wrong. */
+  readonly text: string;
+}
+
 /** How an account at a channel stands, found out by asking the platform. */
 export interface ChannelReport {
   /** `<channel>:<account>` */
@@ -210,6 +217,17 @@ export interface HostProgramEnd {
   readonly stderr: string;
 }
 
+/** This program, and the machine that it runs on. */
+export interface Machine {
+  readonly version: string;
+  readonly hostName: string;
+  readonly platform: string;
+  /** How this program is started again: absolute paths of Node and of `bin/parley.js`. */
+  readonly launcher: { readonly node: string; readonly script: string };
+  /** Absent where users have no numbers. 0: root. */
+  readonly userId?: number;
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -229,14 +247,15 @@ export interface CliParts {
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
   /** Rejects when it could not be started. */
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
-  /** Of this program, and of the machine that it runs on. */
-  readonly machine: { readonly version: string; readonly hostName: string; readonly platform: string };
+  readonly machine: Machine;
   inspectStore(dir: string): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
   /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
+  /** Asks a model, `<provider>/<model>`, for one word. Absent: nobody can ask. */
+  inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
   /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
   /** Asks the platform of each account who it is there. Absent: nothing can ask. */

@@ -12,11 +12,13 @@ import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import {
   type Action,
   addChannels,
+  addCompletion,
   addCron,
   addDeliveries,
   addNodes,
   addPermissions,
   addPlace,
+  addService,
   addSessions,
   addStore,
   amount,
@@ -110,6 +112,7 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
     async () => (await import("./commands/link.ts")).printLink,
   );
   addStore(parent, on);
+  addService(parent, on);
   const moving = parent.command("import").argument("<dir>");
   moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");
   moving.option("--dry-run", "say what would be done, and do nothing");
@@ -119,10 +122,9 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
     config.command("check").description("say what is wrong with it, or what it amounts to"),
     async () => (await import("./commands/config-check.ts")).checkConfig,
   );
-  on(
-    parent.command("doctor").description("find out what does not work, and how to mend it"),
-    async () => (await import("./commands/doctor.ts")).runDoctor,
-  );
+  const doctor = parent.command("doctor").description("find out what does not work, and how to mend it");
+  doctor.option("--offline", "ask no model, channel or tool server, which may cost a few tokens");
+  on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);
   on(
     parent
       .command("demo")
@@ -190,6 +192,7 @@ function buildProgram(
   };
   addTalking(program, on);
   addHouse(program, on);
+  addCompletion(program, on);
   // Last: commands take over what their program allows when they are made.
   on(program.allowExcessArguments(), async () => onlyKnown(program, await gateway()));
   return program;

@@ -17,7 +17,7 @@ function read(path: string): string {
 }
 
 const DOCUMENTS = [
-  "README.md",
+  ...["README.md", "SECURITY.md", "CHANGELOG.md"],
   ...readdirSync(join(ROOT, "docs"))
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name}`),

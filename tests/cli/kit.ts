@@ -3,11 +3,13 @@
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { fileURLToPath } from "node:url";
 import { openApp } from "../../src/app.ts";
 import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
+  Machine,
   RunningGateway,
   SandboxReport,
 } from "../../src/cli/parts.ts";
@@ -15,7 +17,14 @@ import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
 import { importState } from "../../src/import/import.ts";
-import { inspectChannels, inspectDatabase, inspectMcp, runProgram, storeTools } from "../../src/main.ts";
+import {
+  inspectChannels,
+  inspectDatabase,
+  inspectMcp,
+  inspectModel,
+  runProgram,
+  storeTools,
+} from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -97,7 +106,20 @@ export interface Call {
   readonly code: Promise<number>;
 }
 
+const MACHINE: Machine = {
+  version: "0.0.0",
+  hostName: "test-machine",
+  platform: process.platform,
+  launcher: {
+    node: process.execPath,
+    script: fileURLToPath(new URL("../../bin/parley.js", import.meta.url)),
+  },
+  userId: 1000,
+};
+
 export interface CallOptions {
+  /** What is different about the machine. */
+  readonly machine?: Partial<Machine>;
   readonly env?: Readonly<Record<string, string>>;
   /** What looking for a sandbox finds. Default: nothing can look. */
   readonly sandbox?: SandboxReport;
@@ -153,7 +175,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     exitNow: (code) => exits.push(code),
     openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
     runProgram: (program) => runProgram(program, quietWorld()),
-    machine: { version: "0.0.0", hostName: "test-machine", platform: process.platform },
+    machine: { ...MACHINE, ...options.machine },
     inspectStore: async (dir) => inspectStoreDir(dir),
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
@@ -161,6 +183,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
+    inspectModel: (providers, ref) => inspectModel(quietWorld(), providers, ref),
     inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {

@@ -4,6 +4,8 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -313,6 +315,63 @@ test.skipIf(older === undefined)(
       code: 1,
       stderr: /^Parley needs Node 24 or newer; this is Node 20/,
     });
+  },
+);
+
+/** How to become a user who owns nothing; nothing, where this one is no root. */
+const NOBODY = 65_534;
+const asNobody =
+  process.getuid?.() === 0
+    ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups", process.execPath]
+    : [process.execPath];
+const [becoming = "", ...becomingArgs] = asNobody;
+const canBecome = spawnSync(becoming, [...becomingArgs, "--version"]).status === 0;
+
+// Root without setpriv, or with a Node that is root's alone, can't become anybody else.
+test.skipIf(!canBecome)(
+  "as the container starts it: a user who may write nowhere but in a home of its own",
+  async () => {
+    const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+    const words = (name: string): string[] =>
+      JSON.parse(new RegExp(`^${name} (\\[.*\\])$`, "m").exec(dockerfile)?.[1] ?? "[]");
+    const folder = join(app, "node_modules/parley-gateway");
+    const command = [...words("ENTRYPOINT").slice(1), ...words("CMD")]
+      .map((word) => word.replace("/opt/parley", folder))
+      .map((word) => (word === "7275" ? "0" : word));
+    const data = join(home, "data");
+    mkdirSync(data, { mode: 0o700 });
+    if (process.getuid?.() === 0) chownSync(data, NOBODY, NOBODY);
+    for (const way of [home, app]) chmodSync(way, 0o711);
+    await run("chmod", ["-R", "a-w", folder]);
+    const env = { PATH: process.env.PATH, HOME: data, PARLEY_TOKEN: TOKEN, NODE_ENV: "production" };
+    const child = spawn(becoming, [...becomingArgs, ...command], { cwd: data, env, stdio: "pipe" });
+    const printed = await new Promise<string>((resolve, reject) => {
+      let said = "";
+      for (const stream of [child.stdout, child.stderr])
+        stream.on("data", (chunk: Buffer) => {
+          said += chunk.toString();
+          if (/Or, in another terminal/.test(said)) resolve(said);
+        });
+      child.once("close", (code) => reject(new Error(`it ended with ${code}: ${said}`)));
+    });
+    try {
+      const there = /http:\/\/[\d.]+:\d+/.exec(printed)?.[0] ?? "";
+      expect(await (await fetch(`${there}/healthz`)).json()).toMatchObject({ ok: true });
+      const send = [
+        "--url",
+        there.replace("http", "ws"),
+        "--token",
+        TOKEN,
+        "send",
+        "--wait",
+        "20",
+        "say hello",
+      ];
+      expect(await parley(...send, "--session", "main")).toContain("hello");
+      expect(existsSync(join(data, ".parley/state/parley.sqlite"))).toBe(true);
+    } finally {
+      expect(await stop(child, "SIGTERM")).toBe(0);
+    }
   },
 );
 

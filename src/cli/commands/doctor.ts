@@ -20,10 +20,14 @@ function show(cli: Cli, finding: Finding): void {
   if (mend !== undefined) cli.line(`${" ".repeat(14)}${cli.style("dim", `→ ${safeLine(mend)}`)}`);
 }
 
-export async function runDoctor(cli: Cli): Promise<number> {
+interface DoctorOptions {
+  readonly offline?: boolean;
+}
+
+export async function runDoctor(cli: Cli, _args: readonly string[], options: DoctorOptions): Promise<number> {
   const named = cli.options.url === undefined ? undefined : socketUrl(cli.options.url);
   if (named !== undefined && !named.ok) return cli.fail(named, EXIT.usage);
-  const house = await checkHouse(cli);
+  const house = await checkHouse(cli, options.offline === true);
   const findings = [...house.findings];
   if (house.settings !== undefined) {
     const address = await addressOf(house.settings);

@@ -1,9 +1,8 @@
-// Owns what the doctor finds on this machine: Node, configuration, store, files' permissions, token,
-// models. What agents may run, and whether that is contained, is in exec-checks.ts.
+// Owns what the doctor finds on this machine: Node, configuration, store, token. What agents may run, and
+// whether that is contained, is in exec-checks.ts; where files are in place-checks.ts.
 // HC1: a finding that is no more than a fact is `ok`; what may surprise is a warning; what keeps it from
 //      working a problem.
 
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { loadSettings } from "../../config.ts";
 import type { Settings } from "../../core/settings.ts";
@@ -17,9 +16,10 @@ import { checkExec, checkSandbox } from "./exec-checks.ts";
 import type { Finding } from "./finding.ts";
 import { checkHooks } from "./hook-checks.ts";
 import { checkMcp } from "./mcp-checks.ts";
+import { checkModels } from "./model-checks.ts";
+import { checkPlaces } from "./place-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
-const OTHERS = 0o077;
 
 function checkNode(version: string): Finding {
   const enough = Number.parseInt(version, 10) >= NODE_MAJOR_MIN;
@@ -33,27 +33,16 @@ function checkNode(version: string): Finding {
   };
 }
 
-/** A file or directory that only its owner should read. */
-async function checkPrivate(file: string): Promise<Finding[]> {
-  const found = await stat(file).catch(() => undefined);
-  if (found === undefined || process.platform === "win32" || (found.mode & OTHERS) === 0) return [];
-  const mode = (found.mode & 0o777).toString(8);
-  const wanted = found.isDirectory() ? "700" : "600";
-  const text = `${file} has mode ${mode}: other users of this machine may read it`;
-  return [{ name: "permissions", level: "warning", text, mend: `chmod ${wanted} ${file}` }];
-}
-
 async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
   const { dir, postgresUrl } = settings.store;
-  const parts = [await checkPrivate(dir), await checkPrivate(join(dir, TOKEN_FILE))].flat();
   // Whether a gateway of a cluster runs here is not to be seen from the store.
   if (postgresUrl !== undefined) {
-    return { findings: [...(await checkDatabase(cli, postgresUrl)), ...parts], held: false };
+    return { findings: await checkDatabase(cli, postgresUrl), held: false };
   }
   const report = await cli.parts.inspectStore(dir);
   const level = report.state === "problem" ? "problem" : "ok";
   const found = { name: "store", level, text: report.text } as const;
-  return { findings: [found, ...parts], held: report.state === "in_use" };
+  return { findings: [found], held: report.state === "in_use" };
 }
 
 async function checkToken(settings: Settings): Promise<Finding> {
@@ -71,17 +60,6 @@ async function checkToken(settings: Settings): Promise<Finding> {
   return { name, level: "ok", text };
 }
 
-function checkModels(settings: Settings): Finding[] {
-  const { providers, agents } = settings;
-  const used = [...new Set(agents.map((agent) => agent.model))];
-  const offline = used.every((model) => model.startsWith("offline/"));
-  const known = providers.map(({ id, models }) => `${id} (${count(models.length, "model")})`).join(", ");
-  const text = `${providers.length === 0 ? "no provider" : known}; agents use ${used.join(", ")}`;
-  if (!offline) return [{ name: "models", level: "ok", text }];
-  const mend = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or configure models.providers.";
-  return [{ name: "models", level: "warning", text: `${text}: nobody answers but the offline model`, mend }];
-}
-
 export interface House {
   readonly findings: readonly Finding[];
   /** Absent when the configuration is wrong. */
@@ -90,7 +68,19 @@ export interface House {
   readonly storeHeld: boolean;
 }
 
-export async function checkHouse(cli: Cli): Promise<House> {
+/** Others than this machine are asked: servers of tools, and platforms. */
+async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
+  if (!offline) return [...(await checkMcp(cli, settings)), ...(await checkChannels(cli, settings))];
+  const left = [
+    ...settings.tools.mcp.servers.map((one) => one.name),
+    ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
+  ];
+  if (left.length === 0) return [];
+  return [{ name: "outside", level: "ok", text: `${left.join(", ")}: not asked (--offline)` }];
+}
+
+/** `offline`: nobody outside this machine is asked anything. */
+export async function checkHouse(cli: Cli, offline: boolean): Promise<House> {
   const { parts, options } = cli;
   const findings: Finding[] = [checkNode(parts.nodeVersion)];
   const named = options.config === undefined ? {} : { configPath: options.config };
@@ -115,12 +105,12 @@ export async function checkHouse(cli: Cli): Promise<House> {
   findings.push(
     ...store.findings,
     await checkToken(settings),
-    ...checkModels(settings),
+    ...(await checkPlaces(cli, settings, path)),
+    ...(await checkModels(cli, settings, offline)),
     ...checkExec(settings),
     ...(await checkSandbox(cli, settings)),
     ...(await checkHooks(settings)),
-    ...(await checkMcp(cli, settings)),
-    ...(await checkChannels(cli, settings)),
+    ...(await checkOutside(cli, settings, offline)),
   );
   return { findings, settings, storeHeld: store.held };
 }

@@ -1,0 +1,39 @@
+# Parley in a container: one process, not root, with all state in /data and nothing written elsewhere.
+# docs/OPERATIONS.md says how to run it. No key or token belongs in here: they come with the environment.
+
+# The package, as npm would publish it.
+FROM node:24-slim AS build
+WORKDIR /build
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsdown.config.ts LICENSE README.md ./
+COPY bin bin
+COPY docs docs
+COPY src src
+COPY ui ui
+RUN npm run build && npm pack --ignore-scripts --pack-destination /tmp
+
+# What it needs to run, and no more. The lock file, which packages do not carry, says which versions.
+FROM node:24-slim AS install
+WORKDIR /opt/parley
+COPY --from=build /tmp/parley-gateway-*.tgz /tmp/parley.tgz
+RUN tar -xzf /tmp/parley.tgz --strip-components=1
+COPY package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts
+
+FROM node:24-slim
+LABEL org.opencontainers.image.title="Parley" org.opencontainers.image.licenses="MIT"
+# Owned by root: the gateway, and whatever its agents run, cannot change the program.
+COPY --from=install /opt/parley /opt/parley
+RUN ln -s /opt/parley/bin/parley.js /usr/local/bin/parley \
+  && mkdir /data && chown node:node /data && chmod 700 /data
+# The configuration is /data/.parley/parley.json5, the store /data/.parley/state.
+ENV HOME=/data NODE_ENV=production
+USER node
+WORKDIR /data
+VOLUME /data
+EXPOSE 7275
+HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:7275/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "--max-semi-space-size=2", "/opt/parley/bin/parley.js"]
+CMD ["gateway", "--host", "0.0.0.0", "--port", "7275"]

@@ -1,0 +1,60 @@
+// Owns one tiny call of a model, made to see whether it can be had: the same way as a run's, but once.
+// TM1: it is tried once and ends within the time that is given; nothing of it is stored anywhere.
+// TM2: what it cost is told. A key is in no word of it.
+
+import type { ProviderSettings, ThinkingLevel } from "../core/settings.ts";
+import type { World } from "../world.ts";
+import { resolveModel } from "./model.ts";
+import { requestOnce } from "./provider-request.ts";
+
+/** The least that every provider takes. */
+const OUTPUT_MAX_TOKENS = 16;
+const THINKING: ThinkingLevel = "off";
+
+export interface ModelTrial {
+  readonly usable: boolean;
+  /** For people. */
+  readonly text: string;
+}
+
+const usd = (cost: number): string => (cost > 0 ? `, $${cost.toFixed(6)}` : "");
+
+/** Asks the model that `ref` names for one word. */
+export async function tryModel(
+  world: World,
+  providers: readonly ProviderSettings[],
+  ref: string,
+  timeoutMs: number,
+): Promise<ModelTrial> {
+  const found = resolveModel(providers, ref);
+  if (!found.ok) return { usable: false, text: found.error };
+  if (found.value.kind === "offline") return { usable: true, text: "built in" };
+  const { settings } = found.value;
+  const model = { ...found.value, settings: { ...settings, maxOutputTokens: OUTPUT_MAX_TOKENS } };
+  const late = new AbortController();
+  const { clock, ids } = world;
+  const timer = clock.at(clock.now() + timeoutMs, () => late.abort(), "alive");
+  const begun = clock.monotonic();
+  try {
+    const content = [{ type: "text", text: "Answer with the word ok." }] as const;
+    const request = {
+      model,
+      system: "You are tried out. Answer with one word.",
+      entries: [{ id: "trial", role: "user", content, timestamp: clock.now() }] as const,
+      tools: [],
+      thinking: THINKING,
+      sessionId: ids.uuid(),
+    };
+    const outcome = await requestOnce(world, model, request, () => {}, late.signal);
+    if (outcome.kind === "aborted") return { usable: false, text: `no answer within ${timeoutMs / 1000} s` };
+    if (outcome.kind === "failed") return { usable: false, text: outcome.failure.error };
+    const { usage } = outcome.message;
+    const seconds = ((clock.monotonic() - begun) / 1000).toFixed(1);
+    return {
+      usable: true,
+      text: `answered in ${seconds} s (${usage.totalTokens} tokens${usd(usage.cost.total)})`,
+    };
+  } finally {
+    timer.cancel();
+  }
+}

@@ -1,0 +1,95 @@
+// Owns the launchd agent of macOS: its property list, and the commands that go with it.
+// LD1: every path stands in the list as it is; what XML has a use for is written as an entity.
+// LD2: launchd reads no environment file; Node does, when it starts.
+
+import { join } from "node:path";
+import {
+  commandOf,
+  MARK,
+  type Service,
+  type ServiceParts,
+  type ServiceState,
+  searchPath,
+} from "./manager.ts";
+
+const LABEL = "dev.parley.gateway";
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+};
+
+const text = (value: string): string =>
+  `<string>${value.replace(/[&<>]/g, (one) => ENTITIES[one] ?? one)}</string>`;
+
+function listText(parts: ServiceParts, log: string): string {
+  const words = commandOf(parts, [`--env-file-if-exists=${parts.environmentFile}`]);
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!-- ${MARK}; "parley service uninstall" removes it. -->
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  ${text(LABEL)}
+  <key>ProgramArguments</key>
+  <array>
+${words.map((word) => `    ${text(word)}`).join("\n")}
+  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+    <key>PATH</key>
+    ${text(searchPath(parts))}
+  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>ThrottleInterval</key>
+  <integer>10</integer>
+  <key>ExitTimeOut</key>
+  <integer>30</integer>
+  <key>StandardOutPath</key>
+  ${text(log)}
+  <key>StandardErrorPath</key>
+  ${text(log)}
+</dict>
+</plist>
+`;
+}
+
+function read(exitCode: number | null, output: string): ServiceState {
+  if (exitCode !== 0) return { running: false, enabled: false, text: "not loaded" };
+  const state = /^\s*state = (.+)$/m.exec(output)?.[1] ?? "unknown";
+  const pid = Number(/^\s*pid = (\d+)$/m.exec(output)?.[1] ?? 0);
+  return { running: state === "running", enabled: true, ...(pid > 0 ? { pid } : {}), text: state };
+}
+
+export function launchdService(parts: ServiceParts): Service {
+  const domain = `gui/${parts.userId}`;
+  const file = join(parts.home, "Library/LaunchAgents", `${LABEL}.plist`);
+  const log = join(parts.home, ".parley/service.log");
+  const bootOut = ["launchctl", "bootout", `${domain}/${LABEL}`];
+  return {
+    manager: "launchd",
+    file,
+    text: listText(parts, log),
+    probe: ["launchctl", "print", domain],
+    unreachable:
+      "launchd has no session of this user's desktop: sign in at the screen once. --no-start writes the " +
+      "file all the same, --print shows it.",
+    start: [
+      // One that runs already is exchanged.
+      { argv: bootOut, otherwise: "" },
+      { argv: ["launchctl", "bootstrap", domain, file] },
+    ],
+    stop: [{ argv: bootOut, otherwise: "It was not loaded." }],
+    forget: [],
+    look: ["launchctl", "print", `${domain}/${LABEL}`],
+    read,
+    logs: `tail -f ${JSON.stringify(log)}`,
+  };
+}

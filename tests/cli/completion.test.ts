@@ -1,0 +1,116 @@
+// Shell completion, asked as a shell asks: bash reads the script, and its function is called with the words of a line.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { USAGE_GROUPS } from "../../src/core/usage.ts";
+import { run } from "./kit.ts";
+
+// One for all tests of this file.
+const home = mkdtempSync(join(tmpdir(), "parley-completion-"));
+const scripts = new Map<string, string>();
+const has = (program: string) => spawnSync("which", [program]).status === 0;
+
+beforeAll(async () => {
+  for (const shell of ["bash", "zsh", "fish"])
+    scripts.set(shell, (await run(home, ["completion", shell])).out);
+  for (const folder of ["files", "files/sub"]) mkdirSync(join(home, folder), { recursive: true });
+  writeFileSync(join(home, "files/my backup.sqlite"), "");
+});
+
+afterAll(() => rmSync(home, { recursive: true }));
+
+const script = (shell: string): string => scripts.get(shell) ?? "";
+
+/** What bash offers for the last of these words. "=" is a word of its own for it. */
+function offered(...words: string[]): string[] {
+  const ask = `${script("bash")}
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_parley && printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const cwd = join(home, "files");
+  const args = ["--norc", "-c", ask, "bash", "parley", ...words];
+  // No PATH: nothing outside the shell is needed.
+  const { stdout, stderr } = spawnSync("/bin/bash", args, { encoding: "utf8", cwd, env: { PATH: "" } });
+  expect(stderr).toBe("");
+  return stdout.split("\n").filter((line) => line !== "");
+}
+
+test("CP1: every command that the help knows is offered, and so are those below it", async () => {
+  const help = (await run(home, ["--help"])).out;
+  const listed = [...help.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
+  expect(listed.length).toBeGreaterThan(20);
+  expect(offered("").sort()).toEqual(listed.sort());
+  expect(offered("sess")).toEqual(["sessions"]);
+  expect(offered("service", "").sort()).toEqual(["install", "status", "uninstall"]);
+  expect(offered("--json", "--config", "sessions", "service", "un")).toEqual(["uninstall"]);
+});
+
+test("CP1: options of the command, of what it stands for, and of the program", () => {
+  expect(offered("service", "install", "-").sort()).toEqual(
+    ["--config", "--help", "--json", "--no-start", "--print", "--token", "--url", "--version"].sort(),
+  );
+  // "parley sessions" is "parley sessions list".
+  expect(offered("sessions", "--arch")).toEqual(["--archived"]);
+  expect(offered("sessions", "tree", "--arch")).toEqual(["--archived"]);
+  expect(offered("agents", "--arch")).toEqual([]);
+  // The value of an option is none of the names.
+  expect(offered("send", "--session", "service", "--w")).toEqual(["--wait"]);
+});
+
+test("CP1: choices of options and arguments, also behind an equals sign", () => {
+  expect(offered("completion", "").sort()).toEqual(["bash", "fish", "zsh"]);
+  expect(offered("usage", "--by", "")).toEqual([...USAGE_GROUPS]);
+  expect(offered("usage", "--by", "=", "ag")).toEqual(["agent"]);
+  expect(offered("usage", "--by", "=")).toEqual([...USAGE_GROUPS]);
+  expect(offered("usage", "--by", "=", "agent", "--da")).toEqual(["--days"]);
+  expect(offered("send", "--wait", "")).toEqual([]);
+});
+
+test("files where a file is meant, with the spaces in their names", () => {
+  expect(offered("--config", "my")).toEqual(["my backup.sqlite"]);
+  expect(offered("store", "restore", "my")).toEqual(["my backup.sqlite"]);
+  expect(offered("agents", "my")).toEqual([]);
+});
+
+test("a line that is no line of ours is answered with nothing, and runs nothing", () => {
+  expect(offered("$(touch touched)", "`touch touched`", "x")).toEqual([]);
+  expect(offered("sessions", "*", "")).toEqual(offered("sessions", ""));
+  const { stdout } = spawnSync("ls", [join(home, "files")], { encoding: "utf8" });
+  expect(stdout).not.toContain("touched");
+});
+
+test("an unknown shell is wrong usage; --json gives the script in a document", async () => {
+  expect(await run(home, ["completion", "tcsh"])).toMatchObject({ code: 2, out: "" });
+  const { out } = await run(home, ["--json", "completion", "bash"]);
+  expect(JSON.parse(out)).toEqual({ ok: true, shell: "bash", script: script("bash") });
+});
+
+// bash reads what bash and zsh share; the rest only a zsh can read.
+test.skipIf(!has("zsh"))("zsh reads its script, and finds the same words", () => {
+  const ask = `autoload -U compinit; compinit -D 2>/dev/null; ${script("zsh")}
+_parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- $offers`;
+  const { stdout, stderr } = spawnSync("zsh", ["-f", "-c", ask], { encoding: "utf8" });
+  expect(stderr).toBe("");
+  expect(stdout).toBe(`${USAGE_GROUPS.join(" ")}\ninstall uninstall status\n`);
+});
+
+// Only a fish can read fish.
+test.skipIf(!has("fish"))("fish reads its script, and offers the same words", () => {
+  const ask = `${script("fish")}\ncomplete -C 'parley service '`;
+  const { stdout, stderr } = spawnSync("fish", ["--no-config", "-c", ask], { encoding: "utf8" });
+  expect(stderr).toBe("");
+  expect(stdout.split("\n").map((line) => line.split("\t")[0])).toEqual(
+    expect.arrayContaining(["install", "uninstall", "status"]),
+  );
+});
+
+test("every command has its line in the scripts of zsh and fish", () => {
+  for (const name of offered("")) {
+    expect(script("zsh")).toContain(`':${name}') at='${name}';;`);
+    expect(script("fish")).toContain(`complete -c parley -n '__parley_at \\'\\'' -a '${name}' -d `);
+  }
+  expect(script("fish")).toContain("-l by -x -a 'agent ");
+  expect(script("fish")).toContain("-n '__parley_at \\'store restore\\'' -F");
+});

@@ -1,0 +1,309 @@
+// The gateway as a service: the file that is written, the commands that are run, by a systemctl of the test's own
+// that keeps its state in files, and what becomes of paths that have a meaning to systemd or XML.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../kit/engine.ts";
+import { type CallOptions, run } from "./kit.ts";
+
+/**
+ * A systemctl and a loginctl that write down what they are asked, and what it amounts to. With `no-bus` beside them
+ * they find no manager; a word in `fails` is a subcommand that fails.
+ */
+const FAKE = `#!/bin/sh
+here=$(dirname "$0")
+echo "$(basename "$0") $*" >> "$here/asked"
+if [ -e "$here/no-bus" ]; then echo "Failed to connect to bus: No medium found" >&2; exit 1; fi
+for word in "$@"; do
+  if grep -qx "$word" "$here/fails" 2>/dev/null; then echo "$word was refused" >&2; exit 1; fi
+done
+case "$*" in
+  *enable-linger*) ;;
+  *"restart parley"*) touch "$here/running" ;;
+  *"disable --now"*) rm -f "$here/running" "$here/enabled" ;;
+  *"enable parley"*) touch "$here/enabled" ;;
+  *show\\ parley*)
+    if [ -e "$here/running" ]; then echo ActiveState=active; echo SubState=running; echo MainPID=4711
+    else echo ActiveState=inactive; echo SubState=dead; echo MainPID=0; fi
+    if [ -e "$here/enabled" ]; then echo UnitFileState=enabled; else echo UnitFileState=disabled; fi
+    echo NRestarts=2 ;;
+esac
+`;
+
+function place(programs: readonly string[] = ["systemctl", "loginctl"]) {
+  const home = temporaryFolder();
+  const bin = join(home, "bin");
+  mkdirSync(bin);
+  for (const name of programs) {
+    writeFileSync(join(bin, name), FAKE);
+    chmodSync(join(bin, name), 0o755);
+  }
+  const asked = () => (existsSync(join(bin, "asked")) ? readFileSync(join(bin, "asked"), "utf8") : "");
+  const unit = join(home, ".config/systemd/user/parley.service");
+  const keys = join(home, ".parley/service.env");
+  const linux = { platform: "linux" };
+  const service = (words: readonly string[], more: CallOptions = {}) =>
+    run(home, words, {
+      env: { PATH: `${bin}:/usr/bin:/bin`, ...more.env },
+      machine: { ...linux, ...more.machine },
+    });
+  return { home, bin, asked, unit, keys, service };
+}
+
+test("install writes unit and key file, starts the service, and shows each command", async () => {
+  const { service, unit, keys, asked } = place();
+  const { code, out, err } = await service(["service", "install"], { env: { OPENAI_API_KEY: "sk-planted" } });
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: "Set in this shell, and not for the service: OPENAI_API_KEY.\n",
+  });
+  expect(asked().split("\n")).toEqual([
+    "systemctl --user show-environment",
+    "systemctl --user daemon-reload",
+    "systemctl --user enable parley.service",
+    "systemctl --user restart parley.service",
+    "loginctl enable-linger",
+    "",
+  ]);
+  for (const line of asked().trim().split("\n").slice(1)) expect(out).toContain(`$ ${line}`);
+  expect(statSync(keys).mode & 0o777).toBe(0o600);
+  expect(readFileSync(unit, "utf8")).toContain(`EnvironmentFile=-${keys}\n`);
+  expect(readFileSync(unit, "utf8")).not.toContain("sk-planted");
+  const status = await service(["service"]);
+  expect(status.code).toBe(0);
+  expect(status.out).toContain("Running, process 4711: active (running), restarted 2 times");
+  expect(status.out).toContain("Starts by itself");
+});
+
+test("SV4: keys that are there stay as they are, and are closed to others", async () => {
+  const { service, keys } = place();
+  mkdirSync(dirname(keys));
+  writeFileSync(keys, "OPENAI_API_KEY=kept\n", { mode: 0o644 });
+  chmodSync(keys, 0o644);
+  const { code, err } = await service(["service", "install"]);
+  expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("mode 600 now") });
+  expect(readFileSync(keys, "utf8")).toBe("OPENAI_API_KEY=kept\n");
+  expect(statSync(keys).mode & 0o777).toBe(0o600);
+  expect((await service(["service", "uninstall"])).code).toBe(0);
+  expect(readFileSync(keys, "utf8")).toBe("OPENAI_API_KEY=kept\n");
+});
+
+test("installed twice is installed once, with the newer file; status says when it would be another", async () => {
+  const { service, unit, home } = place();
+  await service(["service", "install"]);
+  const config = join(home, "my config.json5");
+  const status = await service(["--config", config, "service", "status"]);
+  expect(status).toMatchObject({ code: 0, err: expect.stringContaining("would write another file") });
+  expect((await service(["--config", config, "service", "install"])).code).toBe(0);
+  expect(readFileSync(unit, "utf8")).toContain(`"--config" "${config}" "gateway"\n`);
+  expect((await service(["service", "status"], { env: { PARLEY_CONFIG: config } })).err).toBe("");
+});
+
+test("uninstall stops it and removes the file; then there is nothing to remove, and status says so", async () => {
+  const { service, unit, asked, bin } = place();
+  await service(["service", "install"]);
+  const removed = await service(["service", "uninstall"]);
+  expect(removed).toMatchObject({ code: 0, err: "" });
+  expect(existsSync(unit)).toBe(false);
+  expect(existsSync(join(bin, "running"))).toBe(false);
+  expect(asked().trim().split("\n").slice(-2)).toEqual([
+    "systemctl --user disable --now parley.service",
+    "systemctl --user daemon-reload",
+  ]);
+  expect(await service(["service", "uninstall"])).toMatchObject({ code: 0 });
+  expect(await service(["service", "status"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("parley service install"),
+  });
+});
+
+test("--print shows the file and changes nothing, for root too", async () => {
+  const { service, unit, keys, asked } = place();
+  const printed = await service(["service", "install", "--print"], { machine: { userId: 0 } });
+  expect(printed).toMatchObject({ code: 0, err: "" });
+  expect([unit, keys].filter(existsSync)).toEqual([]);
+  expect(asked()).toBe("");
+  await service(["service", "install", "--no-start"]);
+  expect(readFileSync(unit, "utf8")).toBe(printed.out);
+});
+
+test("--no-start writes the files and says how to start it; it needs no systemd", async () => {
+  const { service, unit, keys, asked } = place([]);
+  const { code, out } = await service(["service", "install", "--no-start"]);
+  expect({ code, asked: asked() }).toEqual({ code: 0, asked: "" });
+  expect(out).toContain("  systemctl --user enable parley.service\n");
+  expect(out).toContain("  loginctl enable-linger\n");
+  expect([unit, keys].every(existsSync)).toBe(true);
+});
+
+test.each(["no-bus", "no systemctl"])(
+  "SV3: with %s the words are clear, and nothing is written",
+  async (why) => {
+    const { service, unit, keys, bin, home } = place(why === "no-bus" ? undefined : []);
+    writeFileSync(join(bin, "no-bus"), "");
+    const empty = join(home, "nothing");
+    const path = why === "no-bus" ? {} : { env: { PATH: empty } };
+    const { code, err } = await service(["service", "install"], path);
+    expect(code).toBe(1);
+    expect(err).toMatch(/No systemd of this user answers here.*--no-start/);
+    expect([unit, keys].filter(existsSync)).toEqual([]);
+  },
+);
+
+test("SV2: root gets no service, in words; nor does a copy in npx's cache", async () => {
+  const { service, unit } = place();
+  const root = await service(["service", "install"], { machine: { userId: 0 } });
+  expect(root).toMatchObject({ code: 1, err: expect.stringMatching(/you are root/) });
+  const script = "/var/cache/_npx/1234/node_modules/parley-gateway/bin/parley.js";
+  const cached = await service(["service", "install"], {
+    machine: { launcher: { node: "/n/node", script } },
+  });
+  expect(cached).toMatchObject({ code: 1, err: expect.stringContaining("npm install --global") });
+  expect(existsSync(unit)).toBe(false);
+});
+
+test("SV1: a unit of somebody else's is neither replaced nor removed, nor is a masked one", async () => {
+  const { service, unit, asked } = place();
+  mkdirSync(dirname(unit), { recursive: true });
+  writeFileSync(unit, "[Service]\nExecStart=/bin/true\n");
+  for (const what of ["install", "uninstall", "status"]) {
+    const { code, err } = await service(["service", what]);
+    expect({ code, err }).toMatchObject({ code: 1, err: expect.stringContaining("was not written by") });
+  }
+  expect(readFileSync(unit, "utf8")).toBe("[Service]\nExecStart=/bin/true\n");
+  const masked = place();
+  mkdirSync(dirname(masked.unit), { recursive: true });
+  symlinkSync("/dev/null", masked.unit);
+  expect((await masked.service(["service", "install"])).code).toBe(1);
+  expect(asked() + masked.asked()).toBe("");
+});
+
+test("a command that fails is told with its own words; lingering that is refused is a note", async () => {
+  const { service, bin, unit } = place();
+  writeFileSync(join(bin, "fails"), "enable-linger\n");
+  const noted = await service(["service", "install"]);
+  expect(noted).toMatchObject({ code: 0, err: expect.stringContaining("only while you are signed in") });
+  writeFileSync(join(bin, "fails"), "restart\n");
+  const failed = await service(["service", "install"]);
+  expect(failed.code).toBe(1);
+  expect(failed.err).toContain("systemctl --user restart parley.service: restart was refused");
+  writeFileSync(join(bin, "fails"), "disable\n");
+  expect((await service(["service", "uninstall"])).code).toBe(1);
+  // What could not be stopped keeps the file that says how to stop it.
+  expect(existsSync(unit)).toBe(true);
+});
+
+test("--json gives one document, failures included", async () => {
+  const { service, unit } = place();
+  const document = async (...words: string[]) =>
+    JSON.parse((await service(["--json", "service", ...words])).out);
+  expect(await document("status")).toMatchObject({ ok: false, error: { code: "not_found" } });
+  expect(await document("install")).toMatchObject({
+    ok: true,
+    manager: "systemd",
+    file: unit,
+    started: true,
+  });
+  expect(await document("status")).toMatchObject({
+    ok: true,
+    running: true,
+    enabled: true,
+    current: true,
+    pid: 4711,
+  });
+  expect(await document("uninstall")).toMatchObject({ ok: true, removed: true });
+});
+
+const HOSTILE = `a b"c'd%n$HOME\${X}\\e;f&g<h>`;
+const has = (program: string) => spawnSync("which", [program]).status === 0;
+
+// Only a machine that has systemd's own reader of units can say what it reads.
+test.skipIf(!has("systemd-analyze"))(
+  "SY1: systemd reads the paths as they are, and knows every setting",
+  async () => {
+    const { home } = place();
+    // The program's own name must do without quotes; the test below has those.
+    const folder = join(home, "a b%n$HOME$" + "{X};f&g<h>");
+    mkdirSync(join(folder, "systemd/user"), { recursive: true });
+    const node = join(folder, "node");
+    symlinkSync(process.execPath, node);
+    const launcher = { node, script: join(folder, "parley.js") };
+    const more = { env: { XDG_CONFIG_HOME: folder }, machine: { launcher, platform: "linux" } };
+    const words = ["--config", join(folder, "c.json5"), "service", "install", "--no-start"];
+    expect((await run(folder, words, more)).code).toBe(0);
+    const unit = join(folder, "systemd/user/parley.service");
+    const verify = (text: string) => {
+      const copy = join(home, "parley.service");
+      writeFileSync(copy, text);
+      const args = ["--user", "verify", "--man=no", copy];
+      const env = { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home };
+      return spawnSync("systemd-analyze", args, { encoding: "utf8", env });
+    };
+    const text = readFileSync(unit, "utf8");
+    expect(verify(text)).toMatchObject({ status: 0, stderr: "" });
+    // It looks whether the program is there, so a path that it reads otherwise is found.
+    expect(verify(text.replace("%%n", "%n")).stderr).toContain("not executable");
+    expect(verify(text.replace("OOMPolicy", "OomPolicy")).stderr).toContain("OomPolicy");
+  },
+);
+
+test("SY1: every word of the command is quoted for systemd, the last one included", async () => {
+  const { service, home } = place();
+  const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
+  const { out } = await service(["service", "install", "--print"], { machine: { launcher } });
+  const escaped = `a b\\"c'd%%n$HOME\${X}\\\\e;f&g<h>`;
+  const shell = `"/bin/sh" "-c" "exec \\"$0\\" \\"$@\\""`;
+  expect(out).toContain(
+    `ExecStart=:${shell} "/opt/${escaped}/node" "--max-semi-space-size=2" "/opt/${escaped}/parley.js" "gateway"\n`,
+  );
+  expect(out).toContain(`Environment="PATH=/opt/${escaped}:${home}/.local/bin:`);
+  const newline = await service(["service", "install"], {
+    machine: { launcher: { node: "/a\nb", script: "/p" } },
+  });
+  expect(newline).toMatchObject({ code: 1, err: expect.stringContaining("control character") });
+});
+
+test("on macOS it is a launch agent: a list that XML reads back, with keys that Node reads", async () => {
+  const { service, home, keys } = place([]);
+  const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
+  const machine = { platform: "darwin", userId: 501, launcher };
+  const { code, out } = await service(["service", "install", "--no-start"], { machine });
+  expect(code).toBe(0);
+  expect(out).toContain("  launchctl bootstrap gui/501 ");
+  const list = readFileSync(join(home, "Library/LaunchAgents/dev.parley.gateway.plist"), "utf8");
+  const strings = [...list.matchAll(/<string>(.*?)<\/string>/g)].map(([, value = ""]) =>
+    value.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&"),
+  );
+  expect(strings.slice(1, 6)).toEqual([
+    launcher.node,
+    "--max-semi-space-size=2",
+    `--env-file-if-exists=${keys}`,
+    launcher.script,
+    "gateway",
+  ]);
+  expect(list.replace(/<\?xml.*\?>|<!--.*-->|<!DOCTYPE.*>/g, "")).not.toMatch(/&(?!amp;|lt;|gt;)/);
+  // The flag is one that this Node knows, and it reads what the file holds.
+  writeFileSync(keys, "# Keys\nOPENAI_API_KEY=from-file\n");
+  const read = ["-p", "process.env.OPENAI_API_KEY"];
+  const said = execFileSync(process.execPath, [`--env-file-if-exists=${keys}`, ...read], {
+    encoding: "utf8",
+    env: {},
+  });
+  expect(said).toBe("from-file\n");
+});
+
+test("a system with neither says so", async () => {
+  const { service } = place();
+  const { code, err } = await service(["service", "install"], { machine: { platform: "win32" } });
+  expect({ code, err }).toMatchObject({ code: 1, err: expect.stringMatching(/systemd.*launchd.*win32/) });
+});

@@ -1,0 +1,140 @@
+// The files for containers, as far as they can be tried without a daemon: what they copy is there, nothing of them runs
+// as root or holds a secret, and the health check does what it says against a real gateway. That the package runs from
+// a folder that it may not write, as another user, is tried in e2e/package.test.ts.
+
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { freePort } from "./cli/kit.ts";
+import { startProcess } from "./kit/gateway-process.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const read = (name: string): string => readFileSync(ROOT + name, "utf8");
+
+/** Instructions in order, lines that go on put together. */
+const INSTRUCTIONS = read("Dockerfile")
+  .replace(/\\\n\s*/g, " ")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"))
+  .map((line) => /^(\w+) (.*)$/.exec(line) ?? [])
+  .map(([, name = "", rest = ""]) => ({ name, rest }));
+
+const restOf = (name: string): string[] =>
+  INSTRUCTIONS.filter((one) => one.name === name).map(({ rest }) => rest);
+
+/** The rules of .dockerignore, as far as they are used there: the last one that fits decides. */
+function isSent(path: string): boolean {
+  let sent = true;
+  for (const line of read(".dockerignore").split("\n")) {
+    if (line === "" || line.startsWith("#")) continue;
+    const rule = line.replace(/^!/, "");
+    const pattern = rule
+      .replace(/[.]/g, "\\.")
+      .replace(/\*\*\//g, "(.+/)?")
+      .replace(/(?<!\))\*/g, "[^/]*");
+    if (new RegExp(`^${pattern}(/|$)`).test(path)) sent = line.startsWith("!");
+  }
+  return sent;
+}
+
+test("the reader of .dockerignore can say no", () => {
+  for (const path of [
+    "gateway.env",
+    "docs/screenshots/a.png",
+    "ui/node_modules/x",
+    "ui/.env",
+    ".git/config",
+    "tests/a.ts",
+  ])
+    expect({ path, sent: isSent(path) }).toEqual({ path, sent: false });
+});
+
+test("everything that the image copies is there, and is sent to the builder", () => {
+  const sources = restOf("COPY")
+    .filter((rest) => !rest.startsWith("--from="))
+    .flatMap((rest) => rest.split(" ").slice(0, -1));
+  expect(sources.length).toBeGreaterThan(8);
+  expect(sources.filter((path) => !existsSync(ROOT + path) || !isSent(path))).toEqual([]);
+  // What a package is made of, and what makes it, is among them.
+  const { files } = JSON.parse(read("package.json")) as { files: string[] };
+  const made = files.filter((name) => !name.startsWith("!") && name !== "dist");
+  expect(made.filter((name) => !sources.includes(name))).toEqual([]);
+});
+
+test("what one stage takes from another is of a stage that there is, on a Node that is new enough", () => {
+  const stages = restOf("FROM").map((rest) => / AS (\w+)$/.exec(rest)?.[1]);
+  for (const rest of restOf("COPY").filter((one) => one.startsWith("--from=")))
+    expect(stages).toContain(/^--from=(\w+)/.exec(rest)?.[1]);
+  const launcher = /NODE_MAJOR_MIN = (\d+)/.exec(read("bin/parley.js"))?.[1];
+  for (const rest of restOf("FROM")) expect(rest).toMatch(new RegExp(`^node:${launcher}-slim( |$)`));
+  // The name of the packed file.
+  const { name } = JSON.parse(read("package.json")) as { name: string };
+  expect(read("Dockerfile")).toContain(`/tmp/${name}-*.tgz`);
+});
+
+test("the last stage runs as a user who is not root, and starts the program that the package has", () => {
+  const last = INSTRUCTIONS.slice(INSTRUCTIONS.findLastIndex(({ name }) => name === "FROM"));
+  const at = (name: string) => last.findIndex((one) => one.name === name);
+  expect(last[at("USER")]?.rest).toBe("node");
+  expect(at("USER")).toBeLessThan(at("ENTRYPOINT"));
+  expect(last.slice(at("USER")).filter(({ name }) => name === "RUN" || name === "COPY")).toEqual([]);
+  const [node, flag, script] = JSON.parse(last[at("ENTRYPOINT")]?.rest ?? "[]") as string[];
+  expect([node, script]).toEqual(["node", "/opt/parley/bin/parley.js"]);
+  expect(read("bin/parley.js").split("\n")[0]).toContain(`${node} ${flag}`);
+});
+
+test("no secret is in the files, and those that hold some stay out of repository and image", () => {
+  for (const name of ["Dockerfile", "compose.yaml"]) {
+    const settings = read(name)
+      .split("\n")
+      .filter((line) => !line.trim().startsWith("#"));
+    expect(settings.filter((line) => /PASSWORD|TOKEN|API_KEY|SECRET/.test(line))).toEqual([]);
+  }
+  expect(restOf("ARG")).toEqual([]);
+  const named = [...read("compose.yaml").matchAll(/env_file: (\S+)/g)].map(([, file = ""]) => file);
+  expect(named).toEqual(["database.env", "gateway.env"]);
+  expect(named.filter(isSent)).toEqual([]);
+  const ignored = spawnSync("git", ["check-ignore", "--no-index", ...named], { cwd: ROOT, encoding: "utf8" });
+  expect(ignored.stdout.trim().split("\n")).toEqual(named);
+});
+
+test("the compose file shuts the gateway in: nothing written but data and /tmp, no rights, this machine only", () => {
+  const gateway =
+    read("compose.yaml")
+      .split(/^ {2}gateway:\n/m)[1]
+      ?.split(/^\S/m)[0] ?? "";
+  for (const words of [
+    "read_only: true",
+    "- ALL",
+    "no-new-privileges:true",
+    "- data:/data",
+    "- /tmp",
+    "init: true",
+  ])
+    expect(gateway).toContain(words);
+  expect(gateway).toMatch(/depends_on:\s+database:\s+condition: service_healthy/);
+  expect([...gateway.matchAll(/^ {6}- "(.*:\d+:\d+)"$/gm)].map(([, port]) => port)).toEqual([
+    "127.0.0.1:7275:7275",
+  ]);
+  // Longer than the gateway takes.
+  expect(Number(/stop_grace_period: (\d+)s/.exec(gateway)?.[1])).toBeGreaterThan(10);
+  expect(read("compose.yaml")).not.toContain("\t");
+});
+
+test("the health check is content with a gateway that lives, and with nothing else", async () => {
+  const [command = "[]"] = /\[.*\]/.exec(restOf("HEALTHCHECK")[0] ?? "") ?? [];
+  const [program, ...words] = JSON.parse(command) as string[];
+  expect(program).toBe("node");
+  const check = (port: number) => {
+    const args = words.map((word) => word.replace("7275", String(port)));
+    return promisify(execFile)(process.execPath, args).then(
+      () => 0,
+      (error: { code: number }) => error.code,
+    );
+  };
+  const gateway = await startProcess({ config: {} });
+  expect(await check(Number(new URL(gateway.url).port))).toBe(0);
+  expect(await check(await freePort())).toBe(1);
+});

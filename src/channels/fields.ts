@@ -13,6 +13,11 @@ export function objectsOf(value: unknown, max: number): readonly Fields[] {
   return Array.isArray(value) ? value.slice(0, max).map(fieldsOf) : [];
 }
 
+/** The parts of a list; none if it is none. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
 /** A text that is not empty. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;

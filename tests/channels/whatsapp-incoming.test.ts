@@ -66,7 +66,7 @@ const MESSAGES: [string, object, object][] = [
   [
     "something that was passed on",
     { type: "text", text: { body: "/reset" }, context: { forwarded: true } },
-    { text: "/reset", forwarded: true },
+    { text: "[forwarded]\n/reset", forwarded: true },
   ],
   [
     "a picture with words",

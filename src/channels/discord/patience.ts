@@ -1,6 +1,7 @@
 // Owns how a question that Discord can't answer yet is asked again, where nobody else would.
 
 import type { World } from "../../world.ts";
+import { pause } from "../pause.ts";
 import { DiscordProblem } from "./problem.ts";
 
 /** Times that a question is asked, and the pause where Discord names none. */
@@ -8,20 +9,6 @@ const TRIES_MAX = 4;
 const PAUSE_MS = 1_000;
 /** A longer pause is not waited for. */
 const PAUSE_MAX_MS = 60_000;
-
-/** Resolves when the time is over, or the signal fires. */
-function pause({ clock }: World, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = clock.at(clock.now() + ms, end);
-    signal.addEventListener("abort", end, { once: true });
-    if (signal.aborted) end();
-  });
-}
 
 /** Asks until there is an answer or a refusal, a few times. The question must change nothing. */
 export async function patiently<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {

@@ -12,6 +12,7 @@ import { type Account, accountName, type Ear, ListenProblem } from "../accounts.
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
+import { pause } from "../pause.ts";
 import { readAttachment } from "./files.ts";
 import { isGroupId, type Parent, readMessage } from "./message.ts";
 import type { Answer, Program } from "./program.ts";
@@ -67,19 +68,6 @@ function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
     );
   }
   return new ListenProblem(wordsOf(answer));
-}
-
-function pause(ms: number, { clock }: ChannelHost["world"], signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = clock.at(clock.now() + ms, end);
-    signal.addEventListener("abort", end);
-    if (signal.aborted) end();
-  });
 }
 
 interface Told {
@@ -227,7 +215,7 @@ class Listener {
         const account = accountName(ID, settings.accountId);
         host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
         if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
-        await pause(STORE_PAUSE_MS * 2 ** (tries - 1), host.world, signal);
+        await pause(host.world, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
       }
     }
   }

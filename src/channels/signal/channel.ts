@@ -19,6 +19,7 @@ import type {
   OutgoingMessage,
 } from "../channel.ts";
 import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../fields.ts";
+import { pause } from "../pause.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";
 import { eventsOf } from "./events.ts";
@@ -95,19 +96,6 @@ function loadOf({ settings, daemon }: Place, id: string): InboundMedia["load"] {
     if (bytes.length > maxBytes) return fail("too_large", `the file has more than ${maxBytes} bytes`);
     return ok(new Uint8Array(bytes));
   };
-}
-
-function pause(ms: number, { clock }: ChannelHost["world"], signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = clock.at(clock.now() + ms, end);
-    signal.addEventListener("abort", end);
-    if (signal.aborted) end();
-  });
 }
 
 /** One account that is listened at. */
@@ -195,7 +183,7 @@ class Listener {
         const account = accountName(ID, settings.accountId);
         host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
         if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
-        await pause(STORE_PAUSE_MS * 2 ** (tries - 1), host.world, signal);
+        await pause(host.world, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
       }
     }
     this.#pending = undefined;

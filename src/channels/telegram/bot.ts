@@ -7,7 +7,8 @@ import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import type { TelegramAccount } from "../../core/channel-settings.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { World } from "../../world.ts";
-import { fieldsOf, idOf, numberOf, textOf } from "./fields.ts";
+import { fieldsOf, textOf } from "../fields.ts";
+import { idOf, numberOf } from "./fields.ts";
 import { type Exchanged, openTransport, type Transport } from "./transport.ts";
 
 /** For a call that answers at once. */

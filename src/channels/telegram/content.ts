@@ -4,7 +4,8 @@
 
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
+import { type Fields, fieldsOf, listOf, textOf } from "../fields.ts";
+import { numberOf } from "./fields.ts";
 
 /** A file at the server, not read yet. */
 export interface FileRef {

@@ -8,9 +8,10 @@
 import type { World } from "../../world.ts";
 import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
+import { listOf } from "../fields.ts";
+import { pause } from "../pause.ts";
 import { type Item, openAlbum, readBatch } from "./batch.ts";
 import type { Bot, Called } from "./bot.ts";
-import { listOf } from "./fields.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
@@ -40,20 +41,6 @@ interface Place {
   /** The album at the end of the last batch, and how large it was. */
   album?: { readonly firstId: number; readonly parts: number };
   failures: number;
-}
-
-/** Resolves at the time, or when the signal fires. */
-function pause({ clock }: World, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = clock.at(clock.now() + ms, done);
-    signal.addEventListener("abort", done);
-    if (signal.aborted) done();
-  });
 }
 
 /** Listens as one bot, until the signal fires or nothing more is to be hoped for. */

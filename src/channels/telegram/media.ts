@@ -4,9 +4,10 @@
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
+import { fieldsOf, textOf } from "../fields.ts";
 import type { Bot } from "./bot.ts";
 import type { FileRef } from "./content.ts";
-import { fieldsOf, numberOf, textOf } from "./fields.ts";
+import { numberOf } from "./fields.ts";
 import { failureWords } from "./send.ts";
 
 /** What the platform's own servers hand out. */

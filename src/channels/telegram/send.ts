@@ -7,8 +7,9 @@
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Route } from "../../core/session.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
+import { fieldsOf } from "../fields.ts";
 import type { Bot, Called, Refusal } from "./bot.ts";
-import { fieldsOf, idOf } from "./fields.ts";
+import { idOf } from "./fields.ts";
 import { anyTopicField, type Place, topicField } from "./place.ts";
 import { type TelegramText, telegramText } from "./text.ts";
 

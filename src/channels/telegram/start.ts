@@ -6,8 +6,9 @@
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
+import { fieldsOf, textOf } from "../fields.ts";
 import type { Bot, Called } from "./bot.ts";
-import { fieldsOf, idOf, textOf } from "./fields.ts";
+import { idOf } from "./fields.ts";
 import { failureWords, isTokenWrong } from "./send.ts";
 import type { Reader } from "./update.ts";
 

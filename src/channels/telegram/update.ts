@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
 import type { InboundMessage } from "../channel.ts";
+import { type Fields, fieldsOf, textOf } from "../fields.ts";
 import {
   type Content,
   contentOf,
@@ -17,7 +18,7 @@ import {
   originName,
   summaryOf,
 } from "./content.ts";
-import { type Fields, fieldsOf, idOf, numberOf, textOf } from "./fields.ts";
+import { idOf, numberOf } from "./fields.ts";
 
 /** Whose updates are read. */
 export interface Reader {

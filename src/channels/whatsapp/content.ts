@@ -5,7 +5,8 @@
 
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
+import { type Fields, fieldsOf, listOf } from "../fields.ts";
+import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;
 const CONTACTS_MAX = 10;
@@ -130,5 +131,7 @@ export function contentOf(message: Fields): Content | undefined {
   if (text === undefined || (text === "" && media.length === 0)) return undefined;
   const { forwarded, frequently_forwarded } = fieldsOf(message.context);
   const isForwarded = forwarded === true || frequently_forwarded === true;
-  return { text, media, ...(isForwarded ? { forwarded: true } : {}) };
+  if (!isForwarded) return { text, media };
+  // The agent is told that these are somebody else's words, as at other channels.
+  return { text: text === "" ? "[forwarded]" : `[forwarded]\n${text}`, media, forwarded: true };
 }

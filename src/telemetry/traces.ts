@@ -308,7 +308,7 @@ class OtelTraces implements Traces {
   }
 }
 
-/** The libraries, which are optional; undefined: they are not installed. */
+/** The libraries; undefined: they are not installed. */
 async function loadOtlp(): Promise<typeof import("./otlp.ts") | undefined> {
   try {
     return await import("./otlp.ts");

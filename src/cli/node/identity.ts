@@ -22,10 +22,17 @@ const OTHERS = 0o077;
 
 function deviceOf(key: KeyObject): DeviceKey {
   const raw = createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-KEY_BYTES);
+  const id = createHash("sha256").update(raw).digest("hex");
+  const publicKey = raw.toString("base64url");
   return {
-    id: createHash("sha256").update(raw).digest("hex"),
-    publicKey: raw.toString("base64url"),
-    sign: (text) => sign(null, Buffer.from(text), key).toString("base64url"),
+    id,
+    publicKey,
+    prove({ client, role = "operator", scopes = [], token = "", nonce, at }) {
+      const platform = client.platform.trim().toLowerCase();
+      const said = [id, client.id, client.mode, role, scopes.join(","), at, token, nonce, platform, ""];
+      const signature = sign(null, Buffer.from(["v3", ...said].join("|")), key).toString("base64url");
+      return { id, publicKey, signature, signedAt: at, nonce };
+    },
   };
 }
 

@@ -6,7 +6,6 @@ import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
 import {
   type ClientInfo,
-  type DeviceProof,
   type EventFrame,
   type HelloOk,
   PROTOCOL_VERSIONS,
@@ -57,22 +56,12 @@ function readFrame(text: string): ResponseFrame | EventFrame | undefined {
   }
 }
 
-/** The proof of a device's key over a challenge, in the newest form of the protocol. */
-function proofOf(parts: SocketParts, client: ClientInfo, nonce: string): DeviceProof | undefined {
-  const { device, role = "operator", scopes = [], token = "", world } = parts;
-  if (device === undefined) return undefined;
-  const { id, publicKey } = device;
-  const signedAt = Math.round(world.clock.now());
-  const platform = client.platform.trim().toLowerCase();
-  const said = [id, client.id, client.mode, role, scopes.join(","), signedAt, token, nonce, platform, ""];
-  return { id, publicKey, signature: device.sign(["v3", ...said].join("|")), signedAt, nonce };
-}
-
 function connectRequest(parts: SocketParts, nonce: string): object {
   const { token, role, scopes, dialer, caps, commands } = parts;
   const own = { id: "parley-client", version: "1", platform: dialer.platform, mode: "backend" };
   const client = { ...own, ...parts.client };
-  const device = proofOf(parts, client, nonce);
+  const at = Math.round(parts.world.clock.now());
+  const device = parts.device?.prove({ client, role, scopes, token, nonce, at });
   return {
     type: "req",
     id: CONNECT_ID,

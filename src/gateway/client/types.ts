@@ -4,7 +4,7 @@ import type { World } from "../../world.ts";
 import type { IDEMPOTENCY } from "../idempotency.ts";
 import type { MethodName, ParamsOf } from "../params.ts";
 import type { EventPayloads, PayloadOf } from "../payloads.ts";
-import type { ClientInfo, EventFrame, EventName, HelloOk } from "../protocol.ts";
+import type { ClientInfo, DeviceProof, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
 export type { Message } from "../../core/message.ts";
@@ -28,8 +28,19 @@ export interface DeviceKey {
   readonly id: string;
   /** The raw 32 bytes in base64url. */
   readonly publicKey: string;
-  /** The signature over a text, in base64url. */
-  sign(text: string): string;
+  /** Proves a claim, in the newest form of the protocol. */
+  prove(claim: DeviceClaim): DeviceProof;
+}
+
+/** What a client says of itself when it connects, and the challenge that it answers. */
+export interface DeviceClaim {
+  readonly client: ClientInfo;
+  readonly role: string | undefined;
+  readonly scopes: readonly string[] | undefined;
+  readonly token: string | undefined;
+  readonly nonce: string;
+  /** ms since 1970. */
+  readonly at: number;
 }
 
 export interface ConnectOptions {

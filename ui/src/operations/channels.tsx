@@ -19,23 +19,23 @@ const BATCH_MS = 1_000;
 const AGAIN_TICKS = 2;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
-  webchat: "clients of the gateway, such as this page",
-  channel: "where people talk",
+  webchat: "clients, such as this page",
+  channel: "channel",
   webhook: "web hook",
   mcp: "MCP server",
   acp: "ACP agent",
-  other: "not configured any more",
+  other: "no longer configured",
 };
 
 const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; readonly tone: Tone }>> = {
   ready: { text: "ready", tone: "good" },
   idle: { text: "not used yet", tone: "quiet" },
   starting: { text: "starting", tone: "busy" },
-  retrying: { text: "trying again", tone: "warn" },
+  retrying: { text: "retrying", tone: "warn" },
   failing: { text: "failing", tone: "bad" },
   down: { text: "down", tone: "bad" },
   configured: { text: "configured", tone: "quiet" },
-  standby: { text: "another gateway listens", tone: "quiet" },
+  standby: { text: "standby", tone: "quiet" },
 };
 
 /** An outside server is started when somebody wants it, and not before. */

@@ -20,8 +20,8 @@ export default defineConfig({
           include: ["tests/**/*.test.ts"],
           exclude: ALONE,
           sequence: { groupOrder: 0 },
-          // Two files at once on two cores as well: many wait for processes, browsers and databases.
-          maxWorkers: Math.max(2, availableParallelism() - 1),
+          // One file more than cores: many wait for processes, browsers and databases.
+          maxWorkers: availableParallelism() + 1,
         },
       },
       {

@@ -22,11 +22,26 @@ const TABLES = [
   "idempotency",
 ] as const;
 
+/** Looks until two in a row see the same. */
+const LOOKS_MAX = 50;
+
 /** How many rows there are of each table, those of some sessions left out. */
 export async function rowCounts(store: Store): Promise<string> {
   const counts = TABLES.map((table) => sql`select count(*) as n from ${sql.table(table)}`);
   const { rows } = await sql<{ n: number }>`${sql.join(counts, sql` union all `)}`.execute(store.db);
   return TABLES.map((table, index) => `${table}: ${rows[index]?.n}`).join(", ");
+}
+
+/** The same once nothing changes any more: what callers who left have asked for may take a while. */
+export async function settledCounts(store: Store): Promise<string> {
+  let last = "";
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    await untilSettled(store);
+    const counts = await rowCounts(store);
+    if (counts === last) return counts;
+    last = counts;
+  }
+  return last;
 }
 
 /** Everything that one session has: its row, its messages, its runs. */

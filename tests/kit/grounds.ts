@@ -23,7 +23,7 @@ export interface Ground {
   readonly name: string;
   /** Processes that may work over it at once. */
   readonly processes: number;
-  /** How far the processes may be apart in what they take for now. */
+  /** How much later than it says something may have happened: clocks apart, and units that waited for locks. */
   readonly skewMs: number;
   fresh(): Promise<FreshStore>;
 }
@@ -49,7 +49,9 @@ export function clusterGround(address: () => Promise<string>): Ground {
   return {
     name: "cluster",
     processes: 3,
-    skewMs: 1_000,
+    // A claim carries the time at which its unit began, and may have waited for the locks of a process that
+    // stood still: as long as that is paused, and a lease.
+    skewMs: 10_000,
     async fresh() {
       const { url, schema } = freshSchema(await address());
       const world = realWorld({ level: "silent" });

@@ -6,7 +6,7 @@ import { temporaryFolder } from "../kit/engine.ts";
 import type { TellingLine } from "./telling-line.ts";
 import { tellAll } from "./workers.ts";
 
-const STORIES = 2_000;
+const STORIES = 1_500;
 const WORKERS = 2;
 /** Enough to meet every feature, the ones on a real disk among them. */
 const TOLD_TWICE = 60;

@@ -27,7 +27,7 @@ import {
   openFuzzedHouse,
   READER_TOKEN,
 } from "../wire.ts";
-import { rowCounts, rowsOfSession, untilIdle, untilSettled } from "../witness.ts";
+import { rowCounts, rowsOfSession, settledCounts, untilIdle } from "../witness.ts";
 
 const NODE_TOKEN = "token-of-a-node";
 
@@ -362,13 +362,14 @@ export const frames: FuzzTarget<Storm> = {
     const heldBefore = heldMb();
     return {
       async check(input) {
-        await untilSettled(house.store);
-        const rows = await rowCounts(house.store);
+        const rows = await settledCounts(house.store);
         for (const step of input.before) await sayBefore(house, step);
         await sayAfter(house, node, input);
         await untilIdle(house.store);
-        if (input.token !== MAIN_TOKEN)
-          must((await rowCounts(house.store)) === rows, `${input.token} wrote something`);
+        if (input.token !== MAIN_TOKEN) {
+          const now = await rowCounts(house.store);
+          must(now === rows, `${input.token} wrote something: ${rows} became ${now}`);
+        }
         must((await rowsOfSession(house.store, OTHER)) === others, `${OTHER} was written to`);
         must((await history()) === before, "a bystander gets another answer than before");
         house.forgive();

@@ -13,9 +13,12 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The text that this is; an empty one if it is none. */
+/**
+ * The text that this is, without what no store keeps: halves of characters, and character 0. An empty one if
+ * it is none.
+ */
 export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  return typeof value === "string" ? value.toWellFormed().replaceAll("\0", "") : "";
 }
 
 /** What some bytes hold as JSON; undefined: they hold none. */

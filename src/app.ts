@@ -9,9 +9,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
+import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
-import { Accounts } from "./channels/accounts.ts";
-import type { Channel } from "./channels/channel.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
@@ -175,12 +174,12 @@ interface Helpers {
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideServers | undefined;
   readonly acp: AcpParts;
+  readonly ways: ChannelParts;
 }
 
 interface Working {
   readonly engine: Engine;
   readonly outbox: Outbox;
-  readonly channels: ReadonlyMap<string, Channel>;
   readonly nodes: NodeHub | undefined;
 }
 
@@ -189,11 +188,11 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   mirror: Mirror,
-  { metrics, sandboxFor, outside, acp }: Helpers,
+  { metrics, sandboxFor, outside, acp, ways }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
-  const channels = new Map<string, Channel>();
+  const { channels, burstDue } = ways;
   const hooks = createWebhooks(settings.outgoingHooks, world);
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
@@ -220,7 +219,7 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers({ settings, world, mirror, engine: () => engine }),
+    deadlineHandlers: deadlineHandlers({ settings, world, mirror, burstDue, engine: () => engine }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,
@@ -247,7 +246,7 @@ function buildEngine(
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   nodes?.start();
-  return { engine, outbox: both(outbox, news), channels, nodes };
+  return { engine, outbox: both(outbox, news), nodes };
 }
 
 /** The database that the settings name. */
@@ -297,28 +296,34 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const metrics = openMetrics(options);
   undo.push(async () => metrics.close());
-  const helpers = { metrics, sandboxFor, outside, acp };
-  const { engine, outbox, channels, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
+  const ways = channelParts({ settings, world });
+  const helpers = { metrics, sandboxFor, outside, acp, ways };
+  const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
   followTranscripts(engine, store, mirror, world.log);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
+  const checkModel = (name: string): Result<unknown> => resolveModel(settings.providers, name);
+  undo.push(() => ways.close());
+  await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
-  undo.push(() => outbox.stop());
-  undo.push(forgetSent(engine.commit, world));
-  undo.push(() => acp.close());
-  undo.push(async () => nodes?.close());
+  undo.push(() => outbox.stop(), forgetSent(engine.commit, world));
+  undo.push(
+    () => acp.close(),
+    async () => nodes?.close(),
+  );
   const gateway = await startGateway({
     settings,
     world,
     engine,
     outbound: outbox,
-    channels,
+    channels: ways.channels,
+    standings: () => ways.standings(),
     version,
     token,
     timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
-    checkModel: (name) => resolveModel(settings.providers, name),
+    checkModel,
     sandboxFor,
     outside,
     nodes,
@@ -336,8 +341,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   acp.port = gateway.port;
   // Last: a port that is taken must not have let runs begin.
   await engine.start();
-  const accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });
-  accounts.start([...channels.values()].flatMap((channel) => channel.accounts ?? []));
+  ways.listen();
   return {
     port: gateway.port,
     token,
@@ -346,7 +350,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     store,
     close: async (graceMs) => {
       gateway.announce({ reason: "stopping" });
-      await accounts.stop();
+      await ways.deafen();
       await engine.stop(graceMs);
       await unwind(undo, world);
     },

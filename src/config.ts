@@ -222,7 +222,7 @@ interface Around {
 function complete(file: ConfigFile, around: Around, problems: Problem[]): Settings {
   const providersWrong = problems.some(({ path }) => path[0] === "models");
   const providers = providersOf(file.models.providers, around.env, providersWrong ? [] : problems);
-  const { session, tools, store } = file;
+  const { tools, store } = file;
   const postgres = postgresOf(store, around.env, problems);
   const expanded = (path: string): string => expand(path, around.home, around.folder);
   const agents = agentsOf(file, firstModel(providers), expanded);
@@ -253,24 +253,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
     subagents: subagentsOf(file),
-    session: {
-      scope: session.scope,
-      mainKey: session.mainKey,
-      dmScope: session.dmScope,
-      queueMax: session.queueMax,
-      sendPolicy: {
-        // An optional key that is unset is absent, not undefined.
-        rules: session.sendPolicy.rules.map(({ match: { channel, chatType }, action }) => ({
-          match: {
-            ...(channel === undefined ? {} : { channel }),
-            ...(chatType === undefined ? {} : { chatType }),
-          },
-          action,
-        })),
-        default: session.sendPolicy.default,
-      },
-      agentToAgent: limitsOf(file),
-    },
+    session: sessionOf(file),
     tools: {
       filter: { allow: tools.allow, deny: tools.deny },
       visibility: tools.sessions.visibility,
@@ -288,6 +271,28 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
+  };
+}
+
+function sessionOf(file: ConfigFile): Settings["session"] {
+  const { scope, mainKey, dmScope, queueMax, sendPolicy } = file.session;
+  return {
+    scope,
+    mainKey,
+    dmScope,
+    queueMax,
+    sendPolicy: {
+      // An optional key that is unset is absent, not undefined.
+      rules: sendPolicy.rules.map(({ match: { channel, chatType }, action }) => ({
+        match: {
+          ...(channel === undefined ? {} : { channel }),
+          ...(chatType === undefined ? {} : { chatType }),
+        },
+        action,
+      })),
+      default: sendPolicy.default,
+    },
+    agentToAgent: limitsOf(file),
   };
 }
 

@@ -8,6 +8,7 @@ import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type {
+  ChannelReport,
   CliParts,
   DatabaseReport,
   GatewayOptions,
@@ -21,6 +22,7 @@ import type {
 } from "./cli/parts.ts";
 import { runCli } from "./cli/run.ts";
 import { processEnvironment } from "./config.ts";
+import type { ChannelAccount } from "./core/channel-settings.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import { redactSecrets } from "./core/redact.ts";
 import { OFFLINE_MODEL, type SandboxSettings, type Settings } from "./core/settings.ts";
@@ -169,6 +171,35 @@ export async function inspectMcp(
   }
 }
 
+/** Asks the platform of each account who it is there; nothing is listened at and nothing sent. */
+export async function inspectChannels(
+  accounts: readonly ChannelAccount[],
+  world: World,
+): Promise<ChannelReport[]> {
+  const { accountName } = await import("./channels/accounts.ts");
+  const { openChannels } = await import("./channels/registry.ts");
+  const nobody = (): Promise<never> => Promise.reject(new Error("nothing is taken while it is tried"));
+  const host = { world, receive: nobody, cursor: async () => undefined, remember: nobody, commands: [] };
+  const channels = await openChannels(accounts, () => host);
+  try {
+    return await Promise.all(
+      accounts.map(async ({ channel: id, accountId }) => {
+        const channel = channels.find((one) => one.id === id);
+        const found = await channel?.test?.(accountId);
+        const text =
+          found === undefined
+            ? `the channel ${id} could not be loaded`
+            : found.ok
+              ? found.value
+              : found.error;
+        return { account: accountName(id, accountId), usable: found?.ok === true, text };
+      }),
+    );
+  } finally {
+    await Promise.all(channels.map((channel) => channel.close?.()));
+  }
+}
+
 /** Runs a program for whom this machine is a node. */
 export async function runProgram(program: HostProgram, world: World): Promise<HostProgramEnd> {
   const { runHostProgram } = await import("./sandbox/host-program.ts");
@@ -204,6 +235,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     // The doctor tells what the log would.
+    inspectChannels: (accounts) => inspectChannels(accounts, { ...world, log: silentLog }),
     inspectMcp: (settings) => inspectMcp(settings, { world: { ...world, log: silentLog }, env }),
   };
   return runCli(argv, parts);

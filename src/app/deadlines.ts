@@ -6,6 +6,7 @@ import type { Engine } from "../engine/engine.ts";
 import { createChildCleanup } from "../flows/archive.ts";
 import { removeAttachments } from "../flows/attachments.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/client-session.ts";
+import { createFilesCleanup, INBOUND_DEADLINE, INBOUND_FILES_DEADLINE } from "../flows/inbound-files.ts";
 import { CHILD_DEADLINE } from "../flows/job.ts";
 import type { Mirror } from "../store/mirror.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
@@ -15,27 +16,32 @@ interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly mirror: Mirror;
+  /** Absent: no messages come in from channels. */
+  readonly burstDue?: DeadlineHandler | undefined;
   /** Late: it is built with what this file gives. */
   engine(): Engine;
 }
 
 /** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
-  const { settings, world, mirror, engine } = parts;
+  const { settings, world, mirror, engine, burstDue } = parts;
+  const remove = (workspace: string, dir: string): void => {
+    removeAttachments(workspace, dir).then(
+      (removed) => {
+        if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
+      },
+      (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
+    );
+  };
   const cleanup = createChildCleanup({
     settings,
     dropTranscript: (sessionId) => void mirror.remove(sessionId),
-    removeAttachments(workspace, dir) {
-      removeAttachments(workspace, dir).then(
-        (removed) => {
-          if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
-        },
-        (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
-      );
-    },
+    removeAttachments: remove,
   });
   return new Map([
     [CHILD_DEADLINE, cleanup],
+    [INBOUND_FILES_DEADLINE, createFilesCleanup(settings, remove)],
+    ...(burstDue === undefined ? [] : [[INBOUND_DEADLINE, burstDue] as const]),
     [TEMPORARY_DEADLINE, archiveTemporary],
     // Without it dates stay as they are, for a gateway that fires jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),

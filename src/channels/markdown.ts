@@ -229,7 +229,7 @@ interface Insertion {
   readonly text: string;
 }
 
-function insertions({ text, marks }: MarkedText): Insertion[] {
+function insertions(text: string, marks: readonly Mark[]): Insertion[] {
   const found = marks.flatMap(({ kind, from, to, href = "" }): Insertion[] => {
     const words = text.slice(from, to);
     if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
@@ -244,9 +244,14 @@ function insertions({ text, marks }: MarkedText): Insertion[] {
   return found.sort((one, other) => one.at - other.at);
 }
 
-/** The same for a platform that marks neither links nor quotes: they are written out. */
-export function spelledOut(marked: MarkedText): MarkedText {
-  const added = insertions(marked);
+const isLinkOrQuote = ({ kind }: Mark): boolean => kind === "link" || kind === "quote";
+
+/** The same with what the platform does not mark written out: by default links and quotes. */
+export function spelledOut(
+  marked: MarkedText,
+  isSpelled: (mark: Mark) => boolean = isLinkOrQuote,
+): MarkedText {
+  const added = insertions(marked.text, marked.marks.filter(isSpelled));
   const pieces: string[] = [];
   let end = 0;
   for (const { at, text } of added) {
@@ -256,7 +261,7 @@ export function spelledOut(marked: MarkedText): MarkedText {
   const moved = (at: number, counts: (insertion: Insertion) => boolean): number =>
     added.filter(counts).reduce((sum, { text }) => sum + text.length, at);
   const marks = marked.marks
-    .filter(({ kind }) => kind !== "link" && kind !== "quote")
+    .filter((mark) => !isSpelled(mark))
     .map((mark) => ({
       ...mark,
       from: moved(mark.from, ({ at }) => at <= mark.from),

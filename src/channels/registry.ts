@@ -3,6 +3,7 @@
 // RG2: a channel whose library is not installed says so as its own state; the others work.
 
 import type { ChannelAccount, ChannelId } from "../core/channel-settings.ts";
+import { fail } from "../core/errors.ts";
 import { type Account, accountName, ListenProblem } from "./accounts.ts";
 import type { Channel, ChannelHost } from "./channel.ts";
 
@@ -14,6 +15,10 @@ type Openers = {
 };
 
 const OPENERS: Openers = {
+  telegram: async (accounts, host) => (await import("./telegram/channel.ts")).openTelegram(accounts, host),
+  discord: async (accounts, host) => (await import("./discord/channel.ts")).openDiscord(accounts, host),
+  imessage: async (accounts, host) => (await import("./imessage/channel.ts")).openIMessage(accounts, host),
+  signal: async (accounts, host) => (await import("./signal/channel.ts")).openSignal(accounts, host),
   whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 
@@ -28,6 +33,7 @@ function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: strin
     deduplicates: false,
     deliver: () => Promise.resolve({ kind: "retry", error: why }),
     accounts: accounts.map(account),
+    test: () => Promise.resolve(fail("channel_failed", why)),
   };
 }
 

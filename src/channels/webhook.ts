@@ -10,8 +10,9 @@ import type { OutgoingHook } from "../core/settings.ts";
 import type { Commit } from "../engine/unit.ts";
 import { WEBHOOK } from "../flows/outgoing-hooks.ts";
 import { forgetSentHooks } from "../store/hook-backlog.ts";
-import type { Timer, World } from "../world.ts";
+import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
+import { sweep } from "./sweep.ts";
 
 /** From the first attempt to connect to the last byte that is read. */
 const TIMEOUT_MS = 10_000;
@@ -122,21 +123,9 @@ export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Ch
 }
 
 /** Removes news that arrived long ago, now and then, until the returned function is called. */
-export function forgetSent(commit: Commit, { clock, log }: World): () => Promise<void> {
-  let timer: Timer | undefined;
-  let working: Promise<void> = Promise.resolve();
-  let open = true;
-  const forget = (): void => {
-    working = commit((unit) => forgetSentHooks(unit.tx, unit.now - KEPT_MS))
-      .catch((error: unknown) => log.warn({ err: error }, "old deliveries to web hooks were not removed"))
-      .then(() => {
-        if (open) timer = clock.at(clock.now() + FORGET_EVERY_MS, forget);
-      });
-  };
-  timer = clock.at(clock.now() + FORGET_EVERY_MS, forget);
-  return async () => {
-    open = false;
-    timer?.cancel();
-    await working;
-  };
+export function forgetSent(commit: Commit, world: World): () => Promise<void> {
+  const failed = "old deliveries to web hooks were not removed";
+  return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>
+    forgetSentHooks(unit.tx, unit.now - KEPT_MS),
+  );
 }

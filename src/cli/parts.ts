@@ -3,6 +3,7 @@
 // PT1: a command reaches the process, the store and the rest of the program only through these parts, so
 //      that a test can hold every one of them.
 
+import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
 import type { SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
@@ -176,6 +177,15 @@ export interface McpReport {
   readonly text: string;
 }
 
+/** How an account at a channel stands, found out by asking the platform. */
+export interface ChannelReport {
+  /** `<channel>:<account>` */
+  readonly account: string;
+  readonly usable: boolean;
+  /** For people: who it is there, or what is wrong. */
+  readonly text: string;
+}
+
 /** A program that a node runs on this machine: without a shell, in this environment and no other. */
 export interface HostProgram {
   readonly argv: readonly string[];
@@ -229,4 +239,6 @@ export interface CliParts {
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
+  /** Asks the platform of each account who it is there. Absent: nothing can ask. */
+  inspectChannels?(accounts: readonly ChannelAccount[]): Promise<ChannelReport[]>;
 }

@@ -123,6 +123,14 @@ const imessage = {
     .min(1)
     .optional()
     .describe('The program that speaks for Messages. Default ["imsg", "rpc"].'),
+  names: z
+    .array(text)
+    .optional()
+    .describe('By these a message in a group names the agent, alone or as @name. Default ["Parley"].'),
+  attachmentFolders: z
+    .array(text.regex(/^(?:~?\/|~$)/, "must begin with / or ~/"))
+    .optional()
+    .describe("Files of messages are read below these only. Default: Messages' own, below ~/Library."),
 };
 
 const ACCOUNT = /^[a-z0-9][a-z0-9_-]{0,31}$/;

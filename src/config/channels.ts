@@ -15,6 +15,9 @@ import type { Path, Problem } from "./source.ts";
 const DEFAULT_ACCOUNT = "default";
 const BYTES_PER_MB = 1024 * 1024;
 
+/** Where Messages keeps the files that come with messages. */
+const MESSAGES_FOLDERS = ["~/Library/Messages/Attachments"];
+
 type ChannelsInFile = ConfigFile["channels"];
 type ChannelInFile<C extends ChannelId> = NonNullable<ChannelsInFile[C]>;
 type AccountInFile<C extends ChannelId> = Omit<ChannelInFile<C>, "accounts">;
@@ -88,7 +91,11 @@ function wholeAccount(channel: ChannelId, common: AccountSettings, account: obje
   const { botToken, apiRoot = "https://api.telegram.org" } = account as AccountInFile<"telegram">;
   const { token, restUrl = "https://discord.com/api" } = account as AccountInFile<"discord">;
   const { number, url = "http://127.0.0.1:8080" } = account as AccountInFile<"signal">;
-  const { command = ["imsg", "rpc"] } = account as AccountInFile<"imessage">;
+  const {
+    command = ["imsg", "rpc"],
+    names = ["Parley"],
+    attachmentFolders = MESSAGES_FOLDERS,
+  } = account as AccountInFile<"imessage">;
   const { phoneNumberId, accessToken, appSecret, verifyToken, graphUrl } =
     account as AccountInFile<"whatsapp">;
   const address = (value: string): string => value.replace(/\/+$/, "");
@@ -100,7 +107,7 @@ function wholeAccount(channel: ChannelId, common: AccountSettings, account: obje
     case "signal":
       return { ...common, channel, number: number ?? "", url: address(url) };
     case "imessage":
-      return { ...common, channel, command };
+      return { ...common, channel, command, names, attachmentFolders };
     case "whatsapp":
       return {
         ...common,

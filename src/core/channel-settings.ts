@@ -100,6 +100,10 @@ export interface IMessageAccount extends AccountSettings {
   readonly channel: "imessage";
   /** The program and its arguments; never empty. */
   readonly command: readonly string[];
+  /** By these names a message in a group names the agent: Messages itself marks nobody. */
+  readonly names: readonly string[];
+  /** Files that come with messages are read below these only; `~` is the home of whoever runs the gateway. */
+  readonly attachmentFolders: readonly string[];
 }
 
 export type ChannelAccount =

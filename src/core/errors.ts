@@ -80,6 +80,8 @@ export const CODES = {
   outcome_unknown: form("error", "CONFLICT", 409),
   invalid_config: form("error", "INVALID_REQUEST", 400),
   channel_unknown: form("error", "NOT_LINKED", 400),
+  channel_failed: form("error", "UNAVAILABLE", 502),
+  cancelled: form("error", "INVALID_REQUEST", 400),
   pairing_not_found: form("error", "NOT_FOUND", 404),
   queue_full: form("error", "UNAVAILABLE", 429),
   too_large: form("error", "INVALID_REQUEST", 413),

@@ -40,7 +40,7 @@ function plainId(id: string): string {
   return /^\+\d+$/.test(id) ? id.slice(1) : id;
 }
 
-/** A setting's id without the channel that may stand before it; undefined: it names another channel. */
+/** A setting's id without the channel that may stand before it. */
 function idIn(entry: string, channel: string): string {
   const prefix = `${channel}:`;
   const text = entry.trim();
@@ -59,7 +59,7 @@ interface Named {
 }
 
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
-  const names = alsoKnownAs.map(plainName);
+  const names = alsoKnownAs.map(plainName).filter((name) => name !== "");
   return entries.some((entry) => {
     const wanted = idIn(entry, channel);
     if (wanted === EVERYBODY) return true;

@@ -14,6 +14,7 @@ import { activeRuns, getRun, runsOfFlow } from "../store/runs.ts";
 import { deleteSessionRows, getSession, holdSession, updateSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
+import { hasInboundFiles, isInboundFolder } from "./inbound-files.ts";
 
 /** How soon a clean-up that something holds back is looked at again. */
 const AGAIN_MS = 1_000;
@@ -93,8 +94,10 @@ export async function lostAttachments(
   for (const { workspace } of settings.agents) {
     const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store), beforeMs);
     for (const dir of dirs.ok ? dirs.value : []) {
-      // A folder has the name of the run that it came with.
-      if (await isLost(db, dir.slice(dir.lastIndexOf("/") + 1))) lost.push({ workspace, dir });
+      const id = dir.slice(dir.lastIndexOf("/") + 1);
+      // A folder has the name of the run that it came with, or is what people sent.
+      const isKept = isInboundFolder(id) ? await hasInboundFiles(db, id) : !(await isLost(db, id));
+      if (!isKept) lost.push({ workspace, dir });
     }
   }
   return lost;

@@ -38,6 +38,12 @@ const DEPTH_MAX = 64;
 /** How often a folder is made again that another spawn, which failed, took away meanwhile. */
 const TRIES_MAX = 5;
 
+/** A file as it is, fit to be written: its name has passed `nameProblem`. */
+export function plannedFile(name: string, mimeType: string, data: Buffer): PlannedFile {
+  const sha256 = createHash("sha256").update(data).digest("hex");
+  return { name, bytes: data.length, mimeType, data, sha256 };
+}
+
 /** Decodes the attachments of a call that pass every rule. Without any there is nothing to plan. */
 export function planAttachments(
   input: unknown,
@@ -48,7 +54,7 @@ export function planAttachments(
   const files = checked.value.map(({ name, encoding, content, bytes, mimeType }): PlannedFile => {
     const data = Buffer.from(content, encoding);
     if (data.length !== bytes) throw new Error(`${data.length} bytes were decoded, ${bytes} expected`);
-    return { name, bytes, mimeType, data, sha256: createHash("sha256").update(data).digest("hex") };
+    return plannedFile(name, mimeType, data);
   });
   return ok(files.length === 0 ? undefined : { files });
 }
@@ -185,7 +191,7 @@ export async function writeAttachments(
     try {
       await writeAll(work, workspace, plan, { id, owner });
       const files = plan.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
-      return ok({ dir: `${TOP}/${FOLDER}/${id}`, files });
+      return ok({ dir: attachmentDir(id), files });
     } catch (error) {
       await work.undo();
       // A spawn that failed beside this one has taken away the folders that it had made.
@@ -195,6 +201,11 @@ export async function writeAttachments(
       await work.close();
     }
   }
+}
+
+/** Where the folder with this id is, from its workspace. */
+export function attachmentDir(id: string): string {
+  return `${TOP}/${FOLDER}/${id}`;
 }
 
 /** Opens the attachments folder of a workspace; undefined: there is none. */
@@ -287,7 +298,7 @@ export async function attachmentDirs(
     const dirs: string[] = [];
     for (const name of names) {
       if (folder !== undefined && ID.test(name) && (await isOwned(folder, name, owner, beforeMs))) {
-        dirs.push(`${TOP}/${FOLDER}/${name}`);
+        dirs.push(attachmentDir(name));
       }
     }
     return ok(dirs);

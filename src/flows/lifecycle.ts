@@ -27,6 +27,7 @@ import {
 import { keyRulesOf, openGate } from "./access.ts";
 import { removeAttachments } from "./attachments.ts";
 import { cancelFlow } from "./cancel.ts";
+import { dropInboundFiles } from "./inbound-files.ts";
 
 export interface LifecycleContext {
   readonly engine: Engine;
@@ -327,6 +328,7 @@ export async function deleteSession(
     }
     // Once more: the end of those may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+    await dropInboundFiles(ctx.engine, unit, key);
     const sessionIds = await deleteSessionRows(unit.tx, key, {
       transcripts: request.deleteTranscript ?? true,
     });

@@ -1,6 +1,6 @@
 // Owns how a stranger at a channel is let in: a code that the stranger is told, and an operator who decides.
-// PR1: who is not known can make the gateway keep one row and say one sentence in ten minutes, and of an account
-//      so many at most are open at once: nobody fills a disk by writing.
+// PR1: who is not known can make the gateway keep one row and say one sentence in ten minutes, and of an
+//      account so many at most are open at once: nobody fills a disk by writing.
 // PR2: a code is decided on once, within an hour; afterwards it is as unknown as one that never was.
 // PR3: what the person is told goes through the outbox, in the unit that decides (I5).
 
@@ -62,7 +62,7 @@ function askedWords(code: string): string {
   return [
     "I do not know you yet, so I can't answer you.",
     `Your code is \`${code}\`; it is valid for one hour. Give it to whoever runs this gateway:`,
-    `\`parley channels pair approve ${code}\` lets you in, or \`/pair approve ${code}\` from an owner's chat.`,
+    `\`parley channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, lets you in.`,
   ].join("\n");
 }
 
@@ -73,6 +73,11 @@ function filedUnder(settings: Settings, { channel, accountId }: PeerId): string 
   return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
 }
 
+/** Whether somebody was told a moment ago: nothing is said again. */
+export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, now: number): boolean {
+  return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
+}
+
 /** Tells a stranger how to be let in, unless that was done a moment ago. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings" | "outbound">,
@@ -81,7 +86,7 @@ export async function askToPair(
 ): Promise<void> {
   const { now } = unit;
   const known = await holdPeer(unit.tx, stranger);
-  if (known !== undefined && (known.state !== "pending" || known.toldAt > now - TELL_AGAIN_MS)) return;
+  if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
   if (!isOpen && (await openAsks(unit.tx, stranger, now - CODE_MS)) >= OPEN_MAX) return;
   const code = isOpen ? (known.code ?? "") : newCode(unit);
@@ -141,13 +146,12 @@ export function rejectPairing(parts: PairingParts, code: string, unit?: Unit): P
 }
 
 /** Somebody who was let in, or kept out, is a stranger again. */
-export function removePeer(parts: Pick<PairingParts, "engine">, who: PeerId): Promise<Result<void>> {
-  return parts.engine.commit(async (unit): Promise<Result<void>> => {
-    if (await deletePeer(unit.tx, who)) return ok(undefined);
-    const { channel, accountId, peerId } = who;
-    const shown = JSON.stringify(peerId.slice(0, 100));
-    return fail("pairing_not_found", `nothing is known of ${shown} at ${channel}:${accountId}`);
-  });
+export async function removePeer(unit: Unit, who: PeerId): Promise<Result<ChannelPeer>> {
+  const known = await holdPeer(unit.tx, who);
+  if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);
+  const { channel, accountId, peerId } = who;
+  const shown = JSON.stringify(peerId.slice(0, 100));
+  return fail("pairing_not_found", `nothing is known of ${shown} at ${channel}:${accountId}`);
 }
 
 /** Everybody who is known at any account; of those who asked, those whose code is still valid. */

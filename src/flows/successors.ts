@@ -11,6 +11,7 @@ import { getSession } from "../store/sessions.ts";
 import { cancelFlow } from "./cancel.ts";
 import { cancelJobs } from "./cancel-jobs.ts";
 import { planArchiving } from "./client-session.ts";
+import { directRunEnded } from "./direct-reply.ts";
 import {
   type JobParts,
   jobMayHaveEnded,
@@ -38,6 +39,7 @@ export function createSuccessors(parts: JobParts): Successors {
       const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
       if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
+      await directRunEnded(parts, unit, run);
       await planArchiving(acceptor, unit, run);
       await postponeCleanup(acceptor, unit, run, flow?.open === true && flow.kind === "spawn");
     },

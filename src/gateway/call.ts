@@ -1,5 +1,6 @@
 // Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
 
+import type { Standing } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
@@ -74,6 +75,8 @@ export interface GatewayDeps {
   readonly nodes?: NodeHub | undefined;
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
+  /** How the accounts at channels stand in this process. Absent: there are none. */
+  standings?(): readonly Standing[];
   /** What is measured of this process. */
   readonly metrics: Metrics;
   /** Reads the configuration file again. Absent: there is none to read. */

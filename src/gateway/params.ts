@@ -7,6 +7,7 @@ import type { XStatic } from "typebox/schema";
 import { SESSION_KINDS } from "../core/session.ts";
 import { accessParams } from "./params/access.ts";
 import { CHAIN_PARAMS } from "./params/chains.ts";
+import { CHANNEL_METHODS } from "./params/channels.ts";
 import { CRON_METHODS } from "./params/cron.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
 import { NODE_METHODS } from "./params/nodes.ts";
@@ -294,6 +295,7 @@ export const METHODS = {
   },
   ...CHAIN_PARAMS,
   ...accessParams,
+  ...CHANNEL_METHODS,
   ...DEMO_METHODS,
   ...OPERATIONS,
   ...CRON_METHODS,

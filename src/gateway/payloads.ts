@@ -12,6 +12,7 @@ import type { Session, SessionKind, SessionState } from "../core/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/settings.ts";
 import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
+import type { ChannelPayloads } from "./payloads/channels.ts";
 import type { CronPayloads } from "./payloads/cron.ts";
 import type {
   NodeInvokeCancel,
@@ -142,31 +143,6 @@ interface SettledDelivery {
   readonly delivery: DeliveryRow;
 }
 
-/** A way out of the gateway, and how it stands. What of the outbox is in it: only for tokens that see all. */
-export interface ChannelRow {
-  /** `webchat`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`. */
-  readonly id: string;
-  /** `other`: what waits or failed for ways that are not configured any more. */
-  readonly kind: "webchat" | "webhook" | "mcp" | "acp" | "other";
-  readonly configured: boolean;
-  readonly ok: boolean;
-  /** `idle`: nothing has used it yet. `configured`: no more than that may be told. */
-  readonly state: "ready" | "idle" | "starting" | "retrying" | "failing" | "down" | "configured";
-  readonly connectedSince?: number;
-  /** Nothing is tried before. */
-  readonly backoffUntil?: number;
-  readonly lastError?: string;
-  readonly lastErrorAt?: number;
-  readonly lastSentAt?: number;
-  readonly pending?: number;
-  /** Failed and not dismissed. */
-  readonly failed?: number;
-  /** Of an MCP server that is ready. */
-  readonly tools?: number;
-  /** Programs of an ACP agent that are running. */
-  readonly programs?: number;
-}
-
 interface ExplainedSession {
   readonly key: string;
   readonly exists: boolean;
@@ -240,7 +216,10 @@ export interface Health {
   readonly uptimeMs: number;
   readonly store: { readonly kind: string; readonly ok: boolean };
   readonly accepting: boolean;
-  readonly channels: Readonly<Record<string, { readonly ok: boolean; readonly configured: boolean }>>;
+  /** `linked`: messages come in, at this process. */
+  readonly channels: Readonly<
+    Record<string, { readonly ok: boolean; readonly configured: boolean; readonly linked?: boolean }>
+  >;
   readonly defaultAgentId: string;
   readonly durationMs: number;
   /** Runs and slots; told to those only whose token covers every session. */
@@ -292,7 +271,7 @@ export interface DemoAddress {
   readonly token: string;
 }
 
-interface Payloads extends CronPayloads, NodePayloads {
+interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;
@@ -379,7 +358,6 @@ interface Payloads extends CronPayloads, NodePayloads {
     readonly agentToAgent: AgentToAgentSettings;
     readonly answers: readonly Explanation[];
   };
-  "channels.status": { readonly channels: readonly ChannelRow[] };
   "demo.start": DemoAddress;
   "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "metrics.history": MetricsHistory;

@@ -4,10 +4,10 @@
 import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../core/inbound-policy.ts";
 import type { Route } from "../core/route.ts";
+import type { ChannelPeerTable } from "./edge-tables.ts";
 import { held } from "./locks.ts";
 import { present } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
-import type { ChannelPeerTable } from "./tables.ts";
 
 /** Somebody at an account of a channel. */
 export interface PeerId {
@@ -138,4 +138,15 @@ export async function openAsks(
     .where("state", "=", pending)
     .executeTakeFirstOrThrow();
   return Number(row.n);
+}
+
+/** Removes the deliveries whose ids begin so, and which were settled before this time. */
+export async function forgetTold(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("id", ">=", prefix)
+    .where("id", "<", `${prefix}~`)
+    .where("state", "<>", sql.lit("pending"))
+    .where("settled_at", "<", beforeMs)
+    .execute();
 }

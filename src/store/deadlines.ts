@@ -1,6 +1,7 @@
 // Owns the table of things that fall due. A deadline is a row: a restart forgets none, and moving one is an
 // update.
 
+import { sql } from "kysely";
 import { heldIfFree } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 
@@ -67,4 +68,27 @@ export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<
     .limit(1)
     .executeTakeFirst();
   return row?.due_at;
+}
+
+/** Whether a date of this kind has a key that begins with these words and a space. */
+export async function hasDeadlineOf(db: Db, kind: string, first: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("deadlines")
+    .select("key")
+    .where("kind", "=", kind)
+    .where("key", ">=", `${first} `)
+    .where("key", "<", `${first}!`)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The keys of this kind whose rest, from the character `at` on (the first is 1), is exactly this. */
+export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom("deadlines")
+    .select("key")
+    .where("kind", "=", kind)
+    .where(sql<string>`substr(key, ${sql.lit(at)})`, "=", rest)
+    .execute();
+  return rows.map(({ key }) => key);
 }

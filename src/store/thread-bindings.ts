@@ -5,9 +5,9 @@
 import type { Selectable } from "kysely";
 import type { Route } from "../core/route.ts";
 import { routeKeyOf } from "./deliveries.ts";
+import type { ThreadBindingTable } from "./edge-tables.ts";
 import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
-import type { ThreadBindingTable } from "./tables.ts";
 
 export interface ThreadBinding {
   /** As messages that come from the place name it in `replyTo`. */

@@ -5,6 +5,7 @@
 
 import type { FileHandle } from "node:fs/promises";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { imageTypeOf } from "../core/picture.ts";
 import type { ToolContext, ToolResult } from "./tool.ts";
 import { fileFailure, findPlace, openToRead, type Place, replaceFile } from "./workspace.ts";
 
@@ -112,16 +113,6 @@ const decode = (bytes: Buffer, keepMark: boolean): string | undefined => {
     return undefined;
   }
 };
-
-/** The picture formats that every model provider takes, by their first bytes. */
-export function imageTypeOf(head: Buffer): string | undefined {
-  const text = head.toString("latin1");
-  if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (text.startsWith("GIF87a") || text.startsWith("GIF89a")) return "image/gif";
-  if (text.startsWith("RIFF") && text.slice(8, 12) === "WEBP") return "image/webp";
-  return undefined;
-}
 
 async function readPicture(handle: FileHandle, place: Place, size: number): Promise<ToolResult | undefined> {
   const head = Buffer.alloc(12);

@@ -15,7 +15,7 @@ import { runCli } from "../../src/cli/run.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
 import { importState } from "../../src/import/import.ts";
-import { inspectDatabase, inspectMcp, runProgram, storeTools } from "../../src/main.ts";
+import { inspectChannels, inspectDatabase, inspectMcp, runProgram, storeTools } from "../../src/main.ts";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -160,6 +160,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     store: storeTools(quietWorld()),
     importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
+    inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
     inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {

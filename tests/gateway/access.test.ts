@@ -2,7 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { Explanation } from "../../src/core/explanation.ts";
-import type { ChannelRow, PayloadOf } from "../../src/gateway/payloads.ts";
+import type { ChannelRow } from "../../src/gateway/payloads/channels.ts";
+import type { PayloadOf } from "../../src/gateway/payloads.ts";
 import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/deliveries.ts";
 import { insertWait } from "../../src/store/waits.ts";
 import { agentSettings } from "../tools/app.ts";

@@ -47,6 +47,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "node:sqlite": ["store"],
   pg: ["store"],
   croner: ["triggers"],
+  grammy: ["channels"],
   "prom-client": ["gateway"],
   preact: ["ui"],
   "@preact/signals": ["ui"],

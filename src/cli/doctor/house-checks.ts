@@ -11,6 +11,7 @@ import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
+import { checkChannels } from "./channel-checks.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
 import type { Finding } from "./finding.ts";
@@ -119,6 +120,7 @@ export async function checkHouse(cli: Cli): Promise<House> {
     ...(await checkSandbox(cli, settings)),
     ...(await checkHooks(settings)),
     ...(await checkMcp(cli, settings)),
+    ...(await checkChannels(cli, settings)),
   );
   return { findings, settings, storeHeld: store.held };
 }

@@ -1,17 +1,35 @@
-// Owns the method that tells how every way out of the gateway stands: channels, web hooks, outside programs.
-// CS1: figures and errors of the outbox are told only to callers whose token covers every session (I9).
+// Owns the methods about channels: how every way out of the gateway stands, who may write to agents, which
+// places are bound to a session.
+// CS1: figures and errors of the outbox, and who may write, are told only to callers whose token covers every
+//      session; a binding only to those who see its session (I9).
 
-import { ok } from "../../core/errors.ts";
+import type { Standing } from "../../channels/accounts.ts";
+import { accountName } from "../../channels/accounts.ts";
+import type { ChannelAccount } from "../../core/channel-settings.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { agentIdInKey } from "../../core/session-key.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { resolveSession } from "../../flows/access.ts";
+import { unbind } from "../../flows/bindings.ts";
 import { hookRoute } from "../../flows/outgoing-hooks.ts";
+import { approvePairing, listPairings, rejectPairing, removePeer } from "../../flows/pairing.ts";
+import type { ChannelPeer } from "../../store/channel-peers.ts";
 import { channelPrefix, routeKeyOf } from "../../store/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/delivery-figures.ts";
+import { listBindings } from "../../store/thread-bindings.ts";
 import type { OutsideStanding } from "../../tools/tool.ts";
 import type { CallContext, GatewayDeps, Methods } from "../call.ts";
-import type { ChannelRow } from "../payloads.ts";
+import { createGate } from "../gate.ts";
+import type { ParamsOf } from "../params.ts";
+import type { ChannelPayloads, ChannelRow, PeerRow } from "../payloads/channels.ts";
+import type { PayloadOf } from "../payloads.ts";
+import { needEverySession } from "./operations.ts";
 import { seesEverything } from "./system.ts";
+
+/** Bindings that are told of at once. */
+const BINDINGS_MAX = 1_000;
 
 /** What of the outbox is told of a way out. */
 function figuresOf(figures: DeliveryFigures | undefined): Partial<ChannelRow> {
@@ -32,15 +50,51 @@ function stateOf(figures: DeliveryFigures | undefined): Pick<ChannelRow, "ok" | 
   return { ok: true, state: lastSentAt === undefined ? "idle" : "ready" };
 }
 
-/** The ways of the outbox: webchat, each hook, and whatever was configured once. */
-async function outboxRows({ settings, engine }: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
+const STATES = { ready: "ready", connecting: "starting", retrying: "retrying", standby: "standby" } as const;
+
+/** An account at a channel: as it stands in this process, with what the outbox says of its channel. */
+function accountRow(
+  account: ChannelAccount,
+  standings: readonly Standing[],
+  figures: DeliveryFigures | undefined,
+): ChannelRow {
+  const id = accountName(account.channel, account.accountId);
+  const standing = standings.find((one) => one.account === id);
+  const base = { id, kind: "channel", configured: true, ...figuresOf(figures) } as const;
+  if (standing === undefined) return { ...base, ok: true, state: "configured" };
+  const { state, since, error, retryAt } = standing;
+  return {
+    ...base,
+    ok: state !== "retrying",
+    state: STATES[state],
+    ...(state === "ready" ? { connectedSince: since } : {}),
+    ...(error === undefined ? {} : { lastError: redactSecrets(error), lastErrorAt: since }),
+    ...(retryAt === undefined ? {} : { backoffUntil: retryAt }),
+  };
+}
+
+/** The ways of the outbox: webchat, each account, each hook, and whatever was configured once. */
+async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
+  const { settings, engine } = deps;
   const hooks = settings.outgoingHooks;
-  const prefixes = [channelPrefix(WEBCHAT), ...hooks.map((hook) => routeKeyOf(hookRoute(hook)))];
+  const ids = [...new Set(settings.channels.map(({ channel }) => channel))];
+  const prefixes = [
+    channelPrefix(WEBCHAT),
+    ...hooks.map((hook) => routeKeyOf(hookRoute(hook))),
+    ...ids.map(channelPrefix),
+  ];
   const figures = all ? await deliveryFigures(engine.store.db, prefixes) : [];
   const [webchat] = figures;
-  const rest = figures.at(-1);
+  const rest = all ? figures.at(-1) : undefined;
+  const standings = all ? (deps.standings?.() ?? []) : [];
   const rows: ChannelRow[] = [
     { id: WEBCHAT, kind: "webchat", configured: true, ok: true, state: "ready", ...figuresOf(webchat) },
+    ...settings.channels.map((account, at) => {
+      // Text of one channel's accounts is counted together: at the first of them.
+      const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
+      const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
+      return accountRow(account, standings, isFirst ? own : undefined);
+    }),
     ...hooks.map(({ name }, at): ChannelRow => {
       const own = figures[at + 1];
       const base = { id: `webhook:${name}`, kind: "webhook", configured: true } as const;
@@ -69,7 +123,62 @@ function programRows({ settings, programs }: GatewayDeps, all: boolean): Channel
     });
 }
 
-export const channelMethods: Methods<"channels.status"> = {
+async function test(
+  { deps }: CallContext,
+  { channel: id, accountId }: ParamsOf<"channels.test">,
+): Promise<Result<PayloadOf<"channels.test">>> {
+  const accounts = deps.settings.channels.filter(({ channel }) => channel === id);
+  const account = accounts.find((one) => accountId === undefined || one.accountId === accountId);
+  if (account === undefined) {
+    const there = deps.settings.channels.map((one) => accountName(one.channel, one.accountId)).join(", ");
+    const shown = JSON.stringify(accountName(id, accountId ?? "…").slice(0, 80));
+    return fail("channel_unknown", `there is no account ${shown}; configured: ${there || "none"}`);
+  }
+  const name = accountName(account.channel, account.accountId);
+  const found = await deps.channels.get(id)?.test?.(account.accountId);
+  if (found === undefined) return fail("channel_failed", `${name} can't be asked who it is`);
+  if (found.ok) return ok({ ok: true, account: name, name: redactSecrets(found.value) });
+  return fail("channel_failed", redactSecrets(found.error));
+}
+
+function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
+  return peer;
+}
+
+/** Who may write to agents is everybody's business: told only to tokens that cover every session (I9). */
+async function decide(
+  ctx: CallContext,
+  work: (unit: Unit) => Promise<Result<ChannelPeer>>,
+): Promise<Result<{ ok: true; peer: PeerRow }>> {
+  const allowed = needEverySession(ctx.caller, "pairing");
+  if (!allowed.ok) return allowed;
+  return ctx.deps.engine.commit(async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
+    const done = await work(unit);
+    if (!done.ok) return done;
+    const answer = { ok: true, peer: peerRow(done.value) } as const;
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}
+
+async function unbindSession(
+  ctx: CallContext,
+  { sessionKey }: ParamsOf<"bindings.unbind">,
+): Promise<Result<PayloadOf<"bindings.unbind">>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+  if (!found.ok) return found;
+  const { key } = found.value;
+  const { engine } = ctx.deps;
+  return engine.commit(async (unit): Promise<Result<PayloadOf<"bindings.unbind">>> => {
+    const asked = { what: { sessionKey: key }, why: "asked", tell: true } as const;
+    const ended = await unbind(ctx.deps, engine, unit, asked);
+    const answer = { ok: true, sessionKey: key, ended: ended.length } as const;
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}
+
+export const channelMethods: Methods<keyof ChannelPayloads> = {
   "channels.status": {
     async handle({ deps, caller }: CallContext) {
       const all = seesEverything(caller);
@@ -77,4 +186,31 @@ export const channelMethods: Methods<"channels.status"> = {
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });
     },
   },
+  "channels.test": { handle: test },
+  "channels.pair.list": {
+    async handle(ctx) {
+      const allowed = needEverySession(ctx.caller, "channels.pair.list");
+      if (!allowed.ok) return allowed;
+      const peers = await listPairings(ctx.access.db, ctx.deps.engine.now());
+      return ok({ peers: peers.map(peerRow) });
+    },
+  },
+  "channels.pair.approve": {
+    handle: (ctx, { code }) => decide(ctx, (unit) => approvePairing(ctx.deps, code, unit)),
+  },
+  "channels.pair.reject": {
+    handle: (ctx, { code }) => decide(ctx, (unit) => rejectPairing(ctx.deps, code, unit)),
+  },
+  "channels.pair.remove": {
+    handle: (ctx, { channel, peerId, accountId = "default" }) =>
+      decide(ctx, (unit) => removePeer(unit, { channel, accountId, peerId })),
+  },
+  "bindings.list": {
+    async handle(ctx) {
+      const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+      const bindings = await listBindings(ctx.access.db, BINDINGS_MAX);
+      return ok({ bindings: bindings.filter(({ sessionKey }) => sees(sessionKey)) });
+    },
+  },
+  "bindings.unbind": { handle: unbindSession },
 };

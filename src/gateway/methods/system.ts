@@ -1,6 +1,7 @@
 // Owns what a client asks about the gateway itself: health, status, agents, models.
 // SY1: counts of work are told only to callers whose token covers every session (I9).
 
+import { accountName } from "../../channels/accounts.ts";
 import { ok } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";
@@ -49,6 +50,21 @@ export async function momentOf(deps: GatewayDeps, connections: number): Promise<
   }
 }
 
+/** A channel works if one of its accounts does. */
+function channelHealth({ settings, standings }: GatewayDeps): Health["channels"] {
+  const states = standings?.() ?? [];
+  const accounts = settings.channels.map(({ channel, accountId }) => {
+    const own = states.find(({ account }) => account === accountName(channel, accountId));
+    return { channel, ok: own?.state !== "retrying", linked: own?.state === "ready" };
+  });
+  const rows = accounts.map(({ channel }): [string, Health["channels"][string]] => {
+    const own = accounts.filter((one) => one.channel === channel);
+    const ok = own.some((one) => one.ok);
+    return [channel, { ok, configured: true, linked: own.some((one) => one.linked) }];
+  });
+  return { [WEBCHAT]: { ok: true, configured: true }, ...Object.fromEntries(rows) };
+}
+
 export async function health(deps: GatewayDeps, state: GatewayState, caller: Caller): Promise<Health> {
   const { settings, world, version } = deps;
   const ts = world.clock.now();
@@ -63,7 +79,7 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
     store: { kind: deps.engine.store.kind, ok: storeOk },
     accepting,
     // The protocol's clients show a channel as what `configured` and `linked` say of it.
-    channels: { [WEBCHAT]: { ok: true, configured: true } },
+    channels: channelHealth(deps),
     defaultAgentId: defaultAgent(settings).id,
     ...(storeOk && seesEverything(caller) ? await workOf(deps) : {}),
     durationMs: Math.round(world.clock.monotonic() - begun),

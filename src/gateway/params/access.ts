@@ -1,7 +1,7 @@
-// Owns the params of the methods that explain: who may do what, and how the ways out stand.
+// Owns the params of the methods that explain: who may do what.
 
 import { EXPLAINED } from "../../core/explanation.ts";
-import { ADMIN, type MethodSpec, NOTHING, name, object, READ } from "./shapes.ts";
+import { ADMIN, type MethodSpec, name, object } from "./shapes.ts";
 
 export const accessParams = {
   "access.explain": {
@@ -9,5 +9,4 @@ export const accessParams = {
     params: object({ viewer: name, target: name, access: { enum: EXPLAINED } }, ["viewer", "target"]),
     ignored: [],
   },
-  "channels.status": { scope: READ, params: NOTHING, ignored: [] },
 } as const satisfies Record<string, MethodSpec>;

@@ -5,7 +5,8 @@
 
 import { fail, toolFailure } from "../../core/errors.ts";
 import type { ImageBlock } from "../../core/message.ts";
-import { IMAGE_MAX_BYTES, imageTypeOf } from "../file-operations.ts";
+import { imageTypeOf } from "../../core/picture.ts";
+import { IMAGE_MAX_BYTES } from "../file-operations.ts";
 import type { ToolResult } from "../tool.ts";
 import { isTree } from "./schema.ts";
 import { type Mask, plainLine } from "./words.ts";

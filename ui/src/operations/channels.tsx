@@ -1,7 +1,7 @@
 // Owns the tab with the ways out of the gateway, and how each stands.
 
 import { useEffect, useRef } from "preact/hooks";
-import type { ChannelRow } from "../../../src/gateway/payloads.ts";
+import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { batched, tick } from "../clock.ts";
 import { ask, may, on } from "../gateway.ts";
 import { Failed } from "../parts/failure.tsx";
@@ -12,12 +12,15 @@ import { State, type Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import "./rows.css";
 
+type ChannelRow = PayloadOf<"channels.status">["channels"][number];
+
 const BATCH_MS = 1_000;
 /** Programs come up and go without an event. */
 const AGAIN_TICKS = 2;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
   webchat: "clients of the gateway, such as this page",
+  channel: "where people talk",
   webhook: "web hook",
   mcp: "MCP server",
   acp: "ACP agent",
@@ -32,6 +35,7 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
   failing: { text: "failing", tone: "bad" },
   down: { text: "down", tone: "bad" },
   configured: { text: "configured", tone: "quiet" },
+  standby: { text: "another gateway listens", tone: "quiet" },
 };
 
 /** An outside server is started when somebody wants it, and not before. */
@@ -55,7 +59,7 @@ function factsOf(row: ChannelRow, now: number): string[] {
 
 function Row({ row }: { row: ChannelRow }) {
   const now = tick.value;
-  const name = row.id.slice(row.id.indexOf(":") + 1);
+  const name = row.kind === "channel" ? row.id : row.id.slice(row.id.indexOf(":") + 1);
   const state = STATES[row.state];
   const seesOutbox = may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0;
   return (

@@ -1,0 +1,69 @@
+// Owns what is read after an absence that was too long for Discord to bring it of itself.
+// DU1: of each channel that had messages before, what came since is read in order, at most so much of it;
+//      what was stored already is known by its id to whoever takes it.
+
+import type { World } from "../../world.ts";
+import { idOf, idOfTime, isNewer, type Raw, rawsOf } from "./fields.ts";
+import type { Marks } from "./marks.ts";
+import { patiently } from "./patience.ts";
+import { type Places, seen } from "./places.ts";
+import type { Rest } from "./rest.ts";
+
+/** Discord gives a hundred messages at once. */
+const PAGE = 100;
+const PAGES_MAX = 5;
+/** What is older is not answered any more. */
+const AGE_MAX_MS = 24 * 3_600_000;
+
+interface Around {
+  readonly world: World;
+  readonly rest: Rest;
+  readonly places: Places;
+  readonly marks: Marks;
+  readonly signal: AbortSignal;
+}
+
+/** Reads one channel, oldest first. */
+async function readChannel(
+  { world, rest, signal }: Around,
+  channelId: string,
+  afterId: string,
+  take: (message: Raw) => Promise<void>,
+): Promise<void> {
+  let after = afterId;
+  for (let page = 0; page < PAGES_MAX && !signal.aborted; page += 1) {
+    const query = { after, limit: PAGE };
+    const answer = await patiently(world, signal, () =>
+      seen(rest.ask((api, inner) => api.channels.getMessages(channelId, query, { signal: inner }), signal)),
+    );
+    const messages = rawsOf(answer, PAGE)
+      .flatMap((message): [string, Raw][] => {
+        const id = idOf(message.id);
+        return id === undefined || !isNewer(id, after) ? [] : [[id, message]];
+      })
+      .sort(([left], [right]) => (isNewer(left, right) ? 1 : -1));
+    for (const [id, message] of messages) {
+      signal.throwIfAborted();
+      await take(message);
+      after = id;
+    }
+    if (messages.length < PAGE) return;
+  }
+  world.log.warn({ channel: "discord", place: channelId }, "more was said meanwhile than is read at once");
+}
+
+/** Gives what was missed to `take`, which has stored it when it resolves. */
+export async function catchUp(around: Around, take: (message: Raw) => Promise<void>): Promise<void> {
+  const { world, places, marks, signal } = around;
+  const oldest = idOfTime(world.clock.now() - AGE_MAX_MS);
+  for (const [channelId, lastId] of await marks.channels()) {
+    signal.throwIfAborted();
+    const place = await patiently(world, signal, () => places.placeOf(channelId, signal));
+    if (place === undefined) continue;
+    const after = isNewer(lastId, oldest) ? lastId : oldest;
+    const { guildId } = place;
+    await readChannel(around, channelId, after, (message) =>
+      take(guildId === undefined ? message : { ...message, guild_id: guildId }),
+    );
+  }
+}

@@ -1,0 +1,288 @@
+// Owns how an account listens: who it is, one connection after the other, what becomes of each event.
+// DN1: a short gap is closed by Discord, which brings what is not settled; after a longer one what was missed
+//      is read anew, before anything that came later (I2).
+// DN2: a session that is begun is remembered only once what was missed before it is stored.
+// DN3: Discord asks for a new connection now and then; that is no failure. Many in a short time are.
+
+import type { DiscordAccount } from "../../core/channel-settings.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import { type Ear, ListenProblem } from "../accounts.ts";
+import type { ChannelHost } from "../channel.ts";
+import { catchUp } from "./catch-up.ts";
+import { writeMenu } from "./commands.ts";
+import { type Ending, type GatewaySession, holdConnection } from "./connection.ts";
+import { idOf, numberOf, type Raw, rawOf, textOf } from "./fields.ts";
+import { type Reader, readCommand, readMessage } from "./incoming.ts";
+import { Intake } from "./intake.ts";
+import { Marks } from "./marks.ts";
+import { patiently } from "./patience.ts";
+import type { Places } from "./places.ts";
+import { DiscordProblem, TOKEN_WORDS } from "./problem.ts";
+import type { Rest } from "./rest.ts";
+
+/** Guilds with their channels and threads, messages there and in direct chats, and what they say. */
+const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
+
+/** New connections within this time, before it is a failure. */
+const RECONNECTS_MAX = 3;
+const RECONNECTS_WITHIN_MS = 60_000;
+
+/** One account, its way to Discord, and what is known of the places there. */
+export interface Line {
+  readonly account: DiscordAccount;
+  readonly host: ChannelHost;
+  readonly rest: Rest;
+  readonly places: Places;
+}
+
+/** Closed with these, only other settings or a switch at the portal will help. */
+const LASTING: Readonly<Record<number, string>> = {
+  4004: TOKEN_WORDS,
+  4010: "Discord refuses the number of this connection",
+  4011: "the bot is in more servers than one connection may serve; Parley holds one",
+  4012: "Discord no longer speaks this version of its protocol: Parley must be updated",
+  4013: "Discord does not know what the bot asks to be told of: Parley must be updated",
+  4014:
+    "Discord does not let the bot read messages: switch on Message Content Intent in the developer portal, " +
+    "under Bot, Privileged Gateway Intents",
+};
+/** Closed with these, the session is gone. */
+const SESSION_LOST = [1000, 1001, 4003, 4007, 4009];
+
+function listenProblem(error: unknown): unknown {
+  if (!(error instanceof DiscordProblem)) return error;
+  return new ListenProblem(error.message, error.kind === "token" || error.kind === "refused");
+}
+
+/** Who the bot is. */
+export async function whoAmI(
+  { rest }: Pick<Line, "rest">,
+  signal?: AbortSignal,
+): Promise<{ id: string; name: string }> {
+  const user = await rest.ask((api, inner) => api.users.getCurrent({ signal: inner }), signal);
+  const id = idOf((user as { id?: unknown }).id);
+  if (id === undefined) throw new DiscordProblem("refused", "what answers at restUrl is not Discord");
+  return { id, name: safeLine(textOf(user.username) ?? id) };
+}
+
+/** An address that the token may be sent to: encrypted, unless Discord's own is not either. */
+function isSafe(url: string, restUrl: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol } = new URL(url);
+  return protocol === "wss:" || (protocol === "ws:" && restUrl.startsWith("http:"));
+}
+
+/** Where a new session is begun, if Discord lets us. */
+async function gatewayUrl({ rest, account }: Line, signal: AbortSignal): Promise<string> {
+  const answer = await rest.ask((api, inner) => api.gateway.getBot({ signal: inner }), signal);
+  const { url, session_start_limit: limit } = answer as unknown as Raw;
+  const address = textOf(url) ?? "";
+  if (!isSafe(address, account.restUrl)) {
+    throw new ListenProblem("Discord named no address for its gateway that can be used");
+  }
+  if (numberOf(rawOf(limit)?.remaining) === 0) {
+    const minutes = Math.ceil((numberOf(rawOf(limit)?.reset_after) ?? 0) / 60_000);
+    throw new ListenProblem(`the bot has connected too often today; again in ${minutes} min`, true);
+  }
+  return address;
+}
+
+function endProblem(ending: Ending): ListenProblem {
+  if (ending.kind !== "closed") return new ListenProblem("Discord's gateway did not answer in time");
+  const lasting = LASTING[ending.code];
+  if (lasting !== undefined) return new ListenProblem(lasting, true);
+  const words = safeLine((ending.words ?? "").slice(0, 120));
+  return new ListenProblem(
+    `Discord's gateway closed the connection (${ending.code}${words === "" ? "" : `, ${words}`})`,
+  );
+}
+
+/** Listens until the signal fires; what goes wrong is thrown as a `ListenProblem`. */
+export async function listenToDiscord(line: Line, ear: Ear): Promise<void> {
+  try {
+    const me = await whoAmI(line, ear.signal);
+    const marks = await Marks.read(line.host, line.account.accountId);
+    await new Listening(line, ear, marks, me.id).run();
+  } catch (error) {
+    if (ear.signal.aborted) return;
+    throw listenProblem(error);
+  }
+}
+
+class Listening {
+  readonly #line: Line;
+  readonly #ear: Ear;
+  readonly #marks: Marks;
+  readonly #botId: string;
+  readonly #intake: Intake;
+  readonly #reader: Reader;
+  /** Fires when nothing more shall be listened to: it was told so, or something could not be stored. */
+  readonly #stopper = new AbortController();
+  #menu: Promise<void> | undefined;
+  #problem: unknown;
+  /** Begun, but what was missed before it is not read yet. */
+  #beginning: GatewaySession | undefined;
+
+  constructor(line: Line, ear: Ear, marks: Marks, botId: string) {
+    this.#line = line;
+    this.#ear = ear;
+    this.#marks = marks;
+    this.#botId = botId;
+    const { account, places, host } = line;
+    const signal = this.#stopper.signal;
+    const now = (): number => host.world.clock.now();
+    this.#reader = { accountId: account.accountId, botId, restUrl: account.restUrl, places, signal, now };
+    this.#intake = new Intake(
+      (sequence) => marks.settled(sequence),
+      (error) => {
+        // Whoever is told to stop leaves what it is at; that is no problem.
+        if (!this.#stopper.signal.aborted) this.#problem = error;
+        this.#stopper.abort();
+      },
+    );
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#ear;
+    const stop = (): void => this.#stopper.abort();
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    try {
+      await this.#connections();
+    } finally {
+      signal.removeEventListener("abort", stop);
+      stop();
+      this.#intake.stop();
+      await this.#intake.idle();
+      await this.#menu;
+      // Behind it Discord brings again what is not written down as settled: nothing is lost with it.
+      await this.#marks.write().catch((error: unknown) => {
+        this.#line.host.world.log.warn({ err: error }, "how far Discord was read could not be written down");
+      });
+    }
+    if (this.#problem !== undefined) throw this.#storingProblem(this.#problem);
+  }
+
+  #storingProblem(error: unknown): unknown {
+    if (error instanceof DiscordProblem) return error;
+    this.#line.host.world.log.error({ err: error, channel: "discord" }, "what came in could not be stored");
+    return new ListenProblem("what came in could not be stored; Discord is asked for it again");
+  }
+
+  async #connections(): Promise<void> {
+    const { clock } = this.#line.host.world;
+    const { signal } = this.#stopper;
+    let endings: number[] = [];
+    while (!signal.aborted) {
+      const url = await gatewayUrl(this.#line, signal);
+      const session = await this.#session();
+      let wasReady = false;
+      const ending = await this.#connect(url, session, () => {
+        wasReady = true;
+      });
+      await this.#intake.idle();
+      if (ending.kind === "stopped" || signal.aborted) return;
+      const isLost = ending.kind === "closed" && SESSION_LOST.includes(ending.code);
+      // One that can't be taken up is not tried twice.
+      if (isLost || (session !== undefined && !wasReady)) await this.#marks.begin(undefined);
+      if (ending.kind === "closed" && LASTING[ending.code] !== undefined) throw endProblem(ending);
+      const now = clock.monotonic();
+      endings = [...endings.filter((at) => now - at < RECONNECTS_WITHIN_MS), now];
+      if (endings.length > RECONNECTS_MAX || (!wasReady && session === undefined)) throw endProblem(ending);
+    }
+  }
+
+  /** The session to be taken up; one of another bot or at another place is none. */
+  async #session(): Promise<GatewaySession | undefined> {
+    const { session } = this.#marks;
+    const { restUrl } = this.#line.account;
+    if (session === undefined) return undefined;
+    if (session.botId === this.#botId && session.restUrl === restUrl && isSafe(session.url, restUrl)) {
+      return session;
+    }
+    await this.#marks.begin(undefined);
+    return undefined;
+  }
+
+  #connect(url: string, session: GatewaySession | undefined, wasReady: () => void): Promise<Ending> {
+    const { account, host } = this.#line;
+    const parts = {
+      ...{ world: host.world, token: account.token, intents: INTENTS, url, session },
+      settled: () => this.#marks.session?.sequence ?? 0,
+      begun: (begun: GatewaySession | undefined) => {
+        this.#beginning = begun;
+        if (begun === undefined) this.#intake.push({ work: () => this.#marks.begin(undefined) });
+      },
+      ready: (how: "anew" | "resumed") => {
+        wasReady();
+        this.#ear.ready();
+        this.#menu ??= writeMenu(this.#line.rest, host, this.#stopper.signal);
+        if (how === "anew") this.#intake.push({ work: () => this.#begin() });
+      },
+      event: (type: string, data: Raw, sequence: number) => {
+        const work = this.#workOf(type, data);
+        this.#intake.push(work === undefined ? { sequence } : { sequence, work });
+      },
+    };
+    return holdConnection(parts, this.#stopper.signal);
+  }
+
+  /** Reads what was missed; then the session may be taken up again. */
+  async #begin(): Promise<void> {
+    const { rest, places, host, account } = this.#line;
+    const { signal } = this.#stopper;
+    const around = { world: host.world, rest, places, marks: this.#marks, signal };
+    await catchUp(around, (message) => this.#take(message, false));
+    const begun = this.#beginning;
+    if (begun === undefined) return;
+    const { restUrl } = account;
+    await this.#marks.begin({ ...begun, sequence: 0, botId: this.#botId, restUrl });
+  }
+
+  #workOf(type: string, data: Raw): (() => Promise<void>) | undefined {
+    switch (type) {
+      case "MESSAGE_CREATE":
+        return () => this.#take(data, false);
+      case "MESSAGE_UPDATE":
+        return () => this.#take(data, true);
+      case "INTERACTION_CREATE":
+        return () => this.#called(data);
+      default:
+        this.#line.places.learn(type, data);
+        return undefined;
+    }
+  }
+
+  /** What can't be read for its own sake is left out; what Discord has to be asked for first is not. */
+  async #read<T>(read: () => Promise<T | undefined>): Promise<T | undefined> {
+    const { world } = this.#line.host;
+    try {
+      return await patiently(world, this.#stopper.signal, read);
+    } catch (error) {
+      if (error instanceof DiscordProblem || this.#stopper.signal.aborted) throw error;
+      world.log.warn({ err: error, channel: "discord" }, "an event of Discord could not be read; left out");
+      return undefined;
+    }
+  }
+
+  async #take(data: Raw, isUpdate: boolean): Promise<void> {
+    const { host } = this.#line;
+    const message = await this.#read(() => readMessage(data, this.#reader, isUpdate));
+    if (message === undefined) return;
+    await host.receive(message);
+    const channelId = idOf(data.channel_id);
+    if (channelId !== undefined && !isUpdate) await this.#marks.passed(channelId, message.messageId);
+  }
+
+  async #called(data: Raw): Promise<void> {
+    const { host, rest } = this.#line;
+    const called = await this.#read(() => readCommand(data, this.#reader));
+    if (called === undefined) return;
+    const { id, token, message } = called;
+    if (message !== undefined) await host.receive(message);
+    const content = message === undefined ? "Here I can't answer." : "Taken.";
+    // Only whoever called it sees this. One that was called long ago can't be answered any more.
+    const body = { content, flags: 1 << 6 };
+    rest.ask((api, signal) => api.interactions.reply(id, token, body, { signal })).catch(() => {});
+  }
+}

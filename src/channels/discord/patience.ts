@@ -1,0 +1,39 @@
+// Owns how a question that Discord can't answer yet is asked again, where nobody else would.
+
+import type { World } from "../../world.ts";
+import { DiscordProblem } from "./problem.ts";
+
+/** Times that a question is asked, and the pause where Discord names none. */
+const TRIES_MAX = 4;
+const PAUSE_MS = 1_000;
+/** A longer pause is not waited for. */
+const PAUSE_MAX_MS = 60_000;
+
+/** Resolves when the time is over, or the signal fires. */
+function pause({ clock }: World, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      timer.cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = clock.at(clock.now() + ms, end);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+  });
+}
+
+/** Asks until there is an answer or a refusal, a few times. The question must change nothing. */
+export async function patiently<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof DiscordProblem) || signal.aborted) throw error;
+      const passing = error.kind !== "token" && error.kind !== "refused";
+      const pauseMs = error.afterMs ?? PAUSE_MS;
+      if (!passing || tries >= TRIES_MAX || pauseMs > PAUSE_MAX_MS) throw error;
+      await pause(world, pauseMs, signal);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+// Owns the requests to Discord: each is made once, in bounded time and memory, and fails in words.
+// DR1: nothing waits or tries again inside the library: whoever asked decides (the outbox, the account).
+// DR2: one deadline for all of a request; an answer that is larger than wanted is none.
+// DR3: no redirect is followed: the token goes to the configured address alone.
+
+import type { API } from "@discordjs/core";
+import type { RESTOptions } from "@discordjs/rest";
+import type { DiscordAccount } from "../../core/channel-settings.ts";
+import type { World } from "../../world.ts";
+import { numberOf, rawOf } from "./fields.ts";
+import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
+
+/** From the request to the last byte of its answer. */
+const TIMEOUT_MS = 15_000;
+/** A hundred messages, each as long as it may be, are smaller. */
+const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
+
+/** How Discord is asked: the library's calls by name. */
+export interface Rest {
+  /** Failures are `DiscordProblem`s. */
+  ask<T>(call: (api: API, signal: AbortSignal) => Promise<T>, outside?: AbortSignal): Promise<T>;
+  close(): void;
+}
+
+/** Reads a body, at most so many bytes. */
+export async function readBody(
+  body: ReadableStream<Uint8Array> | null,
+  bytesMax: number,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  if (body === null) return new Uint8Array();
+  // Leaving the loop early closes the stream, and with it the connection.
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** An answer whose body is an object or a list, whatever was sent: the library trusts it. */
+function tidied(status: number, headers: Headers, text: string): Response {
+  const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
+  tidy.set("content-type", "application/json");
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = undefined;
+  }
+  const fits = typeof body === "object" && body !== null;
+  return new Response(fits ? JSON.stringify(body) : "{}", {
+    status: status === 204 ? 200 : status,
+    headers: tidy,
+  });
+}
+
+async function request(url: string, init: RequestInit): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(url, { ...init, redirect: "manual" });
+  } catch (error) {
+    throw unanswered(error);
+  }
+  const { status, headers } = answer;
+  const isRead = init.method === "GET";
+  const bytes = await readBody(answer.body, ANSWER_BYTES_MAX).catch((error: unknown) => {
+    // What was written is written, even if the words about it are lost.
+    if (isRead || !answer.ok) throw unanswered(error);
+    return new Uint8Array();
+  });
+  if (bytes === undefined && isRead) throw new DiscordProblem("unknown", "Discord's answer was too large");
+  if (status >= 300 && status < 400) {
+    throw new DiscordProblem("refused", `the address answered with a redirect (${status}); none is followed`);
+  }
+  return tidied(status, headers, Buffer.from(bytes ?? []).toString("utf8"));
+}
+
+/** What a call of the library ended with, in our words. `libraryOf`: the classes of its errors. */
+function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): DiscordProblem {
+  if (error instanceof DiscordProblem) return error;
+  if (error instanceof kinds.RateLimitError) {
+    return limited(Math.max(error.retryAfter, error.timeToReset, error.sublimitTimeout));
+  }
+  if (error instanceof kinds.HTTPError) return refusal(error.status, undefined, error.message);
+  if (error instanceof kinds.DiscordAPIError) {
+    const body = rawOf(error.rawError);
+    return refusal(error.status, numberOf(body?.code), error.message);
+  }
+  return unanswered(error);
+}
+
+/** Opens the way to one account's Discord. */
+export async function openRest(account: DiscordAccount, world: World): Promise<Rest> {
+  const [kinds, { API }] = await Promise.all([import("@discordjs/rest"), import("@discordjs/core")]);
+  const rest = new kinds.REST({
+    api: account.restUrl,
+    // Our own deadline is earlier: this one would stop before the body.
+    timeout: TIMEOUT_MS * 2,
+    retries: 0,
+    rejectOnRateLimit: () => true,
+    makeRequest: request as unknown as RESTOptions["makeRequest"],
+  });
+  const api = new API(rest);
+  return {
+    async ask(call, outside) {
+      // After an answer 401 the library forgets it.
+      rest.setToken(account.token);
+      const stopper = new AbortController();
+      const late = new DiscordProblem("unknown", `Discord did not answer within ${TIMEOUT_MS / 1_000} s`);
+      const deadline = world.clock.at(world.clock.now() + TIMEOUT_MS, () => stopper.abort(late));
+      const signals = outside === undefined ? [stopper.signal] : [stopper.signal, outside];
+      try {
+        return await call(api, AbortSignal.any(signals));
+      } catch (error) {
+        throw stopper.signal.aborted ? late : problemOf(error, kinds);
+      } finally {
+        deadline.cancel();
+      }
+    },
+    close() {
+      rest.clearHashSweeper();
+      rest.clearHandlerSweeper();
+    },
+  };
+}

@@ -1,0 +1,351 @@
+// Owns iMessage as a channel, over a program that speaks for Messages on this Mac (`imsg rpc`): its accounts,
+// what comes in from them, and what leaves.
+// IC1: how far was read is remembered after a message was stored (I2): what comes between is read again
+//      after a restart of either side, and is known.
+// IC2: what comes faster than it is stored is not kept in memory: it is read again from where storing stands.
+// IC3: a program that ends is started again: by whoever listens, after pauses that grow, and by what leaves.
+
+import type { IMessageAccount } from "../../core/channel-settings.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
+import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
+import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+import { plainText, readMarkdown } from "../markdown.ts";
+import { readAttachment } from "./files.ts";
+import { isGroupId, type Parent, readMessage } from "./message.ts";
+import type { Answer, Program } from "./program.ts";
+import { createRunner, type Runner } from "./runner.ts";
+
+const ID = "imessage";
+/** Messages takes longer texts, but people do not. */
+const TEXT_MAX_CHARS = 4_000;
+const ASK_TIMEOUT_MS = 15_000;
+const UNWATCH_MS = 2_000;
+/** Messages may have to be started, and waits for its own network. */
+const SEND_TIMEOUT_MS = 120_000;
+/** Of what was told and is not stored yet. */
+const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
+/** How often storing is tried, and the first pause; the next ones grow. */
+const STORE_TRIES = 6;
+const STORE_PAUSE_MS = 200;
+/** In how much of a chat's past an answered message is looked for. */
+const HISTORY = 100;
+const CURSOR = "rowid";
+
+const CODES = {
+  database: -32002,
+  mayBeDone: -32001,
+  busy: -32000,
+  params: -32602,
+  method: -32601,
+  blocked: -32004,
+};
+
+interface Place {
+  readonly settings: IMessageAccount;
+  readonly host: ChannelHost;
+  readonly runner: Runner;
+}
+
+const NO_ACCESS =
+  /full disk access|authorization denied|unable to open database|not authorized|operation not permitted/i;
+
+function wordsOf(answer: Exclude<Answer, { kind: "result" }>): string {
+  return answer.kind === "failed"
+    ? answer.why
+    : `imsg: ${safeLine(answer.message).slice(0, 200) || answer.code}`;
+}
+
+/** A refusal to be read from, as the state of the account. */
+function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
+  if (answer.kind === "error" && (answer.code === CODES.database || NO_ACCESS.test(answer.message))) {
+    const text = "imsg may not read the Messages database: give the gateway's program Full Disk Access";
+    return new ListenProblem(
+      `${text} (${safeLine(answer.message).slice(0, 100)}); see docs/IMESSAGE.md`,
+      true,
+    );
+  }
+  return new ListenProblem(wordsOf(answer));
+}
+
+function pause(ms: number, { clock }: ChannelHost["world"], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      timer.cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = clock.at(clock.now() + ms, end);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}
+
+interface Told {
+  readonly subscription: unknown;
+  readonly message: Fields;
+  readonly bytes: number;
+}
+
+/** What was told by the program, in order, until it is taken. */
+class Backlog {
+  readonly #waiting: Told[] = [];
+  #bytes = 0;
+  #wake: (() => void) | undefined;
+  #problem: ListenProblem | undefined;
+  #isOver = false;
+
+  add(told: Told): void {
+    if (this.#problem !== undefined || this.#isOver) return;
+    this.#bytes += told.bytes;
+    if (this.#bytes > BACKLOG_BYTES_MAX)
+      this.fail(new ListenProblem("messages come faster than they are stored"));
+    else this.#waiting.push(told);
+    this.#wake?.();
+  }
+
+  /** What is there is taken all the same; then it throws. */
+  fail(problem: ListenProblem): void {
+    this.#problem ??= problem;
+    this.#wake?.();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#wake?.();
+  }
+
+  /** The next one; undefined: it is over. */
+  async next(): Promise<Told | undefined> {
+    while (!this.#isOver) {
+      const told = this.#waiting.shift();
+      if (told !== undefined) {
+        this.#bytes -= told.bytes;
+        return told;
+      }
+      if (this.#problem !== undefined) throw this.#problem;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return undefined;
+  }
+}
+
+/** One account that is listened at. */
+class Listener {
+  readonly #place: Place;
+  /** Everything up to this row is stored, or nothing to store. */
+  #row: number | undefined;
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  async listen({ signal, ready }: Ear): Promise<void> {
+    const { settings, host, runner } = this.#place;
+    const backlog = new Backlog();
+    const end = (): void => backlog.end();
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+    const program = await runner.program();
+    const unhear = program.listen((method, params, bytes) => this.#hear(backlog, { method, params, bytes }));
+    void program.ended.then((why) => backlog.fail(new ListenProblem(why)));
+    let subscription: unknown;
+    try {
+      const stored = await host.cursor(settings.accountId, CURSOR);
+      this.#row ??= countOf(Number(stored));
+      const since = this.#row === undefined || this.#row === 0 ? {} : { since_rowid: this.#row };
+      const answer = await program.request(
+        "watch.subscribe",
+        { attachments: true, ...since },
+        ASK_TIMEOUT_MS,
+      );
+      if (answer.kind !== "result") throw problemOf(answer);
+      subscription = fieldsOf(answer.value).subscription;
+      ready();
+      await this.#work(backlog, program, subscription, signal);
+    } finally {
+      unhear();
+      // A program that goes on for what leaves need not go on to watch.
+      if (subscription !== undefined)
+        await program.request("watch.unsubscribe", { subscription }, UNWATCH_MS);
+      signal.removeEventListener("abort", end);
+    }
+  }
+
+  #hear(
+    backlog: Backlog,
+    { method, params, bytes }: { method: string; params: Fields; bytes: number },
+  ): void {
+    const { subscription } = params;
+    if (method === "message") backlog.add({ subscription, message: fieldsOf(params.message), bytes });
+    if (method === "watch.overflow") backlog.fail(new ListenProblem("imsg had more messages than were read"));
+    if (method === "error") {
+      const words = textOf(fieldsOf(params.error).message) ?? "it can't read messages any more";
+      backlog.fail(problemOf({ kind: "error", code: 0, message: words, data: {} }));
+    }
+  }
+
+  async #work(backlog: Backlog, program: Program, mine: unknown, signal: AbortSignal): Promise<void> {
+    for (let told = await backlog.next(); told !== undefined; told = await backlog.next()) {
+      // One that was told to somebody who has gone.
+      if (told.subscription !== mine) continue;
+      await this.#take(told.message, program, signal);
+    }
+  }
+
+  async #take(told: Fields, program: Program, signal: AbortSignal): Promise<void> {
+    const { settings, host } = this.#place;
+    const { accountId, names, attachmentFolders } = settings;
+    const read = await readMessage(told, {
+      ...{ channel: ID, accountId, names, now: host.world.clock.now() },
+      load: (path) => (maxBytes, stop) => readAttachment(path, attachmentFolders, maxBytes, stop),
+      parentOf: (guid, chatId) => findParent(program, guid, chatId),
+    });
+    const account = accountName(ID, accountId);
+    if (read.kind === "unreadable") host.world.log.warn({ account }, `a message was left out: ${read.why}`);
+    // Newer programs say themselves from where nothing is missed.
+    const row = countOf(told.cursor) ?? countOf(told.id);
+    if (read.kind !== "message") return;
+    // Before the first message nothing is remembered, and a new start would begin behind it.
+    if (this.#row === undefined && row !== undefined && row > 1) this.#row = row - 1;
+    await this.#store(read.message, signal);
+    if (row === undefined || row <= (this.#row ?? 0)) return;
+    this.#row = row;
+    // Lost, it costs that the message comes again, and is known.
+    await host.remember(accountId, CURSOR, String(row)).catch(() => undefined);
+  }
+
+  async #store(message: InboundMessage, signal: AbortSignal): Promise<void> {
+    const { settings, host } = this.#place;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await host.receive(message);
+      } catch (error) {
+        const account = accountName(ID, settings.accountId);
+        host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
+        if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
+        await pause(STORE_PAUSE_MS * 2 ** (tries - 1), host.world, signal);
+      }
+    }
+  }
+}
+
+/** Looks for a message in the newest of its chat. */
+async function findParent(program: Program, guid: string, chatId: number): Promise<Parent | undefined> {
+  const answer = await program.request(
+    "messages.history",
+    { chat_id: chatId, limit: HISTORY },
+    ASK_TIMEOUT_MS,
+  );
+  if (answer.kind !== "result") return undefined;
+  const found = objectsOf(fieldsOf(answer.value).messages, HISTORY).find((one) => one.guid === guid);
+  if (found === undefined) return undefined;
+  const sender = textOf(found.sender_name) ?? textOf(found.sender);
+  const isOwn = found.is_from_me === true;
+  return {
+    text: textOf(found.text) ?? "[a file]",
+    isOwn,
+    ...(isOwn || sender === undefined ? {} : { sender }),
+  };
+}
+
+const HANDLE = /^(?:\+?[0-9]{3,20}|[^\s@;]{1,100}@[^\s@;]{1,100})$/;
+
+/** How `send` is told where to: a person's number or address, or a group's id. */
+function targetOf(to: string): Fields | undefined {
+  if (isGroupId(to) && /^[\x21-\x7e]{1,300}$/.test(to)) return { chat_guid: to };
+  return HANDLE.test(to) ? { to } : undefined;
+}
+
+function outcomeOf(answer: Answer): DeliveryOutcome {
+  if (answer.kind === "result") return { kind: "sent" };
+  const error = wordsOf(answer);
+  if (answer.kind === "failed") return { kind: answer.reached ? "unknown" : "retry", error };
+  // Newer programs know whether anything was begun.
+  if (answer.data.retry_safe === true) return { kind: "retry", error };
+  switch (answer.code) {
+    case CODES.params:
+      return { kind: "refused", error };
+    case CODES.busy:
+    case CODES.database:
+    case CODES.method:
+    case CODES.blocked:
+      return { kind: "retry", error };
+    default:
+      if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
+      return { kind: "retry", error: "imsg may not control Messages: allow it under Privacy, Automation" };
+  }
+}
+
+async function deliver({ runner }: Place, { route, text }: OutgoingMessage): Promise<DeliveryOutcome> {
+  const target = targetOf(route.to);
+  if (target === undefined) {
+    const words = safeLine(route.to).slice(0, 60);
+    return { kind: "refused", error: `${words} is no number, mail address or group id of iMessage` };
+  }
+  let program: Program;
+  try {
+    program = await runner.program();
+  } catch (error) {
+    return { kind: "retry", error: error instanceof Error ? error.message : "imsg could not be started" };
+  }
+  const answer = await program.request(
+    "send",
+    { ...target, text: plainText(readMarkdown(text)) },
+    SEND_TIMEOUT_MS,
+  );
+  // An earlier text, of which nobody knows what became, keeps the later ones from leaving until a new start.
+  if (answer.kind === "error" && answer.code === CODES.blocked) await runner.restart();
+  return outcomeOf(answer);
+}
+
+async function test({ runner }: Place): Promise<Result<string>> {
+  try {
+    const program = await runner.program();
+    const chats = await program.request("chats.list", { limit: 1 }, ASK_TIMEOUT_MS);
+    if (chats.kind !== "result") throw problemOf(chats);
+    const status = await program.request("status", {}, ASK_TIMEOUT_MS);
+    const version = status.kind === "result" ? textOf(fieldsOf(status.value).version) : undefined;
+    return ok(
+      version === undefined ? "Messages, by imsg" : `Messages, by imsg ${safeLine(version).slice(0, 40)}`,
+    );
+  } catch (error) {
+    return fail("channel_unknown", error instanceof Error ? error.message : "imsg could not be asked");
+  }
+}
+
+/** Opens iMessage with its accounts, of which there is at least one. */
+export function openIMessage(accounts: readonly IMessageAccount[], host: ChannelHost): Channel {
+  const places = accounts.map((settings): Place => {
+    const name = accountName(ID, settings.accountId);
+    return { settings, host, runner: createRunner(settings.command, name, host.world) };
+  });
+  const placeOf = (accountId: string | undefined): Place | undefined =>
+    accountId === undefined ? places[0] : places.find(({ settings }) => settings.accountId === accountId);
+  const noAccount = (accountId = ""): string =>
+    `iMessage has no account ${safeLine(accountId).slice(0, 60)} here`;
+  return {
+    id: ID,
+    deduplicates: false,
+    textMaxChars: TEXT_MAX_CHARS,
+    accounts: places.map((place): Account => {
+      const listener = new Listener(place);
+      return { name: accountName(ID, place.settings.accountId), listen: (ear) => listener.listen(ear) };
+    }),
+    async deliver(message) {
+      const { accountId } = message.route;
+      const place = placeOf(accountId);
+      return place === undefined ? { kind: "refused", error: noAccount(accountId) } : deliver(place, message);
+    },
+    async test(accountId) {
+      const place = placeOf(accountId);
+      return place === undefined ? fail("channel_unknown", noAccount(accountId)) : test(place);
+    },
+    async close() {
+      await Promise.all(places.map(({ runner }) => runner.close()));
+    },
+  };
+}

@@ -1,0 +1,181 @@
+// Owns how what imsg tells of a message becomes a message: what it says, who said it, where.
+// IM1: nothing in it is believed to have a shape: what can't be read is left out, with a reason for the log.
+// IM2: what was written from this Mac's own account is no message, nor is a reaction.
+// IM3: Messages marks nobody who is named: a name of the agent's in the text names it, as a word of its own.
+
+import { optional } from "../../core/optional.ts";
+import type { InboundMedia, InboundMessage } from "../channel.ts";
+import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+
+const ID_CHARS_MAX = 300;
+const NAME_CHARS_MAX = 200;
+const PATH_CHARS_MAX = 4_096;
+const QUOTE_CHARS_MAX = 8_000;
+const ATTACHMENTS_MAX = 32;
+const POLL_OPTIONS_MAX = 20;
+
+/** A message that is answered, as far as it is known. */
+export interface Parent {
+  readonly text: string;
+  readonly isOwn: boolean;
+  readonly sender?: string;
+}
+
+export interface Reading {
+  readonly channel: string;
+  readonly accountId: string;
+  /** How people call the agent in a group. */
+  readonly names: readonly string[];
+  /** What an attachment is loaded by. */
+  readonly load: (path: string) => InboundMedia["load"];
+  /** Looks for the message with this id in this chat. */
+  readonly parentOf: (guid: string, chatId: number) => Promise<Parent | undefined>;
+  /** For a message that says no time. */
+  readonly now: number;
+}
+
+export type Read =
+  | { readonly kind: "message"; readonly message: InboundMessage }
+  | { readonly kind: "nothing" }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+function idOf(value: unknown): string | undefined {
+  const id = textOf(value);
+  return id === undefined || id.length > ID_CHARS_MAX ? undefined : id;
+}
+
+function nameOf(value: unknown): string | undefined {
+  return textOf(value)?.slice(0, NAME_CHARS_MAX).toWellFormed();
+}
+
+/** `+15550100` and `ada@example.org` are people; what has `;+;` in its id is a group. */
+export function isGroupId(id: string): boolean {
+  return id.includes(";+;");
+}
+
+function mediaKind(mimeType: string | undefined, uti: string | undefined): InboundMedia["kind"] {
+  const [type] = (mimeType ?? "").split("/");
+  if (type === "image" || type === "video") return type;
+  // Messages records in Core Audio's own format; files that are sent along have others.
+  if (uti === "com.apple.coreaudio-format") return "voice";
+  return type === "audio" ? "audio" : "file";
+}
+
+function mediaOf(message: Fields, load: Reading["load"]): { media: InboundMedia[]; notes: string[] } {
+  const notes: string[] = [];
+  const media = objectsOf(message.attachments, ATTACHMENTS_MAX).flatMap((one): InboundMedia[] => {
+    if (one.is_sticker === true) {
+      notes.push("[sticker]");
+      return [];
+    }
+    const name = nameOf(one.transfer_name);
+    const path = textOf(one.original_path) ?? textOf(one.path) ?? textOf(one.filename);
+    if (one.missing === true || path === undefined || path.length > PATH_CHARS_MAX) {
+      notes.push(`[a file that is not on the Mac${name === undefined ? "" : `: ${name}`}]`);
+      return [];
+    }
+    const mimeType = nameOf(one.mime_type);
+    const bytes = countOf(one.total_bytes) ?? countOf(one.byte_size);
+    return [
+      {
+        kind: mediaKind(mimeType, textOf(one.uti)),
+        ...optional({ name, mimeType, bytes }),
+        load: load(path),
+      },
+    ];
+  });
+  return { media, notes };
+}
+
+function pollNote(message: Fields): string[] {
+  const { kind, question, options } = fieldsOf(message.poll);
+  if (kind !== "created") return [];
+  const words = objectsOf(options, POLL_OPTIONS_MAX).flatMap(({ text }) => nameOf(text) ?? []);
+  return [
+    `[poll: ${nameOf(question) ?? "without a question"}${words.length ? ` (${words.join(" | ")})` : ""}]`,
+  ];
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+}
+
+/** Whether one of the names is in a text, alone or behind an `@`. */
+function isNamed(text: string, names: readonly string[]): boolean {
+  return names.some((name) => {
+    const word = `(?<![\\p{L}\\p{N}_])${escaped(name)}(?![\\p{L}\\p{N}_])`;
+    return name !== "" && new RegExp(word, "iu").test(text);
+  });
+}
+
+/** A text without the call `@name` before it: what is behind it may be a command. */
+function withoutCall(text: string, names: readonly string[]): string {
+  const call = names.map(escaped).join("|");
+  return call === "" ? text : text.replace(new RegExp(`^@(?:${call})[,:]?\\s+(?=\\S)`, "iu"), "");
+}
+
+/** Text that files stand in is marked by this; it says nothing. */
+const PLACEHOLDER = /\uFFFC/g;
+
+async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent | undefined> {
+  const guid = idOf(message.reply_to_guid) ?? idOf(message.thread_originator_guid);
+  if (guid === undefined) return undefined;
+  const chatId = countOf(message.chat_id);
+  const known = chatId === undefined ? undefined : await parentOf(guid, chatId);
+  if (known !== undefined) return known;
+  // What imsg tells beside the message does not say whether it was ours.
+  const text = textOf(message.reply_to_text);
+  const sender = nameOf(message.reply_to_sender);
+  return text === undefined ? undefined : { text, isOwn: false, ...optional({ sender }) };
+}
+
+/** Reads what was told as one message. */
+export async function readMessage(message: Fields, reading: Reading): Promise<Read> {
+  const { channel, accountId, names, load, now } = reading;
+  if (message.is_from_me === true || message.is_reaction === true) return { kind: "nothing" };
+  const row = countOf(message.id);
+  const messageId = idOf(message.guid) ?? (row === undefined ? undefined : `row:${row}`);
+  if (messageId === undefined) return { kind: "unreadable", why: "it has no id" };
+  const sender = idOf(message.sender);
+  if (sender === undefined) return { kind: "unreadable", why: "it does not say whom it is from" };
+  const guid = idOf(message.chat_guid);
+  const identifier = idOf(message.chat_identifier);
+  const isGroup = message.is_group === true || (guid !== undefined && isGroupId(guid));
+  if (isGroup && guid === undefined) return { kind: "unreadable", why: "its group has no id" };
+  const chatId = isGroup && guid !== undefined ? guid : sender;
+  const { media, notes } = mediaOf(message, load);
+  const said = (textOf(message.text) ?? "").replace(PLACEHOLDER, "").toWellFormed();
+  const text = [isGroup ? withoutCall(said, names) : said, ...notes, ...pollNote(message)]
+    .filter((part) => part !== "")
+    .join("\n");
+  if (text === "" && media.length === 0) return { kind: "nothing" };
+  const parent = await quoteOf(message, reading);
+  const alsoKnownAs = [identifier, countOf(message.chat_id)?.toString()].filter((id) => id !== undefined);
+  const sentAt = Date.parse(textOf(message.created_at) ?? "");
+  return {
+    kind: "message",
+    message: {
+      ...{ channel, accountId, messageId },
+      chat: {
+        type: isGroup ? "group" : "direct",
+        id: chatId,
+        ...(isGroup ? optional({ name: nameOf(message.chat_name) }) : {}),
+        ...(isGroup && alsoKnownAs.length > 0 ? { alsoKnownAs } : {}),
+      },
+      sender: { id: sender, ...optional({ name: nameOf(message.sender_name) }) },
+      text,
+      mentioned: parent?.isOwn === true || (isGroup && isNamed(said, names)),
+      ...(parent === undefined
+        ? {}
+        : {
+            quoted: {
+              text: parent.text.slice(0, QUOTE_CHARS_MAX).toWellFormed(),
+              ...optional({ senderName: parent.sender }),
+            },
+          }),
+      media,
+      sentAt: Number.isSafeInteger(sentAt) && sentAt > 0 ? sentAt : now,
+      replyTo: { channel, to: chatId, accountId },
+    },
+  };
+}

@@ -1,0 +1,239 @@
+// Owns the program that speaks for Messages (`imsg rpc`): its start, its pipes, what it is asked, its end.
+// IP1: it is the leader of a process group of its own, and gets an environment that is made for it: nothing
+//      of the gateway's.
+// IP2: a request that failed says whether the program may have got it: what could not be written was not got.
+// IP3: nothing that it writes fills our memory, and what it does not read is bounded, too.
+// IP4: a stop is asked for by the end of its input, then by SIGTERM, then made with SIGKILL. If the gateway
+//      itself is killed, the end of the input is what is left of that.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { homedir, userInfo } from "node:os";
+import { redactSecrets } from "../../core/redact.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import type { Timer, World } from "../../world.ts";
+import { ListenProblem } from "../accounts.ts";
+import { type Fields, fieldsOf, jsonOf } from "../fields.ts";
+
+/** Of one line that it writes; a longer one is thrown away while it comes. */
+const LINE_BYTES_MAX = 4 * 1024 * 1024;
+/** What it has not read of what it was sent. */
+const UNREAD_BYTES_MAX = 1024 * 1024;
+const LAST_WORDS_CHARS = 2_000;
+const TOLD_CHARS = 300;
+/** How long it may take to answer its first request, and how long each step of its stop may take. */
+const START_MS = 20_000;
+const STOP_STEP_MS = 2_000;
+/** Where programs are on a Mac. */
+const SEARCH_PATH = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+const NEWLINE = 10;
+
+/** What became of a request. */
+export type Answer =
+  | { readonly kind: "result"; readonly value: unknown }
+  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: Fields }
+  /** `reached`: the program may have got it. */
+  | { readonly kind: "failed"; readonly reached: boolean; readonly why: string };
+
+/** Something that the program tells without being asked. `bytes`: how long its line was. */
+export type Notice = (method: string, params: Fields, bytes: number) => void;
+
+export interface Program {
+  request(method: string, params: Fields, timeoutMs: number): Promise<Answer>;
+  /** One listener at a time; the returned function ends it. */
+  listen(notice: Notice): () => void;
+  /** Resolves with why, in words. */
+  readonly ended: Promise<string>;
+  running(): boolean;
+  stop(): Promise<void>;
+}
+
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // Nobody is left in the group.
+  }
+}
+
+/** What it is started with: its home, a language, and where programs are. */
+function environment(): Record<string, string> {
+  const { username } = userInfo();
+  return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH };
+}
+
+/** Cuts what the program writes into lines. */
+class Lines {
+  readonly #heard: (line: string, bytes: number) => void;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(heard: (line: string, bytes: number) => void) {
+    this.#heard = heard;
+  }
+
+  add(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      this.#grow(chunk.subarray(start, end));
+      // One that was too long has no pieces any more.
+      const line = Buffer.concat(this.#pieces);
+      if (line.length === this.#bytes) this.#heard(line.toString("utf8"), line.length);
+      this.#pieces = [];
+      this.#bytes = 0;
+      start = end + 1;
+    }
+    this.#grow(chunk.subarray(start));
+  }
+
+  #grow(piece: Buffer): void {
+    this.#bytes += piece.length;
+    if (this.#bytes > LINE_BYTES_MAX) this.#pieces = [];
+    else if (piece.length > 0) this.#pieces.push(piece);
+  }
+}
+
+interface Waiting {
+  readonly answer: (answer: Answer) => void;
+  readonly deadline: Timer;
+}
+
+/** A program that runs, with its requests under way. */
+class Running implements Program {
+  readonly ended: Promise<string>;
+  readonly #child: ChildProcess;
+  readonly #world: World;
+  readonly #waiting = new Map<number, Waiting>();
+  #notice: Notice | undefined;
+  #requests = 0;
+  #words = "";
+  #over = false;
+
+  constructor(child: ChildProcess, world: World) {
+    this.#child = child;
+    this.#world = world;
+    for (const stream of [child.stdin, child.stdout, child.stderr]) {
+      // Whoever ends in the middle of our writing is known by its end.
+      stream?.on("error", () => undefined);
+    }
+    const lines = new Lines((line, bytes) => this.#line(line, bytes));
+    child.stdout?.on("data", (chunk: Buffer) => lines.add(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => {
+      this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
+    });
+    this.ended = new Promise((resolve) => {
+      child.once("exit", (code, signal) => void this.#exited(code, signal).then(resolve));
+    });
+  }
+
+  running(): boolean {
+    return !this.#over;
+  }
+
+  listen(notice: Notice): () => void {
+    this.#notice = notice;
+    return () => {
+      if (this.#notice === notice) this.#notice = undefined;
+    };
+  }
+
+  request(method: string, params: Fields, timeoutMs: number): Promise<Answer> {
+    const { stdin } = this.#child;
+    const unsent = (why: string): Answer => ({ kind: "failed", reached: false, why });
+    if (this.#over || stdin?.writable !== true) return Promise.resolve(unsent("imsg is not running"));
+    if (stdin.writableLength > UNREAD_BYTES_MAX)
+      return Promise.resolve(unsent("imsg does not read what it is asked"));
+    this.#requests += 1;
+    const id = this.#requests;
+    const { clock } = this.#world;
+    return new Promise((resolve) => {
+      const answer = (given: Answer): void => {
+        deadline.cancel();
+        this.#waiting.delete(id);
+        resolve(given);
+      };
+      const deadline = clock.at(clock.now() + timeoutMs, () => {
+        answer({ kind: "failed", reached: true, why: `imsg gave no answer within ${timeoutMs / 1_000} s` });
+      });
+      this.#waiting.set(id, { answer, deadline });
+      stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+    });
+  }
+
+  #line(line: string, bytes: number): void {
+    const said = fieldsOf(jsonOf(line));
+    if (typeof said.method === "string") {
+      this.#notice?.(said.method, fieldsOf(said.params), bytes);
+      return;
+    }
+    const waiting = typeof said.id === "number" ? this.#waiting.get(said.id) : undefined;
+    if (waiting === undefined) return;
+    const { code, message, data } = fieldsOf(said.error);
+    const words = typeof message === "string" ? message : "";
+    // Most errors say in `data`, as a text, what `message` only names.
+    const more = typeof data === "string" ? `${words}: ${data}` : words;
+    if (typeof code !== "number") waiting.answer({ kind: "result", value: said.result });
+    else waiting.answer({ kind: "error", code, message: more, data: fieldsOf(data) });
+  }
+
+  /** What it wrote last is in the pipe; a process that left the group may hold the pipe open for ever. */
+  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
+    this.#over = true;
+    signalGroup(this.#child, "SIGKILL");
+    await stat("/").catch(() => undefined);
+    await stat("/").catch(() => undefined);
+    for (const stream of this.#child.stdio) stream?.destroy();
+    const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+    const words = safeLine(redactSecrets(this.#words.trim())).slice(-TOLD_CHARS);
+    const why = `imsg ended ${how}${words === "" ? "" : `; it said: ${words}`}`;
+    for (const { answer } of [...this.#waiting.values()]) answer({ kind: "failed", reached: true, why });
+    return why;
+  }
+
+  async stop(): Promise<void> {
+    const { clock } = this.#world;
+    const child = this.#child;
+    if (this.#over) return;
+    child.stdin?.end();
+    const kill = clock.at(clock.now() + 2 * STOP_STEP_MS, () => signalGroup(child, "SIGKILL"));
+    const ask = clock.at(clock.now() + STOP_STEP_MS, () => signalGroup(child, "SIGTERM"));
+    await this.ended;
+    kill.cancel();
+    ask.cancel();
+  }
+}
+
+function whyNotStarted(error: NodeJS.ErrnoException, file: string): ListenProblem {
+  const name = safeLine(file).slice(0, 100);
+  const needs = "iMessage needs macOS with imsg installed: see docs/IMESSAGE.md";
+  if (error.code === "ENOENT") return new ListenProblem(`the program ${name} was not found; ${needs}`, true);
+  return new ListenProblem(
+    `the program ${name} can't be started (${error.code ?? "unknown"}); ${needs}`,
+    true,
+  );
+}
+
+/** Starts it, and has it answer once. Throws a ListenProblem where it does not. */
+export async function startProgram(command: readonly string[], world: World): Promise<Program> {
+  const [file = "imsg", ...args] = command;
+  const child = await new Promise<ChildProcess>((resolve, reject) => {
+    try {
+      const started = spawn(file, args, {
+        ...{ cwd: "/", env: environment(), detached: true },
+        stdio: ["pipe", "pipe", "pipe"],
+      });
+      started.once("error", (error) => reject(whyNotStarted(error, file)));
+      started.once("spawn", () => resolve(started));
+    } catch (error) {
+      // A NUL in an argument and the like.
+      reject(whyNotStarted(error as NodeJS.ErrnoException, file));
+    }
+  });
+  const program = new Running(child, world);
+  // Older ones do not know the question, and say so: that is an answer, too.
+  const answer = await program.request("status", {}, START_MS);
+  if (answer.kind !== "failed") return program;
+  await program.stop();
+  throw new ListenProblem(answer.why);
+}

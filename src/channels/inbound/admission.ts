@@ -1,0 +1,192 @@
+// Owns which messages of a channel are taken, and what is decided about each before anything is written.
+// AD1: who is not answered leaves nothing behind but, as a stranger, an entry among a few (flows/pairing).
+// AD2: talk in a group that is for nobody here is found out without the store.
+
+import { createHash } from "node:crypto";
+import { dropOldest } from "../../core/bounded.ts";
+import type { ChannelAccount } from "../../core/channel-settings.ts";
+import type { CommandCall } from "../../core/command.ts";
+import { decideInbound, type InboundQuestion, type InboundVerdict } from "../../core/inbound-policy.ts";
+import { cleanName, cleanText } from "../../core/inbound-text.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import { defaultAgent, findAgent, type Settings } from "../../core/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Outbound } from "../../flows/outbox.ts";
+import { askToPair, wasToldLately } from "../../flows/pairing.ts";
+import { getPeer } from "../../store/channel-peers.ts";
+import type { InboundId } from "../../store/inbound.ts";
+import type { World } from "../../world.ts";
+import type { InboundMessage } from "../channel.ts";
+import { readCommand } from "../commands.ts";
+import { keyOfPlace, type Place } from "./place.ts";
+
+const ID_CHARS_MAX = 256;
+/** Places that an operator was told of as not answered, so that each is told once. */
+const TOLD_MAX = 1_000;
+
+export interface AdmissionParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+  readonly world: World;
+}
+
+/** A message that is to be answered, with what was decided about it. */
+export interface Admitted {
+  readonly message: InboundMessage;
+  readonly account: ChannelAccount;
+  readonly id: InboundId;
+  readonly place: Place;
+  readonly burstKey: string;
+  readonly isOwner: boolean;
+  readonly command: CommandCall | undefined;
+}
+
+/** Whether an id can be kept: platforms have short ones on one line. */
+function isFit(id: string): boolean {
+  return id !== "" && id.length <= ID_CHARS_MAX && id.isWellFormed() && !/\p{Cc}/u.test(id);
+}
+
+function idOf({ channel, accountId, chat, messageId, edit = "" }: InboundMessage): InboundId {
+  return { channel, accountId, chatId: chat.id, messageId, edit };
+}
+
+function hasFitIds(message: InboundMessage): boolean {
+  const { channel, accountId, chat, messageId, sender, edit, replyTo } = message;
+  const { to, threadId } = replyTo;
+  const ids = [channel, accountId, chat.id, messageId, sender.id, to];
+  return [...ids, chat.thread?.id, edit, threadId].every((id) => id === undefined || isFit(id));
+}
+
+/** Who writes where: what the same person writes in the same place has the same. */
+function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage): string {
+  const key = JSON.stringify([channel, accountId, chat.id, chat.thread?.id ?? null, sender.id]);
+  return createHash("sha256").update(key).digest("hex").slice(0, 40);
+}
+
+function saysNothing(message: InboundMessage): boolean {
+  const { text, media, quoted, mentioned, chat } = message;
+  // Whoever only names the agent in a group wants something.
+  if (chat.type !== "direct" && mentioned) return false;
+  return media.length === 0 && quoted === undefined && cleanText(text).trim() === "";
+}
+
+function questionOf(message: InboundMessage, command: CommandCall | undefined): InboundQuestion {
+  const { channel, chat, sender, mentioned, nativeCommand } = message;
+  const kind = nativeCommand === true ? "native" : command === undefined ? undefined : "written";
+  return { channel, chat, sender, mentioned, command: kind };
+}
+
+function placeOf(
+  settings: Settings,
+  account: ChannelAccount,
+  message: InboundMessage,
+  agentId = account.agentId,
+): Place {
+  const { channel, accountId, chat, sender, replyTo } = message;
+  const agent = agentId === undefined ? undefined : findAgent(settings, agentId);
+  const { type, id, thread } = chat;
+  const [name, threadName, peerName] = [chat.name, thread?.name, sender.name].map(cleanName);
+  return {
+    ...{ channel, accountId, replyTo, peerId: sender.id },
+    agentId: (agent ?? defaultAgent(settings)).id,
+    chat: {
+      ...{ type, id },
+      ...(name === undefined ? {} : { name }),
+      ...(thread === undefined
+        ? {}
+        : {
+            thread: {
+              kind: thread.kind,
+              id: thread.id,
+              ...(threadName === undefined ? {} : { name: threadName }),
+            },
+          }),
+    },
+    ...(peerName === undefined ? {} : { peerName }),
+  };
+}
+
+/** Each place once: whoever sets a channel up looks here for the id of a group. */
+function tellIgnored(
+  { world }: AdmissionParts,
+  told: Set<string>,
+  message: InboundMessage,
+  why: string,
+): void {
+  const { channel, accountId, chat, sender } = message;
+  const who = chat.type === "direct" ? { from: safeLine(sender.id) } : { chat: safeLine(chat.id) };
+  const key = JSON.stringify([channel, accountId, who, why]);
+  if (told.has(key)) return;
+  told.add(key);
+  dropOldest(told, TOLD_MAX);
+  world.log.info({ channel, accountId, ...who, why }, "messages are not answered");
+}
+
+async function judge(
+  parts: AdmissionParts,
+  told: Set<string>,
+  account: ChannelAccount,
+  message: InboundMessage,
+  command: CommandCall | undefined,
+): Promise<InboundVerdict> {
+  const { settings, engine } = parts;
+  const question = questionOf(message, command);
+  // Most of what is said in groups is for nobody here: that is found out without the store.
+  const asStranger = decideInbound(account, settings.owners, question);
+  if (asStranger.kind === "ignore") {
+    tellIgnored(parts, told, message, asStranger.why);
+    return asStranger;
+  }
+  const { channel, accountId, sender } = message;
+  const peer = await getPeer(engine.store.db, { channel, accountId, peerId: sender.id });
+  const verdict = decideInbound(account, settings.owners, { ...question, peer: peer?.state });
+  if (verdict.kind === "ask" && !wasToldLately(peer, parts.world.clock.now())) {
+    const name = cleanName(sender.name);
+    await engine.commit((unit) =>
+      askToPair(parts, unit, {
+        ...{ channel, accountId, peerId: sender.id, route: message.replyTo },
+        ...(name === undefined ? {} : { name }),
+      }),
+    );
+  }
+  return verdict;
+}
+
+/**
+ * What may be said of a message that is answered; undefined: it is not. A stranger may be told how to be
+ * let in.
+ */
+async function admit(
+  parts: AdmissionParts,
+  told: Set<string>,
+  message: InboundMessage,
+): Promise<Admitted | undefined> {
+  const { settings, world } = parts;
+  const { channel, accountId } = message;
+  const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+  if (account === undefined || !hasFitIds(message)) {
+    const why = account === undefined ? "its account is not configured" : "an id in it is unfit";
+    world.log.warn({ channel: safeLine(channel.slice(0, 64)), why }, "a message was left out");
+    return undefined;
+  }
+  const command = readCommand(message);
+  const verdict = await judge(parts, told, account, message, command);
+  if (verdict.kind !== "admit") return undefined;
+  const place = placeOf(settings, account, message, verdict.agentId ?? account.agentId);
+  if (keyOfPlace(settings, place) === undefined) {
+    world.log.warn({ channel }, "a message was left out: no session can be named after its place");
+    return undefined;
+  }
+  if (saysNothing(message)) return undefined;
+  const [id, burstKey] = [idOf(message), burstKeyOf(message)];
+  return { message, account, id, place, burstKey, isOwner: verdict.isOwner, command };
+}
+
+/** Decides on messages, each by itself. */
+export function createAdmission(
+  parts: AdmissionParts,
+): (message: InboundMessage) => Promise<Admitted | undefined> {
+  const told = new Set<string>();
+  return (message) => admit(parts, told, message);
+}

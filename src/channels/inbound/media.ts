@@ -1,0 +1,249 @@
+// Owns what becomes of pictures, voice messages and files that come with a message: pictures that the model
+// sees, files in the agent's workspace, or a note that says why there is nothing.
+// MD1: what a sender says of a file is not believed: its type is read from its bytes, its name is made fit,
+//      its size is counted.
+// MD2: reading is bounded in bytes, files and time, and a file that can't be had takes nothing else along.
+// MD3: files are on disk before the message is kept; if that is not kept, they go.
+
+import { foldName, nameProblem } from "../../core/attachment-rules.ts";
+import { fail, type Result } from "../../core/errors.ts";
+import { cleanName } from "../../core/inbound-text.ts";
+import type { ImageBlock } from "../../core/message.ts";
+import { imageTypeOf } from "../../core/picture.ts";
+import { redactSecrets } from "../../core/redact.ts";
+import type { AgentSettings, StoreSettings } from "../../core/settings.ts";
+import {
+  type AttachmentPlan,
+  attachmentDir,
+  attachmentOwner,
+  plannedFile,
+  removeAttachments,
+  writeAttachments,
+} from "../../flows/attachments.ts";
+import { inboundFolder } from "../../flows/inbound-files.ts";
+import type { World } from "../../world.ts";
+import type { InboundMedia } from "../channel.ts";
+
+/** Of one message; what is more is only named. */
+const FILES_MAX = 10;
+const LOAD_MS = 30_000;
+/** Bytes of one picture that goes to the model by itself, and of all of them in a message. */
+const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
+const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
+/** Messages whose files are read at once: what they bring is in memory meanwhile. */
+const AT_ONCE_MAX = 4;
+const NAME_CHARS_MAX = 80;
+const WHY_CHARS_MAX = 200;
+
+/** What came with a message, as it is kept. */
+export interface KeptMedia {
+  readonly images: readonly ImageBlock[];
+  /** A line for each of them. */
+  readonly notes: readonly string[];
+  /** The folder of the files; absent: there are none. */
+  readonly folder?: string;
+}
+
+export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
+
+/** For whom it is read. */
+export interface MediaTarget {
+  readonly agent: AgentSettings;
+  readonly maxBytes: number;
+  /** Whether the model is shown pictures. */
+  readonly seesImages: boolean;
+}
+
+const WORDS: Readonly<Record<InboundMedia["kind"], string>> = {
+  image: "picture",
+  voice: "voice message",
+  audio: "audio file",
+  video: "video",
+  file: "file",
+};
+
+const ENDINGS: Readonly<Record<string, string>> = {
+  "image/jpeg": "jpg",
+  "image/png": "png",
+  "image/gif": "gif",
+  "image/webp": "webp",
+  "audio/ogg": "ogg",
+  "audio/mpeg": "mp3",
+  "audio/mp4": "m4a",
+  "audio/aac": "aac",
+  "video/mp4": "mp4",
+  "application/pdf": "pdf",
+  "text/plain": "txt",
+};
+
+/** The type that a sender gives, if it is one. */
+function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
+  const plain = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
+  return /^[a-z0-9][\w.+-]{0,60}\/[\w.+-]{1,60}$/.test(plain) ? plain : "application/octet-stream";
+}
+
+/** A plain file name like the sender's, of which there is none yet. */
+function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<string>): string {
+  const given = (media.name ?? "")
+    .slice(0, 1_000)
+    .normalize("NFC")
+    .replaceAll(/[^\p{L}\p{N}\p{M} ._()-]/gu, "_");
+  const dot = given.lastIndexOf(".");
+  const hasEnding = dot > 0 && given.length - dot <= 12;
+  const stem = (hasEnding ? given.slice(0, dot) : given).slice(0, NAME_CHARS_MAX).trim();
+  const own = hasEnding ? given.slice(dot + 1).replaceAll(/[^A-Za-z0-9]/g, "") : "";
+  const ending = own === "" ? (ENDINGS[mimeType] ?? "bin") : own;
+  const base = nameProblem(`${stem}.${ending}`) === undefined && stem !== "" ? stem : media.kind;
+  for (let count = 1; ; count += 1) {
+    const name = `${base}${count === 1 ? "" : `-${count}`}.${ending}`;
+    if (!taken.has(foldName(name)) && nameProblem(name) === undefined) return name;
+  }
+}
+
+/** How a file is spoken of: what it is, and what the sender calls it. */
+function called(media: InboundMedia): string {
+  const name = cleanName(media.name);
+  return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
+}
+
+function missing(media: InboundMedia, why: string): string {
+  const words = (cleanName(redactSecrets(why)) ?? "nobody knows why").slice(0, WHY_CHARS_MAX);
+  return `[A ${called(media)} came with this message, and is not here: ${words}]`;
+}
+
+interface Gathered {
+  readonly images: ImageBlock[];
+  readonly files: ReturnType<typeof plannedFile>[];
+  readonly notes: string[];
+  /** Bytes of the pictures. */
+  shown: number;
+  /** Bytes of everything. */
+  bytes: number;
+}
+
+export interface MediaReader {
+  /** Reads what came with a message. Never fails: what can't be had is a note. */
+  read(media: readonly InboundMedia[], target: MediaTarget): Promise<KeptMedia>;
+  /** The message was not kept. */
+  drop(kept: KeptMedia, target: Pick<MediaTarget, "agent">): Promise<void>;
+}
+
+interface ReaderParts {
+  readonly world: World;
+  readonly store: StoreSettings;
+}
+
+/** Reads one file within its time. What throws is a failure like any other. */
+async function load(world: World, media: InboundMedia, maxBytes: number): Promise<Result<Uint8Array>> {
+  const stopper = new AbortController();
+  const late = Promise.withResolvers<Result<Uint8Array>>();
+  const timer = world.clock.at(world.clock.now() + LOAD_MS, () => {
+    stopper.abort(new Error("it took too long"));
+    late.resolve(fail("file_problem", `it was not there after ${LOAD_MS / 1_000} seconds`));
+  });
+  const loaded = media.load(maxBytes, stopper.signal).catch((error: unknown) => {
+    world.log.warn({ err: error }, "a file that came with a message could not be read");
+    return fail("file_problem", "it could not be read");
+  });
+  try {
+    return await Promise.race([loaded, late.promise]);
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** Puts one file where it belongs, and says so. */
+function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }: MediaTarget): void {
+  const imageType = imageTypeOf(data);
+  const fits = data.length <= IMAGE_MAX_BYTES && into.shown + data.length <= IMAGES_MAX_BYTES;
+  if (seesImages && imageType !== undefined && fits) {
+    into.images.push({ type: "image", data: data.toString("base64"), mimeType: imageType });
+    into.shown += data.length;
+    into.notes.push(`[A ${called(media)} is part of this message.]`);
+    return;
+  }
+  const mimeType = imageType ?? mimeTypeOf(media);
+  const name = fileName(media, mimeType, new Set(into.files.map((file) => foldName(file.name))));
+  into.files.push(plannedFile(name, mimeType, data));
+}
+
+async function gather(world: World, media: readonly InboundMedia[], target: MediaTarget): Promise<Gathered> {
+  const into: Gathered = { images: [], files: [], notes: [], shown: 0, bytes: 0 };
+  const { maxBytes } = target;
+  const megabytes = `${Math.round((maxBytes / 1024 / 1024) * 10) / 10} MB`;
+  for (const [at, one] of media.entries()) {
+    if (at === FILES_MAX) {
+      into.notes.push(
+        `[${media.length - at} more files came with this message; ${FILES_MAX} are taken at most.]`,
+      );
+      break;
+    }
+    const left = Math.min(maxBytes, maxBytes * 2 - into.bytes);
+    if ((one.bytes ?? 0) > maxBytes) {
+      into.notes.push(missing(one, `it is larger than ${megabytes}`));
+      continue;
+    }
+    if (left <= 0 || (one.bytes ?? 0) > left) {
+      into.notes.push(missing(one, "the files of this message are too large together"));
+      continue;
+    }
+    const loaded = await load(world, one, left);
+    if (loaded.ok && loaded.value.length <= left) {
+      into.bytes += loaded.value.length;
+      take(into, one, Buffer.from(loaded.value), target);
+    } else {
+      into.notes.push(missing(one, loaded.ok ? `it is larger than ${megabytes}` : loaded.error));
+    }
+  }
+  return into;
+}
+
+/** Lets so many in at once; the others wait in order. */
+function gate(max: number): <T>(work: () => Promise<T>) => Promise<T> {
+  let inside = 0;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (inside === max) await new Promise<void>((resolve) => waiting.push(resolve));
+    else inside += 1;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      // Whoever is next takes this place over.
+      if (next === undefined) inside -= 1;
+      else next();
+    }
+  };
+}
+
+export function createMediaReader({ world, store }: ReaderParts): MediaReader {
+  const inTurn = gate(AT_ONCE_MAX);
+  const keep = async (into: Gathered, { agent }: MediaTarget): Promise<KeptMedia> => {
+    const { images, files, notes } = into;
+    if (files.length === 0) return { images, notes };
+    const folder = inboundFolder(world.ids.uuid());
+    const plan: AttachmentPlan = { files };
+    const written = await writeAttachments(agent.workspace, plan, folder, attachmentOwner(store));
+    if (!written.ok) {
+      world.log.error({ error: written.error, agentId: agent.id }, "files of a message could not be kept");
+      const named = files.map(({ name }) => `[A file ${JSON.stringify(name)} came, and could not be kept.]`);
+      return { images, notes: [...notes, ...named] };
+    }
+    const dir = attachmentDir(folder);
+    const lines = files.map(
+      ({ name, bytes, mimeType }) => `[Sent with this message: ${dir}/${name} (${mimeType}, ${bytes} bytes)]`,
+    );
+    return { images, notes: [...notes, ...lines], folder };
+  };
+  return {
+    async read(media, target) {
+      if (media.length === 0) return NO_MEDIA;
+      return inTurn(async () => keep(await gather(world, media, target), target));
+    },
+    async drop({ folder }, { agent }) {
+      if (folder === undefined) return;
+      const removed = await removeAttachments(agent.workspace, attachmentDir(folder));
+      if (!removed.ok) world.log.warn({ error: removed.error }, "files of a message could not be removed");
+    },
+  };
+}

@@ -1,0 +1,223 @@
+// Owns how an event of a signal-cli daemon becomes a message: what it says, who said it, where.
+// EN1: nothing in it is believed to have a shape: what can't be read is left out, with a reason for the log.
+// EN2: a message and each of its changes have the same id, made of its sender and its time: that is how
+//      Signal itself names a message.
+// EN3: what this account wrote itself, on whichever of its devices, is no message.
+// EN4: what may be seen once only is not kept.
+
+import { optional } from "../../core/optional.ts";
+import type { InboundMedia, InboundMessage } from "../channel.ts";
+import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+
+const ID_CHARS_MAX = 200;
+const NAME_CHARS_MAX = 200;
+const QUOTE_CHARS_MAX = 8_000;
+const MENTIONS_MAX = 500;
+const ATTACHMENTS_MAX = 32;
+const POLL_OPTIONS_MAX = 20;
+/** The rest of a text that is longer than a message; signal-cli has put it into the text already. */
+const LONG_TEXT = "text/x-signal-plain";
+
+/** What an attachment is loaded by. */
+export type LoadAttachment = (id: string) => InboundMedia["load"];
+
+export interface Reading {
+  readonly channel: string;
+  readonly accountId: string;
+  /** The account's own number and id, as far as they are known. */
+  readonly own: ReadonlySet<string>;
+  readonly load: LoadAttachment;
+}
+
+export type Read =
+  | { readonly kind: "message"; readonly message: InboundMessage }
+  /** There is nothing in it for anybody: a receipt, a typing sign. */
+  | { readonly kind: "nothing" }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+const NOTHING: Read = { kind: "nothing" };
+
+function idOf(value: unknown): string | undefined {
+  const id = textOf(value);
+  return id === undefined || id.length > ID_CHARS_MAX ? undefined : id;
+}
+
+function nameOf(value: unknown): string | undefined {
+  return textOf(value)?.slice(0, NAME_CHARS_MAX).toWellFormed();
+}
+
+/** The ids that somebody is known by; the number comes first, because people know and configure it. */
+function idsOf(number: unknown, uuid: unknown, either: unknown): string[] {
+  const ids = [idOf(number), idOf(uuid), idOf(either)].filter((id) => id !== undefined);
+  return [...new Set(ids)];
+}
+
+interface Mention {
+  readonly start: number;
+  readonly length: number;
+  readonly ids: readonly string[];
+}
+
+function mentionsOf(value: unknown): Mention[] {
+  return objectsOf(value, MENTIONS_MAX)
+    .flatMap((one): Mention[] => {
+      const [start, length] = [countOf(one.start), countOf(one.length)];
+      const ids = idsOf(one.number, one.uuid, one.name);
+      return start === undefined || length === undefined || ids.length === 0 ? [] : [{ start, length, ids }];
+    })
+    .sort((one, other) => one.start - other.start);
+}
+
+/** A text whose placeholders are replaced by whom they stand for. Offsets are UTF-16 units. */
+function withNames(text: string, mentions: readonly Mention[]): string {
+  let out = "";
+  let at = 0;
+  for (const { start, length, ids } of mentions) {
+    // Overlapping ones, and ones behind the end, are nobody's.
+    if (start < at || start + length > text.length) continue;
+    out += `${text.slice(at, start)}@${ids[0]}`;
+    at = start + length;
+  }
+  return out + text.slice(at);
+}
+
+/** The message's text. The agent's own name before it is a call, not a part of what is said. */
+function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet<string>): string {
+  const [first, ...others] = mentions;
+  const isCall = first !== undefined && first.start === 0 && first.ids.some((id) => own.has(id));
+  if (!isCall || first.length > text.length) return withNames(text, mentions);
+  const moved = others.map((one) => ({ ...one, start: one.start - first.length }));
+  return withNames(text.slice(first.length), moved).trimStart();
+}
+
+function mediaKind(mimeType: string | undefined, name: string | undefined): InboundMedia["kind"] {
+  const [type] = (mimeType ?? "").split("/");
+  if (type === "image" || type === "video") return type;
+  // A recording has no name; a file that is sent along has one.
+  if (type === "audio") return name === undefined ? "voice" : "audio";
+  return "file";
+}
+
+function mediaOf(data: Fields, load: LoadAttachment): InboundMedia[] {
+  if (data.viewOnce === true) return [];
+  return objectsOf(data.attachments, ATTACHMENTS_MAX).flatMap((one): InboundMedia[] => {
+    const id = idOf(one.id);
+    const mimeType = nameOf(one.contentType);
+    if (id === undefined || mimeType === LONG_TEXT) return [];
+    const name = nameOf(one.filename);
+    const bytes = countOf(one.size);
+    return [{ kind: mediaKind(mimeType, name), ...optional({ name, mimeType, bytes }), load: load(id) }];
+  });
+}
+
+/** What is no text and no file, in square brackets. */
+function notesOf(data: Fields): string[] {
+  const notes: string[] = [];
+  if (data.viewOnce === true) notes.push("[a picture to be seen once: it was not kept]");
+  if (data.sticker !== undefined && data.sticker !== null) notes.push("[sticker]");
+  for (const contact of objectsOf(data.contacts, POLL_OPTIONS_MAX)) {
+    const { display, given, family } = fieldsOf(contact.name);
+    const name = nameOf(display) ?? [nameOf(given), nameOf(family)].filter(Boolean).join(" ");
+    const numbers = objectsOf(contact.phone, POLL_OPTIONS_MAX).flatMap(({ value }) => nameOf(value) ?? []);
+    notes.push(`[contact: ${[name, ...numbers].filter(Boolean).join(", ") || "without a name"}]`);
+  }
+  const poll = fieldsOf(data.pollCreate);
+  const question = nameOf(poll.question);
+  if (question !== undefined) {
+    const given = Array.isArray(poll.options) ? poll.options.slice(0, POLL_OPTIONS_MAX) : [];
+    const options = given.flatMap((option) => nameOf(option) ?? nameOf(fieldsOf(option).text) ?? []);
+    notes.push(`[poll: ${question}${options.length === 0 ? "" : ` (${options.join(" | ")})`}]`);
+  }
+  if (data.payment !== undefined && data.payment !== null) notes.push("[payment]");
+  return notes;
+}
+
+function quoteOf(data: Fields, own: ReadonlySet<string>) {
+  const quote = fieldsOf(data.quote);
+  if (countOf(quote.id) === undefined) return undefined;
+  const author = idsOf(quote.authorNumber, quote.authorUuid, quote.author);
+  const isOwn = author.some((id) => own.has(id));
+  const said = withNames(textOf(quote.text) ?? "", mentionsOf(quote.mentions));
+  const hasFile = objectsOf(quote.attachments, 1).length > 0;
+  const text = said === "" && hasFile ? "[a file]" : said;
+  const senderName = isOwn ? undefined : author[0];
+  return {
+    isOwn,
+    quoted: { text: text.slice(0, QUOTE_CHARS_MAX).toWellFormed(), ...optional({ senderName }) },
+  };
+}
+
+interface Spoken {
+  readonly envelope: Fields;
+  readonly data: Fields;
+  /** Of the message; for a change, of the one that was changed. */
+  readonly at: number;
+  readonly edit?: string;
+}
+
+function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read {
+  const { channel, accountId, own, load } = reading;
+  const [sender, ...alsoKnownAs] = idsOf(envelope.sourceNumber, envelope.sourceUuid, envelope.source);
+  if (sender === undefined) return { kind: "unreadable", why: "it does not say whom it is from" };
+  if ([sender, ...alsoKnownAs].some((id) => own.has(id))) return NOTHING;
+  const group = fieldsOf(data.groupInfo);
+  const isGroup = data.groupInfo !== undefined && data.groupInfo !== null;
+  const groupId = idOf(group.groupId);
+  if (isGroup && groupId === undefined) return { kind: "unreadable", why: "its group has no id" };
+  const mentions = mentionsOf(data.mentions);
+  const quote = quoteOf(data, own);
+  const media = mediaOf(data, load);
+  const body = spokenText(textOf(data.message) ?? "", mentions, own);
+  const text = [body, ...notesOf(data)].filter((part) => part !== "").join("\n");
+  const isNamed = mentions.some(({ ids }) => ids.some((id) => own.has(id)));
+  // A group that was renamed, a timer that was set, a reaction: nothing was said. A bare mention is a call.
+  if (text === "" && media.length === 0 && !isNamed) return NOTHING;
+  const chatId = groupId ?? sender;
+  const chatName = groupId === undefined ? undefined : nameOf(group.groupName);
+  const message: InboundMessage = {
+    channel,
+    accountId,
+    // Who has no number yet may have one later: of the two ids the lasting one names the message.
+    messageId: `${at}:${idOf(envelope.sourceUuid) ?? sender}`,
+    chat: {
+      type: groupId === undefined ? "direct" : "group",
+      id: chatId,
+      ...optional({ name: chatName }),
+    },
+    sender: {
+      id: sender,
+      ...optional({ name: nameOf(envelope.sourceName) }),
+      ...(alsoKnownAs.length === 0 ? {} : { alsoKnownAs }),
+    },
+    text: text.toWellFormed(),
+    mentioned: isNamed || quote?.isOwn === true,
+    ...optional({ quoted: quote?.quoted, edit }),
+    media,
+    sentAt: countOf(data.timestamp) ?? at,
+    replyTo: { channel, to: chatId, accountId },
+  };
+  return { kind: "message", message };
+}
+
+/** Reads what came as one event. */
+export function readEnvelope(event: Fields, reading: Reading): Read {
+  const envelope = fieldsOf(event.envelope);
+  const data = envelope.dataMessage;
+  if (typeof data === "object" && data !== null) {
+    const fields = fieldsOf(data);
+    const at = countOf(fields.timestamp) ?? countOf(envelope.timestamp);
+    if (at === undefined) return { kind: "unreadable", why: "it has no time" };
+    return messageOf({ envelope, data: fields, at }, reading);
+  }
+  if (typeof envelope.editMessage === "object" && envelope.editMessage !== null) {
+    const { targetSentTimestamp, dataMessage } = fieldsOf(envelope.editMessage);
+    const fields = fieldsOf(dataMessage);
+    const [at, changedAt] = [countOf(targetSentTimestamp), countOf(fields.timestamp)];
+    if (at === undefined || changedAt === undefined)
+      return { kind: "unreadable", why: "a change without the time of what it changes" };
+    return messageOf({ envelope, data: fields, at, edit: String(changedAt) }, reading);
+  }
+  const { message } = fieldsOf(event.exception);
+  if (textOf(message) !== undefined) return { kind: "unreadable", why: "signal-cli could not read it" };
+  return Object.keys(envelope).length === 0 ? { kind: "unreadable", why: "it is no envelope" } : NOTHING;
+}

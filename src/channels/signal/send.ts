@@ -1,0 +1,118 @@
+// Owns how a text leaves for Signal: its styles, whom it goes to, and what the daemon's answer means (I5).
+// SS1: Signal shows text that is sent twice twice: only what certainly did not leave is tried again.
+// SS2: where a text with its addresses written out would be longer than a message, it goes as it was written.
+
+import { safeLine } from "../../core/safe-text.ts";
+import type { DeliveryOutcome } from "../channel.ts";
+import { type Fields, fieldsOf, objectsOf } from "../fields.ts";
+import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
+import type { Answer } from "./daemon.ts";
+
+/** Longer texts become an attachment, which not every device shows as text. */
+export const TEXT_MAX_CHARS = 2_000;
+/** The longest pause that is asked for: Signal asks for a day where it wants a captcha. */
+const PAUSE_MAX_MS = 24 * 3_600_000;
+const WORDS_MAX_CHARS = 200;
+const RESULTS_MAX = 2_000;
+
+const STYLES: Readonly<Partial<Record<Mark["kind"], string>>> = {
+  bold: "BOLD",
+  italic: "ITALIC",
+  strike: "STRIKETHROUGH",
+  code: "MONOSPACE",
+  pre: "MONOSPACE",
+};
+
+/** A text with its styles, as `send` takes them: `start:length:STYLE` in UTF-16 units. */
+export function styled(markdown: string): {
+  readonly message: string;
+  readonly textStyle: readonly string[];
+} {
+  const { text, marks } = spelledOut(readMarkdown(markdown));
+  if (text.length > TEXT_MAX_CHARS && markdown.length <= TEXT_MAX_CHARS)
+    return { message: markdown.toWellFormed(), textStyle: [] };
+  const textStyle = marks.flatMap(({ kind, from, to }) => {
+    const style = STYLES[kind];
+    return style === undefined ? [] : [`${from}:${to - from}:${style}`];
+  });
+  return { message: text, textStyle };
+}
+
+const NUMBER = /^\+[1-9]\d{4,16}$/;
+const ACCOUNT = /^(?:PNI:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** 16 or 32 bytes. */
+const GROUP = /^[A-Za-z0-9+/_-]{22,43}={0,2}$/;
+
+/** How `send` is told where to: a person's number or account id, or a group's id. */
+export function recipientOf(to: string): Fields | undefined {
+  if (NUMBER.test(to) || ACCOUNT.test(to)) return { recipient: [to] };
+  return GROUP.test(to) ? { groupId: to } : undefined;
+}
+
+const refused = (error: string): DeliveryOutcome => ({ kind: "refused", error });
+const unknown = (error: string): DeliveryOutcome => ({ kind: "unknown", error });
+
+function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
+  const error = wantsCaptcha
+    ? "Signal wants a captcha before more is sent: see docs/SIGNAL.md, or wait"
+    : "Signal takes no more messages for now";
+  return {
+    kind: "retry",
+    error,
+    ...(seconds > 0 ? { afterMs: Math.min(seconds * 1_000, PAUSE_MAX_MS) } : {}),
+  };
+}
+
+/** What became of it for each who should get it; undefined: nothing is said of that. */
+function ofResults(value: unknown): DeliveryOutcome | undefined {
+  const results = objectsOf(fieldsOf(value).results, RESULTS_MAX);
+  if (results.length === 0) return undefined;
+  const types = results.map(({ type }) => String(type));
+  // In a group who can't be reached at the moment does not keep it from the others; Signal counts as they do.
+  if (types.includes("SUCCESS")) return { kind: "sent" };
+  const wantsCaptcha = results.some(({ token }) => typeof token === "string" && token !== "");
+  if (wantsCaptcha || types.includes("RATE_LIMIT_FAILURE")) {
+    const pauses = results.map(({ retryAfterSeconds: asked }) => (typeof asked === "number" ? asked : 0));
+    return limited(Math.max(...pauses), wantsCaptcha);
+  }
+  if (types.includes("NETWORK_FAILURE"))
+    return unknown("signal-cli lost its connection to Signal while sending");
+  if (types.includes("IDENTITY_FAILURE"))
+    return refused("the safety number of whom it goes to has changed: trust it with signal-cli first");
+  if (types.includes("UNREGISTERED_FAILURE")) return refused("nobody is registered with Signal there");
+  return unknown(`signal-cli could not send it (${safeLine(types[0] ?? "").slice(0, 40)})`);
+}
+
+/** The daemon's own network was away before anything had left: the name of a Java exception says so. */
+const NOTHING_LEFT = /\((?:UnknownHost|Connect|NoRouteToHost|HttpConnectTimeout)Exception\)/;
+
+const CODES = { user: -1, network: -3, identity: -4, limit: -5, noMethod: -32601, noAccount: -32602 };
+
+function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): DeliveryOutcome {
+  const results = ofResults(data.response);
+  if (results !== undefined) return results;
+  const words = safeLine(message).slice(0, WORDS_MAX_CHARS) || `error ${code}`;
+  switch (code) {
+    case CODES.user:
+      return refused(`signal-cli: ${words}`);
+    case CODES.identity:
+      return refused(`the safety number of whom it goes to has changed: ${words}`);
+    case CODES.limit:
+      return limited(0, /captcha|challenge/i.test(message));
+    case CODES.network:
+      if (NOTHING_LEFT.test(message)) return { kind: "retry", error: "signal-cli has no network" };
+      return unknown(`signal-cli: ${words}`);
+    case CODES.noMethod:
+    case CODES.noAccount:
+      return { kind: "retry", error: `signal-cli can't send for this account: ${words}` };
+    default:
+      return unknown(`signal-cli: ${words}`);
+  }
+}
+
+/** What an answer to `send` means. */
+export function outcomeOf(answer: Answer): DeliveryOutcome {
+  if (answer.kind === "result") return ofResults(answer.value) ?? { kind: "sent" };
+  if (answer.kind === "error") return ofError(answer);
+  return { kind: answer.reached ? "unknown" : "retry", error: answer.why };
+}

@@ -1,0 +1,34 @@
+// Owns what is done now and then so that what is remembered of the past stays small.
+
+import type { Commit, Unit } from "../engine/unit.ts";
+import type { Timer, World } from "../world.ts";
+
+interface SweepParts {
+  readonly commit: Commit;
+  readonly world: World;
+  readonly everyMs: number;
+  /** What is said in the log when it could not be done. */
+  readonly failed: string;
+}
+
+/** Does the work now and then, each time in a transaction, until the returned function is called. */
+export function sweep(parts: SweepParts, work: (unit: Unit) => Promise<void>): () => Promise<void> {
+  const { commit, everyMs, failed } = parts;
+  const { clock, log } = parts.world;
+  let timer: Timer | undefined;
+  let working: Promise<void> = Promise.resolve();
+  let open = true;
+  const begin = (): void => {
+    working = commit(work)
+      .catch((error: unknown) => log.warn({ err: error }, failed))
+      .then(() => {
+        if (open) timer = clock.at(clock.now() + everyMs, begin);
+      });
+  };
+  timer = clock.at(clock.now() + everyMs, begin);
+  return async () => {
+    open = false;
+    timer?.cancel();
+    await working;
+  };
+}

@@ -1,0 +1,163 @@
+// Owns one bot account at its Bot API server: calls of it, and files.
+// TB1: a call ends in time as one of four: done, refused by the server, certainly not made, or not known.
+// TB2: the token is in no word that leaves here: not in errors, not in what the server says of itself.
+// TB3: what the server says is handed on as it came, of no type: readers look into it (fields.ts).
+
+import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
+import type { TelegramAccount } from "../../core/channel-settings.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import type { World } from "../../world.ts";
+import { fieldsOf, idOf, numberOf, textOf } from "./fields.ts";
+import { type Exchanged, openTransport, type Transport } from "./transport.ts";
+
+/** For a call that answers at once. */
+const CALL_MS = 20_000;
+/** Of the server's answer to a call: updates are at most half of this. */
+const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
+/** For a whole file. */
+const FILE_MS = 60_000;
+const WORDS_CHARS_MAX = 200;
+
+/** What became of a call. */
+export type Called<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | Refusal
+  /** Certainly not made. */
+  | { readonly kind: "unreached"; readonly why: string }
+  /** The server may have done it. */
+  | { readonly kind: "unknown"; readonly why: string };
+
+/** The server said no. */
+export interface Refusal {
+  readonly kind: "refused";
+  /** Like an HTTP status. */
+  readonly code: number;
+  /** In the server's words. */
+  readonly why: string;
+  /** How long the bot has to be silent. */
+  readonly afterMs?: number;
+  /** The id that the chat has now. */
+  readonly movedTo?: string;
+}
+
+interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Default 20 s. */
+  readonly timeoutMs?: number;
+}
+
+/** What the library takes for an AbortSignal. */
+type LibrarySignal = NonNullable<Parameters<Api["raw"]["getMe"]>[0]>;
+type Work = (methods: Api["raw"], signal: LibrarySignal) => Promise<unknown>;
+
+export interface Bot {
+  readonly accountId: string;
+  /** Makes one call. The signal that `work` gets has to be handed on. */
+  call(work: Work, options?: CallOptions): Promise<Called<unknown>>;
+  /** A file by the path that getFile told; at most so many bytes. */
+  file(path: string, maxBytes: number, signal: AbortSignal): Promise<Called<Uint8Array>>;
+  close(): void;
+}
+
+/** Thrown through the library, which knows of errors alone. */
+class NotAnswered extends Error {
+  readonly reached: boolean;
+  constructor(why: string, reached: boolean) {
+    super(why);
+    this.reached = reached;
+  }
+}
+
+/** What the server said, in the shape that the library reads. */
+function answerOf(exchanged: Exchanged): object {
+  if (exchanged.kind === "failed") throw new NotAnswered(exchanged.why, exchanged.reached);
+  const { status, body } = exchanged;
+  let answer: ReturnType<typeof fieldsOf> = {};
+  try {
+    answer = fieldsOf(JSON.parse(body.toString("utf8")));
+  } catch {
+    // Something between us and the server speaks: its status is all that is understood.
+  }
+  if (answer.ok === true && status < 300) return answer;
+  if (answer.ok !== false && status < 300) {
+    throw new NotAnswered("the answer is none of a Bot API server", true);
+  }
+  const description = textOf(answer.description) ?? `HTTP status ${status}`;
+  return { ...answer, ok: false, error_code: numberOf(answer.error_code) ?? status, description };
+}
+
+type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
+
+/** The library's way to the server. Only these two of its answer's many sides are ever asked for. */
+function fetchBy(transport: Transport): LibraryFetch {
+  const call = async (url: string, init: { body?: string; signal?: AbortSignal }): Promise<object> => {
+    const { body = "{}", signal } = init;
+    const exchanged = await transport.exchange({
+      ...{ url, body, timeoutMs: 2 * CALL_MS, bytesMax: ANSWER_BYTES_MAX },
+      isKept: url.endsWith("/getUpdates"),
+      ...(signal === undefined ? {} : { stop: signal }),
+    });
+    return { json: async () => answerOf(exchanged) };
+  };
+  return call as unknown as LibraryFetch;
+}
+
+function refusalOf(error: GrammyError, clean: (text: string) => string): Refusal {
+  const { retry_after, migrate_to_chat_id } = fieldsOf(error.parameters);
+  const seconds = numberOf(retry_after);
+  const movedTo = idOf(migrate_to_chat_id);
+  return {
+    kind: "refused",
+    code: error.error_code,
+    why: clean(error.description),
+    ...(seconds === undefined || seconds < 0 ? {} : { afterMs: seconds * 1_000 }),
+    ...(movedTo === undefined ? {} : { movedTo }),
+  };
+}
+
+export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world: World): Bot {
+  const { clock } = world;
+  const transport = openTransport(apiRoot, clock);
+  const api = new Api(botToken, { apiRoot, fetch: fetchBy(transport) });
+  const clean = (text: string): string =>
+    safeLine(text.replaceAll(botToken, "[token]")).slice(0, WORDS_CHARS_MAX);
+  const failureOf = (error: unknown): Called<never> => {
+    if (error instanceof GrammyError) return refusalOf(error, clean);
+    const cause = error instanceof HttpError ? error.error : error;
+    if (!(cause instanceof NotAnswered)) throw cause;
+    return { kind: cause.reached ? "unknown" : "unreached", why: cause.message };
+  };
+  return {
+    accountId,
+    async call(work, { signal, timeoutMs = CALL_MS } = {}) {
+      const deadline = new AbortController();
+      const timer = clock.at(clock.now() + timeoutMs, () => deadline.abort());
+      const signals = signal === undefined ? [deadline.signal] : [deadline.signal, signal];
+      const either = AbortSignal.any(signals) as unknown as LibrarySignal;
+      try {
+        return { kind: "done", value: await work(api.raw, either) };
+      } catch (error) {
+        const failure = failureOf(error);
+        if (!deadline.signal.aborted || failure.kind === "refused") return failure;
+        return { ...failure, why: `no answer within ${timeoutMs / 1_000} s` } as Called<never>;
+      } finally {
+        timer.cancel();
+      }
+    },
+    async file(path, maxBytes, signal) {
+      // Each step of the path stays one: a server's path leads nowhere but below the bot's files.
+      const steps = path.split("/").map(encodeURIComponent).join("/");
+      const url = `${apiRoot}/file/bot${botToken}/${steps}`;
+      const exchanged = await transport.exchange({
+        ...{ url, timeoutMs: FILE_MS, bytesMax: maxBytes, stop: signal },
+      });
+      if (exchanged.kind === "failed") {
+        return { kind: exchanged.reached ? "unknown" : "unreached", why: exchanged.why };
+      }
+      const { status, body } = exchanged;
+      if (status === 200) return { kind: "done", value: body };
+      return { kind: "refused", code: status, why: `HTTP status ${status}` };
+    },
+    close: () => transport.close(),
+  };
+}

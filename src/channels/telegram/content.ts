@@ -1,0 +1,175 @@
+// Owns what a message of Telegram holds: its words, its files, and notes in square brackets for what is
+// neither.
+// TC1: a note is one short line, whatever the sender put into it.
+
+import { optional } from "../../core/optional.ts";
+import type { InboundMedia } from "../channel.ts";
+import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
+
+/** A file at the server, not read yet. */
+export interface FileRef {
+  readonly kind: InboundMedia["kind"];
+  readonly fileId: string;
+  readonly name?: string;
+  readonly mimeType?: string;
+  readonly bytes?: number;
+}
+
+export interface Content {
+  /** What the sender wrote: the text, or the words below a file. */
+  readonly words: string;
+  /** Of `words`. */
+  readonly entities: readonly Fields[];
+  readonly files: readonly FileRef[];
+  /** What words and files don't say. */
+  readonly note?: string;
+}
+
+const NOTE_CHARS_MAX = 500;
+const POLL_OPTIONS_MAX = 12;
+/** Files of these types are shown like pictures. */
+const PICTURE = /^image\/(?:jpeg|png|gif|webp)$/i;
+
+/** `[what: detail, detail]` on one line. */
+function note(what: string, ...details: (string | undefined)[]): string {
+  const told = details.filter((detail) => detail !== undefined && detail !== "").join(", ");
+  const line = `${what}${told === "" ? "" : `: ${told}`}`.replace(/\s+/g, " ");
+  return `[${line.length > NOTE_CHARS_MAX ? `${line.slice(0, NOTE_CHARS_MAX - 1).toWellFormed()}…` : line}]`;
+}
+
+/** First and last name of a user or a contact. */
+function fullName({ first_name, last_name }: Fields): string | undefined {
+  const name = [textOf(first_name), textOf(last_name)].filter((part) => part !== undefined).join(" ");
+  return name === "" ? undefined : name;
+}
+
+/** What people call a user or a chat. */
+export function nameOf(party: Fields): string | undefined {
+  return textOf(party.title) ?? fullName(party) ?? textOf(party.username);
+}
+
+/** Who wrote something that came from elsewhere. */
+export function originName(origin: Fields): string | undefined {
+  const { sender_user, sender_user_name, sender_chat, chat } = origin;
+  return (
+    nameOf(fieldsOf(sender_user)) ??
+    textOf(sender_user_name) ??
+    nameOf(fieldsOf(sender_chat)) ??
+    nameOf(fieldsOf(chat))
+  );
+}
+
+function coordinates(location: Fields): string | undefined {
+  const { latitude, longitude } = location;
+  return typeof latitude === "number" && typeof longitude === "number"
+    ? `${latitude} ${longitude}`
+    : undefined;
+}
+
+function poll({ question, options }: Fields): string {
+  const choices = listOf(options)
+    .slice(0, POLL_OPTIONS_MAX)
+    .map((option) => textOf(fieldsOf(option).text));
+  const listed = choices.filter((choice) => choice !== undefined).join(" / ");
+  return note("poll", textOf(question), listed);
+}
+
+function checklist({ title, tasks }: Fields): string {
+  const listed = listOf(tasks)
+    .slice(0, POLL_OPTIONS_MAX)
+    .map((task) => textOf(fieldsOf(task).text));
+  return note("checklist", textOf(title), listed.filter((task) => task !== undefined).join(" / "));
+}
+
+/** What can be in a message in the place of words and files, and how it is told. */
+const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
+  sticker: ({ emoji, set_name }) => note("sticker", textOf(emoji), textOf(set_name)),
+  // A venue has a location beside it, so it is asked for first.
+  venue: ({ title, address, location }) =>
+    note("place", textOf(title), textOf(address), coordinates(fieldsOf(location))),
+  location: (field) =>
+    note(field.live_period === undefined ? "location" : "live location", coordinates(field)),
+  contact: (field) => note("contact", fullName(field), textOf(field.phone_number)),
+  poll,
+  checklist,
+  dice: ({ emoji, value }) => note("dice", `${textOf(emoji) ?? ""} ${numberOf(value) ?? ""}`.trim()),
+  game: ({ title }) => note("game", textOf(title)),
+  story: () => note("story"),
+  invoice: ({ title }) => note("invoice", textOf(title)),
+  paid_media: () => note("media that has to be paid for"),
+  giveaway: () => note("giveaway"),
+  rich_message: () => note("formatted page, which can't be read here"),
+};
+
+/** Files by the field that holds them; the first that is there counts. */
+const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }[] = [
+  // An animation is told as a document, too.
+  { field: "animation", kind: "video" },
+  { field: "voice", kind: "voice" },
+  { field: "audio", kind: "audio" },
+  { field: "video", kind: "video" },
+  { field: "video_note", kind: "video" },
+  { field: "live_photo", kind: "video" },
+  { field: "document", kind: "file" },
+];
+
+/** What the platform leaves out, since it is always the same. */
+const TYPES: Readonly<Record<string, string>> = {
+  photo: "image/jpeg",
+  voice: "audio/ogg",
+  video_note: "video/mp4",
+};
+
+function fileOf(file: Fields, field: string, kind: FileRef["kind"]): FileRef | undefined {
+  const fileId = textOf(file.file_id);
+  if (fileId === undefined) return undefined;
+  const mimeType = textOf(file.mime_type) ?? TYPES[field];
+  return {
+    kind: kind === "file" && PICTURE.test(mimeType ?? "") ? "image" : kind,
+    fileId,
+    ...optional({ name: textOf(file.file_name), mimeType, bytes: numberOf(file.file_size) }),
+  };
+}
+
+/** A photo comes in several sizes: the one with the most picture. */
+function photoOf(sizes: readonly unknown[]): FileRef | undefined {
+  const area = ({ width, height }: Fields): number => (numberOf(width) ?? 0) * (numberOf(height) ?? 0);
+  const [largest] = sizes.map(fieldsOf).sort((one, other) => area(other) - area(one));
+  return largest === undefined ? undefined : fileOf(largest, "photo", "image");
+}
+
+function filesOf(message: Fields): readonly FileRef[] {
+  const photo = photoOf(listOf(message.photo));
+  if (photo !== undefined) return [photo];
+  for (const { field, kind } of FILES) {
+    const file = fileOf(fieldsOf(message[field]), field, kind);
+    if (file !== undefined) return [file];
+  }
+  return [];
+}
+
+/** What a message holds. Nothing: it is one of the service's own, such as that somebody joined. */
+export function contentOf(message: Fields): Content | undefined {
+  const words = textOf(message.text) ?? textOf(message.caption) ?? "";
+  const ofWords = textOf(message.text) === undefined ? message.caption_entities : message.entities;
+  const files = filesOf(message);
+  const told = Object.keys(NOTES).find((field) => Object.keys(fieldsOf(message[field])).length > 0);
+  const content = { words, entities: listOf(ofWords).map(fieldsOf), files };
+  if (told !== undefined) return { ...content, note: NOTES[told]?.(fieldsOf(message[told])) ?? "" };
+  return words === "" && files.length === 0 ? undefined : content;
+}
+
+/** A message that another one answers, in one text. */
+export function summaryOf(message: Fields): string | undefined {
+  const content = contentOf(message);
+  if (content === undefined) return undefined;
+  const { words, files, note: told } = content;
+  const named = files.map(({ kind, name }) => note(kind, name));
+  return [words, ...named, told].filter((part) => part !== undefined && part !== "").join("\n");
+}
+
+/** What stands before words that somebody else wrote. */
+export function forwardNote(origin: Fields): string {
+  const name = originName(origin);
+  return note(name === undefined ? "forwarded" : `forwarded from ${name}`);
+}

@@ -1,0 +1,58 @@
+// Owns how a file that came with a message is read: bounded, and with a reason when it can't be had.
+// TM1: the server's path of a file is followed below the bot's own files only.
+
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { optional } from "../../core/optional.ts";
+import type { InboundMedia } from "../channel.ts";
+import type { Bot } from "./bot.ts";
+import type { FileRef } from "./content.ts";
+import { fieldsOf, numberOf, textOf } from "./fields.ts";
+import { failureWords } from "./send.ts";
+
+/** What the platform's own servers hand out. */
+const PLATFORM_MB_MAX = 20;
+
+function isPathBelow(path: string): boolean {
+  return path.isWellFormed() && path.split("/").every((step) => !["", ".", ".."].includes(step));
+}
+
+const tooLarge = (bytes: number, maxBytes: number) =>
+  fail("too_large", `the file has ${bytes} bytes; at most ${maxBytes} are read`);
+
+async function load(
+  bot: Bot,
+  file: FileRef,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Result<Uint8Array>> {
+  if (file.bytes !== undefined && file.bytes > maxBytes) return tooLarge(file.bytes, maxBytes);
+  const told = await bot.call((methods, either) => methods.getFile({ file_id: file.fileId }, either), {
+    signal,
+  });
+  if (told.kind !== "done") {
+    const isTooBig = told.kind === "refused" && /file is too big/i.test(told.why);
+    if (isTooBig)
+      return fail("too_large", `Telegram hands out files of at most ${PLATFORM_MB_MAX} MB to bots`);
+    return fail("channel_failed", failureWords(told));
+  }
+  const path = textOf(fieldsOf(told.value).file_path);
+  const bytes = numberOf(fieldsOf(told.value).file_size);
+  if (path === undefined) return fail("channel_failed", "Telegram did not say where the file is");
+  if (bytes !== undefined && bytes > maxBytes) return tooLarge(bytes, maxBytes);
+  if (path.startsWith("/")) {
+    return fail("channel_failed", "the Bot API server runs with --local: it hands out no files over HTTP");
+  }
+  if (!isPathBelow(path)) return fail("channel_failed", "Telegram told a path that is none of a file");
+  const read = await bot.file(path, maxBytes, signal);
+  return read.kind === "done" ? ok(read.value) : fail("channel_failed", failureWords(read));
+}
+
+/** A file as it comes with a message. */
+export function mediaOf(bot: Bot, file: FileRef): InboundMedia {
+  const { kind, name, mimeType, bytes } = file;
+  return {
+    kind,
+    ...optional({ name, mimeType, bytes }),
+    load: (maxBytes, signal) => load(bot, file, maxBytes, signal),
+  };
+}

@@ -1,0 +1,63 @@
+// Owns how markdown becomes text and entities of Telegram: no markup is sent, so none can be broken.
+// TX1: entities are within the text, and nothing is inside code.
+// TX2: a text that would be too long, or empty, without its markup goes as it was written.
+
+import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
+
+/** Of one message, in UTF-16 units. */
+const TEXT_CHARS_MAX = 4_096;
+/** The platform leaves out what is beyond these. */
+const ENTITIES_MAX = 100;
+
+type Simple = "bold" | "italic" | "strikethrough" | "code" | "blockquote";
+
+/** What is shown in another way than plainly. */
+export type Entity = { readonly offset: number; readonly length: number } & (
+  | { readonly type: Simple }
+  | { readonly type: "pre"; readonly language?: string }
+  | { readonly type: "text_link"; readonly url: string }
+);
+
+export interface TelegramText {
+  readonly text: string;
+  readonly entities: readonly Entity[];
+}
+
+const SIMPLE: Readonly<Record<Exclude<Mark["kind"], "pre" | "link">, Simple>> = {
+  bold: "bold",
+  italic: "italic",
+  strike: "strikethrough",
+  code: "code",
+  quote: "blockquote",
+};
+
+function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
+  const place = { offset: from, length: to - from };
+  if (kind === "link") return { ...place, type: "text_link", url: href };
+  if (kind === "pre") return { ...place, type: "pre", ...(language === undefined ? {} : { language }) };
+  return { ...place, type: SIMPLE[kind] };
+}
+
+/** Words of a message lead to addresses of the web only; others are written out. */
+function leadsElsewhere({ kind, href = "" }: Mark): boolean {
+  return kind === "link" && !/^https?:/i.test(href);
+}
+
+function isCode({ kind }: Mark): boolean {
+  return kind === "code" || kind === "pre";
+}
+
+function withEntities(marked: MarkedText): TelegramText {
+  const { text, marks } = spelledOut(marked, leadsElsewhere);
+  const code = marks.filter(isCode);
+  const shown = marks.filter(
+    (mark) => !code.some((one) => one !== mark && one.from <= mark.from && mark.to <= one.to),
+  );
+  return { text, entities: shown.slice(0, ENTITIES_MAX).map(entityOf) };
+}
+
+export function telegramText(markdown: string): TelegramText {
+  const written = withEntities(readMarkdown(markdown));
+  const fits = written.text.length <= TEXT_CHARS_MAX && written.text.trim() !== "";
+  return fits ? written : { text: markdown.toWellFormed(), entities: [] };
+}

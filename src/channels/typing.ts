@@ -1,0 +1,67 @@
+// Owns that people see that an answer is being written: where their message came from, while its run
+// executes here.
+// TY1: it is a courtesy: its failure is nobody's concern, and no run waits for it.
+// TY2: bounded: so many runs at once, each for so long, and never two calls for one at a time.
+
+import { WEBCHAT } from "../core/route.ts";
+import type { Route } from "../core/session.ts";
+import type { Bus } from "../engine/bus.ts";
+import { getRun } from "../store/runs.ts";
+import type { Db } from "../store/sql.ts";
+import type { Timer, World } from "../world.ts";
+import type { Channel } from "./channel.ts";
+
+/** Platforms show it for some five seconds. */
+const AGAIN_MS = 4_000;
+const SHOWN_MAX_MS = 15 * 60_000;
+const RUNS_MAX = 64;
+
+interface TypingParts {
+  readonly bus: Bus;
+  readonly db: Db;
+  readonly world: World;
+  readonly channels: ReadonlyMap<string, Channel>;
+}
+
+/** A run that executes here. */
+interface Shown {
+  timer?: Timer;
+  readonly untilMs: number;
+}
+
+/** Shows it for every run from a channel, until the returned function is called. */
+export function followTyping({ bus, db, world, channels }: TypingParts): () => void {
+  const shown = new Map<string, Shown>();
+  const { clock } = world;
+  const end = (runId: string): void => {
+    shown.get(runId)?.timer?.cancel();
+    shown.delete(runId);
+  };
+  const show = async (runId: string, route: Route): Promise<void> => {
+    const channel = channels.get(route.channel);
+    const own = shown.get(runId);
+    if (channel?.typing === undefined || own === undefined || clock.now() >= own.untilMs) return end(runId);
+    await channel.typing(route).catch((error: unknown) => {
+      world.log.debug({ err: error, channel: route.channel }, "that an answer is written could not be shown");
+    });
+    if (shown.get(runId) !== own) return;
+    own.timer = clock.at(clock.now() + AGAIN_MS, () => void show(runId, route));
+  };
+  const begin = async (runId: string): Promise<void> => {
+    if (shown.size >= RUNS_MAX || shown.has(runId)) return;
+    shown.set(runId, { untilMs: clock.now() + SHOWN_MAX_MS });
+    const run = await getRun(db, runId).catch(() => undefined);
+    const { route } = run ?? {};
+    // What a conversation between sessions says is no answer to a person.
+    if (route === undefined || route.channel === WEBCHAT || run?.flow !== undefined) return end(runId);
+    await show(runId, route);
+  };
+  const leave = bus.subscribe((event, here) => {
+    if (event.kind === "run_started" && here && event.flowStep === undefined) void begin(event.runId);
+    if (event.kind === "run_ended") end(event.runId);
+  });
+  return () => {
+    leave();
+    for (const runId of [...shown.keys()]) end(runId);
+  };
+}

@@ -1,0 +1,47 @@
+// Owns how a person is asked in the terminal.
+// PR1: what was broken off is a failure that says so; nothing is written then.
+
+import type { Readable, Writable } from "node:stream";
+import { fail, ok, type Result } from "../../core/errors.ts";
+import { safeLine } from "../../core/safe-text.ts";
+import type { CliParts } from "../parts.ts";
+
+interface AskOptions {
+  readonly secret: boolean;
+  check(text: string): string | undefined;
+}
+
+export interface Prompter {
+  tell(title: string, lines: readonly string[]): void;
+  choose<T extends string>(
+    message: string,
+    options: readonly { readonly value: T; readonly label: string }[],
+  ): Promise<Result<T>>;
+  ask(message: string, options: AskOptions): Promise<Result<string>>;
+  confirm(message: string): Promise<Result<boolean>>;
+}
+
+const BROKEN_OFF = fail("cancelled", "broken off: nothing was written");
+
+/** Loads what draws the questions, and asks over the command's own streams. */
+export async function openPrompter({ stdin, stdout }: Pick<CliParts, "stdin" | "stdout">): Promise<Prompter> {
+  const clack = await import("@clack/prompts");
+  const streams = { input: stdin as Readable, output: stdout as Writable };
+  const answered = <T>(answer: T): Result<Exclude<T, symbol>> =>
+    clack.isCancel(answer) ? BROKEN_OFF : ok(answer as Exclude<T, symbol>);
+  return {
+    tell: (title, lines) =>
+      clack.note(lines.map((line, at) => `${at + 1}. ${safeLine(line)}`).join("\n"), title, streams),
+    async choose(message, options) {
+      const shown = options.map(({ value, label }) => ({ value: value as string, label }));
+      return answered(await clack.select({ message, options: shown, ...streams })) as Result<never>;
+    },
+    async ask(message, { secret, check }) {
+      const validate = (text: string | undefined): string | undefined => check((text ?? "").trim());
+      const prompt = { message, validate, ...streams };
+      const answer = answered(await (secret ? clack.password(prompt) : clack.text(prompt)));
+      return answer.ok ? ok(answer.value.trim()) : answer;
+    },
+    confirm: async (message) => answered(await clack.confirm({ message, initialValue: false, ...streams })),
+  };
+}

@@ -1,0 +1,132 @@
+// Owns `parley channels`: how the accounts stand, whether they work, and who may write to them.
+
+import { safeLine } from "../../core/safe-text.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { age, table } from "../layout.ts";
+import { exitFor, type Link, withLink } from "../link.ts";
+
+const ERROR_CHARS_MAX = 100;
+
+interface ChannelRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly connectedSince?: number;
+  readonly lastError?: string;
+  readonly pending?: number;
+  readonly failed?: number;
+}
+
+interface Peer {
+  readonly channel: string;
+  readonly accountId: string;
+  readonly peerId: string;
+  readonly name?: string;
+  readonly state: string;
+  readonly code?: string;
+  readonly askedAt: number;
+}
+
+export async function listChannels(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const rows = answer.value.channels.map(({ id, state, connectedSince, pending, failed, lastError }) => [
+      id,
+      state,
+      connectedSince === undefined ? "" : age(connectedSince, cli.parts.world.clock.now()),
+      pending ? String(pending) : "",
+      failed ? String(failed) : "",
+      (lastError ?? "").slice(0, ERROR_CHARS_MAX),
+    ]);
+    for (const line of table(["CHANNEL", "STATE", "SINCE", "WAITING", "FAILED", "ERROR"], rows))
+      cli.line(line);
+    if (!answer.value.channels.some(({ kind }) => kind === "channel")) {
+      cli.note("No account at a channel is configured: parley channels add");
+    }
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+/** `telegram`, or `telegram:work`; nothing: all of them. */
+export async function testChannels(cli: Cli, [named]: readonly string[]): Promise<number> {
+  return withLink(cli, async (link) => {
+    const status = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
+    if (!status.ok) return cli.fail(status, exitFor(status));
+    const accounts = status.value.channels.filter(({ kind }) => kind === "channel").map(({ id }) => id);
+    const wanted = accounts.filter((id) => named === undefined || id === named || id.startsWith(`${named}:`));
+    if (wanted.length === 0) {
+      const there = accounts.length === 0 ? "none is configured" : `there are: ${accounts.join(", ")}`;
+      const error = named === undefined ? "no account at a channel" : `no account ${JSON.stringify(named)}`;
+      return cli.fail({ code: "channel_unknown", error: `${error}; ${there}` });
+    }
+    const results = [];
+    for (const id of wanted) results.push(await testOne(cli, link, id));
+    cli.document({ ok: results.every(({ ok }) => ok), accounts: results });
+    return results.every(({ ok }) => ok) ? EXIT.done : EXIT.failed;
+  });
+}
+
+async function testOne(cli: Cli, link: Link, account: string) {
+  const [channel = "", accountId = ""] = account.split(":");
+  const answer = await link.call<{ name: string }>("channels.test", { channel, accountId });
+  const text = answer.ok ? answer.value.name : answer.error;
+  const mark = answer.ok ? cli.style("green", "✓") : cli.style("red", "✗");
+  cli.line(`${mark} ${safeLine(account)}: ${safeLine(text)}`);
+  return { account, ok: answer.ok, text };
+}
+
+export async function listPeers(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ peers: readonly Peer[] }>("channels.pair.list", {});
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const nowMs = cli.parts.world.clock.now();
+    const rows = answer.value.peers.map(({ channel, accountId, peerId, name, state, code, askedAt }) => [
+      code ?? "",
+      state,
+      `${channel}:${accountId}`,
+      peerId,
+      name ?? "",
+      `${age(askedAt, nowMs)} ago`,
+    ]);
+    if (rows.length === 0) cli.line(cli.style("dim", "(nobody has asked, and nobody was let in)"));
+    else for (const line of table(["CODE", "STATE", "ACCOUNT", "ID", "NAME", "ASKED"], rows)) cli.line(line);
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+async function decide(cli: Cli, method: string, params: object, done: string): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.call<{ peer: Peer }>(method, params);
+    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    const { channel, peerId, name } = answer.value.peer;
+    cli.line(safeLine(`${channel}:${peerId}${name === undefined ? "" : ` (${name})`} ${done}.`));
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export function approvePeer(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
+  return decide(cli, "channels.pair.approve", { code }, "may write from now on");
+}
+
+export function rejectPeer(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
+  return decide(cli, "channels.pair.reject", { code }, "was turned away");
+}
+
+/** `<channel>:<id>` */
+export async function removePeer(
+  cli: Cli,
+  [named = ""]: readonly string[],
+  { account }: { readonly account?: string },
+): Promise<number> {
+  const at = named.indexOf(":");
+  if (at < 1 || at === named.length - 1) {
+    return cli.fail({ code: "usage", error: "who? Like telegram:123456 (parley channels pair)" }, EXIT.usage);
+  }
+  const params = { channel: named.slice(0, at), peerId: named.slice(at + 1) };
+  const of = account === undefined ? {} : { accountId: account };
+  return decide(cli, "channels.pair.remove", { ...params, ...of }, "may write no more");
+}

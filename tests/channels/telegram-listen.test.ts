@@ -1,0 +1,417 @@
+// How messages are fetched from Telegram: what is confirmed when, and what happens when fetching fails.
+
+import { createHash } from "node:crypto";
+import { expect, test } from "vitest";
+import type { InboundMessage } from "../../src/channels/channel.ts";
+import { openTelegram } from "../../src/channels/telegram/channel.ts";
+import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import { type HostParts, listenAt, recordingHost } from "../contract/channel.ts";
+import { type Answer, failed, type Json } from "../kit/telegram-state.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { ADA, account, GROUP, openGround, TOKEN } from "./telegram-ground.ts";
+
+const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };
+
+interface Noting extends HostParts {
+  readonly world: FakeWorld;
+}
+
+/** A host whose log can be read. */
+function notingHost(): Noting {
+  return Object.assign(recordingHost(), { world: fakeWorld({ clock: "real" }) });
+}
+
+async function ground(more: Partial<TelegramAccount> = {}, host: Noting = notingHost()) {
+  const opened = await openGround(host, more);
+  const listening = async () => {
+    const accounts = await listenAt(opened.channel, host);
+    const standing = () => accounts.standings()[0];
+    const state = (wanted: string) => expect.poll(() => standing()?.state).toBe(wanted);
+    return { accounts, standing, state };
+  };
+  const texts = () => host.received.map(({ text }) => text);
+  const heard = (...wanted: string[]) => expect.poll(texts).toEqual(wanted);
+  const logged = (part: string) => host.world.logged.filter(({ text }) => text.includes(part));
+  return { ...opened, host, listening, texts, heard, logged };
+}
+
+test("TL1: what came while nobody listened is read, and confirmed once it is stored", async () => {
+  const { brings, bot, listening, heard } = await ground();
+  brings({ text: "one" });
+  brings({ text: "two" });
+  const { state } = await listening();
+  await state("ready");
+  await heard("one", "two");
+  await expect.poll(() => bot.updates).toEqual([]);
+  expect(bot.allowed).toContain("edited_channel_post");
+  expect(bot.allowed).not.toContain("message_reaction");
+});
+
+test("TL1: nothing is confirmed before it is stored: a stop in between brings it again, in order", async () => {
+  const { channel, brings, bot, host, listening, heard, texts } = await ground();
+  const stored = Promise.withResolvers<void>();
+  const began = Promise.withResolvers<void>();
+  const kept = host.receive.bind(host);
+  let isFirst = true;
+  host.receive = async (message: InboundMessage) => {
+    if (!isFirst) return kept(message);
+    isFirst = false;
+    began.resolve();
+    await stored.promise;
+    throw new Error("the process is going");
+  };
+  brings({ text: "one" });
+  brings({ text: "two" });
+  const { accounts } = await listening();
+  await began.promise;
+  expect(bot.updates).toHaveLength(2);
+  const stopped = accounts.stop();
+  stored.resolve();
+  await stopped;
+  expect(bot.updates).toHaveLength(2);
+  expect(texts()).toEqual([]);
+  await listenAt(channel, host);
+  await heard("one", "two");
+});
+
+test("TL1: what can't be stored holds up its own chat only, and is not confirmed", async () => {
+  const { brings, host, listening, heard, texts, bot } = await ground();
+  const kept = host.receive.bind(host);
+  let isStored = false;
+  host.receive = async (message: InboundMessage) => {
+    if (message.text === "first" && !isStored) throw new Error("the disk is full");
+    return kept(message);
+  };
+  const first = brings({ text: "first" });
+  brings({ text: "second" });
+  brings({ chat: GROUP_CHAT, text: "elsewhere" });
+  await listening();
+  await expect.poll(texts).toContain("elsewhere");
+  expect(texts()).not.toContain("second");
+  expect(bot.updates.map(({ message }) => message.message_id)).toContain(first.message_id);
+  host.received.length = 0;
+  isStored = true;
+  await expect.poll(() => texts().filter((text) => text !== "elsewhere")).toEqual(["first", "second"]);
+  await heard(...texts());
+  await expect.poll(() => bot.updates).toEqual([]);
+});
+
+test("TU1: frames of any shape between messages are skipped with a line in the log; the account goes on", async () => {
+  const { brings, server, bot, listening, heard, logged } = await ground();
+  brings({ text: "before" });
+  server.push(bot, { message: { message_id: "x" } });
+  server.push(bot, { edited_message: [] });
+  server.push(bot, { purchased_paid_media: { from: ADA } });
+  server.push(bot, {
+    message: { message_id: 5, date: 9e15, chat: { id: 1e300, type: "private" }, text: "x" },
+  });
+  brings({ text: "after" });
+  const { standing } = await listening();
+  await heard("before", "after");
+  expect(standing()?.state).toBe("ready");
+  expect(logged("makes no sense")).toHaveLength(2);
+  await expect.poll(() => bot.updates).toEqual([]);
+});
+
+test("TL2: ids that begin anew after a quiet week lose nothing", async () => {
+  const { brings, bot, listening, heard } = await ground();
+  await listening();
+  brings({ text: "old" });
+  await heard("old");
+  await expect.poll(() => bot.offsets.at(-1)).toBe(870_000_002);
+  // The request that waits ends empty, as after its 25 s; the next one confirms nothing.
+  bot.waiting?.({ status: 200, body: { ok: true, result: [] } });
+  await expect.poll(() => bot.offsets.at(-1)).toBe(undefined);
+  bot.nextUpdateId = 17;
+  brings({ text: "new" });
+  await heard("old", "new");
+});
+
+test("TL3: what passes is waited out: the messages come, and the account never stops", async () => {
+  const { server, brings, listening, heard } = await ground();
+  server.answerNext("getUpdates", { status: 502, body: "<html>Bad Gateway</html>" });
+  server.answerNext("getUpdates", { status: 200, body: "", cut: true });
+  server.answerNext("getUpdates", failed(429, "Too Many Requests: retry after 0", { retry_after: 0 }));
+  const { standing } = await listening();
+  brings({ text: "through" });
+  await heard("through");
+  expect(standing()?.state).toBe("ready");
+  expect(server.calls.filter(({ method }) => method === "getMe")).toHaveLength(1);
+});
+
+/** Every answer about news is this one, for long enough. */
+async function withNewsOf(answer: Answer) {
+  const opened = await ground();
+  for (let count = 0; count < 20; count += 1) opened.server.answerNext("getUpdates", answer);
+  const { standing } = await opened.listening();
+  const asked = () => opened.server.calls.filter(({ method }) => method === "getUpdates").length;
+  return { standing, asked };
+}
+
+test("TL3: what lasts ends the listening, with the reason, after few requests and no circle", async () => {
+  const again = {
+    update_id: 4,
+    message: { message_id: 1, date: 1, chat: { id: 1, type: "private" }, from: ADA },
+  };
+  const news = (result: unknown): Answer => ({ status: 200, body: { ok: true, result } });
+  const cases = [
+    {
+      answer: failed(500, "Internal Server Error"),
+      error: "Telegram refused: Internal Server Error",
+      times: 4,
+    },
+    { answer: news([{ message: {} }, 7]), error: "the answer is none of a Bot API server" },
+    { answer: news("updates"), error: "the answer is none of a Bot API server" },
+    { answer: news([again]), error: "Telegram brings messages again that were confirmed" },
+  ];
+  const grounds = await Promise.all(cases.map(({ answer }) => withNewsOf(answer)));
+  const errors = () => grounds.map(({ standing }) => standing()?.error);
+  await expect.poll(errors).toEqual(cases.map(({ error }) => error));
+  for (const { asked } of grounds) expect(asked()).toBeLessThan(15);
+});
+
+test("a server that does not let requests wait is not asked without end", async () => {
+  const { asked, standing } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
+  await expect.poll(() => standing()?.state).toBe("ready");
+  await expect.poll(asked).toBeGreaterThan(2);
+  expect(asked()).toBeLessThan(15);
+});
+
+test("another program that fetches the same bot's messages is named as the trouble", async () => {
+  const { bot, server, brings, listening } = await ground();
+  const { state, standing } = await listening();
+  await state("ready");
+  await expect.poll(() => bot.waiting).toBeDefined();
+  const body = JSON.stringify({ timeout: 25 });
+  const headers = { "content-type": "application/json" };
+  const other = fetch(`${server.url}/bot${TOKEN}/getUpdates`, { method: "POST", headers, body });
+  await state("retrying");
+  expect(standing()?.error).toContain("another program fetches this bot's messages");
+  // The other one is not thrown out in turn before we try again.
+  brings({ text: "for the other" });
+  expect(await (await other).json()).toMatchObject({
+    ok: true,
+    result: [{ message: { text: "for the other" } }],
+  });
+});
+
+test("a web hook that is set is removed, and nothing that waits is thrown away", async () => {
+  const { bot, server, brings, listening, heard, logged } = await ground();
+  bot.webhookUrl = "https://example.org/secret-path";
+  brings({ text: "waiting" });
+  await listening();
+  await heard("waiting");
+  expect(bot.webhookUrl).toBe("");
+  expect(
+    server.calls.find(({ method }) => method === "deleteWebhook")?.params.drop_pending_updates,
+  ).toBeUndefined();
+  expect(logged("web hook of the bot was removed")).toHaveLength(1);
+  expect(JSON.stringify(logged(""))).not.toContain("secret-path");
+});
+
+test("a bot without a web hook has none removed", async () => {
+  const { server, listening } = await ground();
+  const { state } = await listening();
+  await state("ready");
+  expect(server.calls.map(({ method }) => method)).not.toContain("deleteWebhook");
+});
+
+test("TI1: a token that was taken back is a lasting problem; it is in no line and no state", async () => {
+  const { server, bot, listening, host } = await ground();
+  server.revoke(bot);
+  const { state, standing, accounts } = await listening();
+  await state("retrying");
+  const { error = "", retryAt = 0, since = 0 } = standing() ?? {};
+  expect(error).toContain("does not accept the bot's token");
+  expect(retryAt - since).toBeGreaterThan(60_000);
+  expect(JSON.stringify([host.world.logged, accounts.standings()])).not.toContain(TOKEN);
+});
+
+test("TB2: a server that repeats the token is not repeated", async () => {
+  const { server, listening, host, channel } = await ground();
+  const why = `Bad Request: can't serve /bot${TOKEN}/getMe\u001b[2J`;
+  server.answerNext("getMe", failed(400, why));
+  const { state, standing, accounts } = await listening();
+  await state("retrying");
+  expect(standing()?.error).toContain("can't serve /bot");
+  server.answerNext("getMe", failed(400, why));
+  const tested = await channel.test?.("default");
+  expect(tested).toMatchObject({ ok: false });
+  const all = JSON.stringify([host.world.logged, accounts.standings(), tested]);
+  expect(all).not.toContain(TOKEN);
+  expect(all).not.toContain("\\u001b");
+});
+
+test("a place that is no Bot API server says so", async () => {
+  const { server, listening } = await ground();
+  server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
+  const { state, standing } = await listening();
+  await state("retrying");
+  expect(standing()?.error).toContain("none of a Bot API server");
+});
+
+test("nobody is there: the state says that it could not be reached", async () => {
+  const { server, listening } = await ground();
+  await server.close();
+  const { state, standing } = await listening();
+  await state("retrying");
+  expect(standing()?.error).toContain("could not be reached (ECONNREFUSED)");
+});
+
+test("the menu has the gateway's commands; without one people are answered all the same", async () => {
+  const host = notingHost();
+  const commands = [
+    ...host.commands,
+    { name: "max-age", description: "" },
+    { name: "Kürze", description: "no name that Telegram takes" },
+  ];
+  const { bot, listening } = await ground({}, Object.assign(host, { commands }));
+  const { state } = await listening();
+  await state("ready");
+  expect(bot.commands).toEqual([
+    { command: "help", description: "What can be said to the gateway" },
+    { command: "status", description: "How this session stands" },
+    { command: "max_age", description: "max-age" },
+  ]);
+  const refused = await ground();
+  refused.server.answerNext("setMyCommands", failed(400, "Bad Request: BOT_COMMANDS_TOO_MUCH"));
+  refused.brings({ text: "hi" });
+  await refused.listening();
+  await refused.heard("hi");
+  expect(refused.logged("menu of commands could not be set")).toHaveLength(1);
+});
+
+const photo = (id: string, group: string): Json => ({
+  media_group_id: group,
+  photo: [{ file_id: id, file_unique_id: id, width: 10, height: 10 }],
+});
+
+test("TA1: an album whose parts arrive apart is one message, and what follows it comes after it", async () => {
+  const { brings, listening, host, bot } = await ground();
+  const { state } = await listening();
+  await state("ready");
+  await expect.poll(() => bot.waiting).toBeDefined();
+  // The request that waits is answered with the first part alone.
+  brings({ ...photo("a", "g1"), caption: "our trip" });
+  brings(photo("b", "g1"));
+  await expect.poll(() => host.received.length).toBe(1);
+  brings({ text: "nice?" });
+  await expect.poll(() => host.received.length).toBe(2);
+  expect(host.received.map(({ text, media }) => [text, media.length])).toEqual([
+    ["our trip", 2],
+    ["nice?", 0],
+  ]);
+});
+
+test("TA2: an album that could not be stored comes again as the same one", async () => {
+  const { brings, listening, host } = await ground();
+  host.failing = 1;
+  const first = brings(photo("a", "g1"));
+  brings(photo("b", "g1"));
+  await listening();
+  await expect.poll(() => host.received.length).toBe(1);
+  expect(host.received[0]?.messageId).toBe(String(first.message_id));
+  expect(host.received[0]?.media).toHaveLength(2);
+});
+
+test("that a group moved, or threw the bot out, is in the log with both ids", async () => {
+  const { brings, server, bot, listening, logged, heard } = await ground();
+  brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });
+  server.push(bot, { my_chat_member: { chat: GROUP_CHAT, new_chat_member: { status: "kicked" }, date: 1 } });
+  brings({ text: "done" });
+  await listening();
+  await heard("done");
+  expect(logged("became a supergroup")[0]?.fields).toMatchObject({ from: "-5001", to: "-1009" });
+  expect(logged("in a chat has changed")[0]?.fields).toMatchObject({ chat: "-5001", status: "kicked" });
+});
+
+test("a stop ends the request that waits, at once and without a word of failure", async () => {
+  const { bot, listening, host } = await ground();
+  const { accounts, state } = await listening();
+  await state("ready");
+  await expect.poll(() => bot.waiting).toBeDefined();
+  await accounts.stop();
+  expect(host.world.logged.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
+});
+
+/** A document of the person, and how it is loaded. */
+async function withFile(path: string, bytes: Uint8Array, more: Json = {}) {
+  const opened = await ground();
+  opened.server.files.set("f1", { path, bytes });
+  opened.brings({ document: { file_id: "f1", file_unique_id: "f1", ...more } });
+  await opened.listening();
+  await expect.poll(() => opened.host.received.length).toBe(1);
+  const media = opened.host.received[0]?.media[0];
+  if (media === undefined) throw new Error("there is no file");
+  const load = (maxBytes = 1_000, signal = new AbortController().signal) => media.load(maxBytes, signal);
+  return { ...opened, media, load };
+}
+
+test("a file is loaded byte by byte as it is, spaces and percent signs in its path included", async () => {
+  const bytes = new Uint8Array(256).map((_, at) => at);
+  const { load } = await withFile("docu ments/100% ?.bin", bytes);
+  const loaded = await load();
+  expect(loaded.ok && createHash("sha256").update(loaded.value).digest("hex")).toBe(
+    createHash("sha256").update(bytes).digest("hex"),
+  );
+});
+
+test.each(["../../bot/getMe", "documents//x", "documents/./x", "\ud800/x"])(
+  "TM1: a path that leads elsewhere is not followed: %j",
+  async (path) => {
+    const { load, server } = await withFile(path, new Uint8Array(3));
+    server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: path } } });
+    expect(await load()).toMatchObject({ ok: false, error: "Telegram told a path that is none of a file" });
+  },
+);
+
+test("a file that can't be had says why: too large, told so late, gone, on another machine's disk", async () => {
+  const { load, server, media } = await withFile("documents/x", new Uint8Array(500), { file_size: 10 });
+  expect(media.bytes).toBe(10);
+  expect(await load(9)).toMatchObject({ ok: false, code: "too_large" });
+  // Telegram said 10 bytes, and there are 500.
+  server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: "documents/x" } } });
+  expect(await load(100)).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("longer than 100 bytes"),
+  });
+  server.answerNext("getFile", failed(400, "Bad Request: file is too big"));
+  expect(await load()).toMatchObject({
+    ok: false,
+    code: "too_large",
+    error: expect.stringContaining("20 MB"),
+  });
+  server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: "/var/lib/x" } } });
+  expect(await load()).toMatchObject({ ok: false, error: expect.stringContaining("--local") });
+  server.files.delete("f1");
+  const gone = await load();
+  expect(gone).toMatchObject({ ok: false, error: expect.stringContaining("temporarily unavailable") });
+  expect(JSON.stringify(gone)).not.toContain(TOKEN);
+});
+
+test("a load that nobody waits for any more ends", async () => {
+  const { load, server } = await withFile("documents/x", new Uint8Array(5));
+  expect(await load(100, AbortSignal.abort())).toMatchObject({ ok: false });
+  expect(server.calls.filter(({ method }) => method === "getFile")).toEqual([]);
+});
+
+test("two accounts are two bots: each hears its own, and answers as itself", async () => {
+  const { server, bot, host, message } = await ground();
+  const token = TOKEN.replace("123456789", "987654321");
+  const other = server.addBot(token, "ops_bot");
+  const accounts = [account(server.url), account(server.url, { accountId: "ops", botToken: token })];
+  const channel = await openTelegram(accounts, host);
+  await listenAt(channel, host);
+  server.push(bot, { message: message({ text: "to the first" }) });
+  server.push(other, { message: message({ text: "to ops" }) });
+  await expect.poll(() => host.received.length).toBe(2);
+  const heard = host.received.map(({ accountId, text, replyTo }) => [accountId, text, replyTo.accountId]);
+  expect(heard.sort()).toEqual([
+    ["default", "to the first", "default"],
+    ["ops", "to ops", "ops"],
+  ]);
+  expect(await channel.test?.("ops")).toMatchObject({ ok: true, value: expect.stringContaining("@ops_bot") });
+  server.revoke(other);
+  expect(await channel.test?.("ops")).toMatchObject({ ok: false });
+  expect(await channel.test?.("default")).toMatchObject({ ok: true });
+});

@@ -1,0 +1,159 @@
+// Owns the ground that the channel Discord is tested on: one account at a Discord of its own, and what people do there.
+
+import { expect } from "vitest";
+import { openDiscord } from "../../src/channels/discord/channel.ts";
+import type { DiscordAccount } from "../../src/core/channel-settings.ts";
+import {
+  type ChannelGround,
+  type HostParts,
+  listenAt,
+  type Platform,
+  recordingHost,
+} from "../contract/channel.ts";
+import {
+  ADA,
+  BOT,
+  DIRECT,
+  type DiscordServer,
+  type Json,
+  ROOM,
+  startDiscord,
+  THREAD,
+  TOKEN,
+} from "./discord-server.ts";
+
+export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = {}): DiscordAccount {
+  return {
+    ...{ channel: "discord", accountId: "default", token: TOKEN, restUrl },
+    ...{
+      dmPolicy: "open",
+      allowFrom: [],
+      groupPolicy: "open",
+      groupAllowFrom: [],
+      requireMention: true,
+      groups: {},
+    },
+    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
+    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
+    ...more,
+  };
+}
+
+/** As people see it: Discord leaves these signs away. */
+function withoutMarks(text: string): string {
+  return text
+    .replace(/\*\*(.+?)\*\*/g, "$1")
+    .replace(/(?<!\w)_(\S.*?)_(?!\w)/g, "$1")
+    .replace(/`(.+?)`/g, "$1");
+}
+
+/** What leaves for a channel. */
+export const SEND = /^POST \/channels\/\d+\/messages$/;
+
+function platformOf(server: DiscordServer): Platform {
+  let newest: Json;
+  return {
+    async says({ chat, from, name, text, mention, quote, media }) {
+      const author = {
+        ...ADA,
+        ...(from === undefined ? {} : { id: from }),
+        global_name: name ?? ADA.global_name,
+      };
+      newest = server.say({
+        channel_id: { direct: DIRECT, group: ROOM, thread: THREAD }[chat],
+        author,
+        content: mention === true ? `<@${BOT.id}> ${text}` : text,
+        ...(mention === true ? { mentions: [BOT] } : {}),
+        ...(quote === undefined
+          ? {}
+          : { type: 19, referenced_message: { id: "1", author: ADA, content: quote } }),
+        ...(media === undefined
+          ? {}
+          : {
+              attachments: [
+                {
+                  ...{ id: server.nextId(), filename: media.name, content_type: media.mimeType },
+                  ...{ size: media.bytes.length, url: server.keep(media.name, media.bytes) },
+                },
+              ],
+            }),
+      });
+    },
+    repeats: async () => server.gateway.dispatch("MESSAGE_CREATE", newest),
+    edits: async (text) =>
+      server.change(newest, { content: text, edited_timestamp: new Date().toISOString() }),
+    shown: () =>
+      server.sent.map(({ channelId, body }) => {
+        const parent = server.channels.get(channelId)?.parent_id;
+        const text = withoutMarks(body.content);
+        return parent === undefined ? { to: channelId, text } : { to: parent, threadId: channelId, text };
+      }),
+    next(trouble) {
+      switch (trouble.kind) {
+        case "limit": {
+          const body = {
+            message: "You are being rate limited.",
+            retry_after: trouble.seconds,
+            global: false,
+          };
+          const headers = { "retry-after": String(trouble.seconds), "x-ratelimit-scope": "user" };
+          return server.fault(SEND, { kind: "status", status: 429, body, headers });
+        }
+        case "refuse":
+          return server.fault(SEND, {
+            kind: "status",
+            status: 403,
+            body: { message: "Missing Access", code: 50001 },
+          });
+        // Discord shows the text of a repeated attempt once: trouble is what lasts longer than that.
+        case "serverError":
+          return server.fault(
+            SEND,
+            { kind: "status", status: 500, body: { message: "500: Internal Server Error", code: 0 } },
+            2,
+          );
+        case "cut":
+          return server.fault(SEND, { kind: "cut" }, 2);
+      }
+    },
+    revoke: () => {
+      server.rules.token = "another";
+      server.gateway.close(4004);
+    },
+    goAway: () => server.stop(),
+    typed: () => server.asked.filter(({ path }) => path.endsWith("/typing")).length,
+  };
+}
+
+/** As the contract wants it. */
+export async function openDiscordGround(
+  host: HostParts,
+): Promise<ChannelGround & { readonly server: DiscordServer }> {
+  const server = await startDiscord();
+  const channel = await openDiscord([discordAccount(server.restUrl)], host);
+  const route = (to: string) => ({ channel: "discord", to, accountId: "default" });
+  return {
+    server,
+    channel,
+    platform: platformOf(server),
+    routes: { direct: route(DIRECT), group: route(ROOM), thread: { ...route(ROOM), threadId: THREAD } },
+  };
+}
+
+/** An account that listens, and what it heard. `server`: an earlier one, where it was away from. */
+export async function listeningDiscord(
+  options: { readonly host?: HostParts; readonly server?: DiscordServer } = {},
+) {
+  const { host = recordingHost(), server = await startDiscord() } = options;
+  const channel = await openDiscord([discordAccount(server.restUrl)], host);
+  const accounts = await listenAt(channel, host);
+  const state = () => accounts.standings()[0]?.state;
+  await expect.poll(state, { timeout: 5_000 }).toBe("ready");
+  const texts = () => host.received.map(({ text }) => text);
+  /** Resolves when so many messages came in. */
+  const heard = async (count: number) => {
+    await expect.poll(() => host.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
+    return host.received;
+  };
+  return { server, host, channel, accounts, state, texts, heard };
+}

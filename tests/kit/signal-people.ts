@@ -1,0 +1,42 @@
+// Who writes to whom in the tests of Signal, as a signal-cli daemon tells it.
+
+import type { SignalAccount } from "../../src/core/channel-settings.ts";
+
+export const OWN = { number: "+491700000001", aci: "11111111-1111-4111-8111-111111111111" };
+export const ADA = { number: "+491700000002", aci: "22222222-2222-4222-8222-222222222222" };
+export const GROUP = Buffer.from("a group of thirty-two bytes, yes").toString("base64");
+
+export function signalAccount(url: string, more: Partial<SignalAccount> = {}): SignalAccount {
+  return {
+    ...{ channel: "signal", accountId: "default", number: OWN.number, url },
+    ...{
+      dmPolicy: "open",
+      allowFrom: [],
+      groupPolicy: "open",
+      groupAllowFrom: [],
+      requireMention: true,
+      groups: {},
+    },
+    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
+    threadBindings: { enabled: true, idleHours: 0, maxAgeHours: 0 },
+    ...more,
+  };
+}
+
+/** As the daemon tells who wrote. */
+export function from(who: { number: string | null; aci: string }, name = "Ada") {
+  const source = who.number ?? who.aci;
+  return { source, sourceNumber: who.number, sourceUuid: who.aci, sourceName: name, sourceDevice: 1 };
+}
+
+let clock = 1_767_225_600_000;
+
+/** A data message, one second after the one before it. */
+export function dataOf(text: string | null, more: object = {}) {
+  clock += 1_000;
+  return { timestamp: clock, message: text, expiresInSeconds: 0, viewOnce: false, ...more };
+}
+
+export function newestTime(): number {
+  return clock;
+}

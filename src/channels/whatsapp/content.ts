@@ -5,7 +5,8 @@
 
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
+import { type Fields, fieldsOf } from "../fields.ts";
+import { listOf, textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;
 const CONTACTS_MAX = 10;

@@ -1,13 +1,4 @@
-// Owns how fields are read of what the platform says: each may be missing, or of any kind.
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-const NONE: Fields = {};
-
-/** The object that this is; an empty one if it is none. */
-export function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : NONE;
-}
+// Owns how texts and lists are read of what the platform says: each may be missing, or of any kind.
 
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

@@ -3,8 +3,9 @@
 // WI2: what is sent by the account itself is no message.
 
 import { optional } from "../../core/optional.ts";
+import { type Fields, fieldsOf } from "../fields.ts";
 import { type Content, contentOf } from "./content.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
+import { listOf, textOf } from "./fields.ts";
 import { isGroup, isPerson } from "./places.ts";
 
 const ID_CHARS_MAX = 512;

@@ -5,7 +5,8 @@
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { World } from "../../world.ts";
-import { fieldsOf, jsonIn, textOf } from "./fields.ts";
+import { fieldsOf } from "../fields.ts";
+import { jsonIn, textOf } from "./fields.ts";
 import { askGraph, type GraphAnswer } from "./graph.ts";
 import { problemOf } from "./problems.ts";
 

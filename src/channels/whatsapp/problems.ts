@@ -6,7 +6,8 @@ import { optional } from "../../core/optional.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
-import { type Fields, fieldsOf, jsonIn, textOf } from "./fields.ts";
+import { type Fields, fieldsOf } from "../fields.ts";
+import { jsonIn, textOf } from "./fields.ts";
 import type { GraphAnswer } from "./graph.ts";
 
 const DETAILS_CHARS_MAX = 200;

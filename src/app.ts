@@ -12,6 +12,7 @@ import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
+import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
@@ -208,6 +209,7 @@ function buildEngine(
     world,
     port: openModelPort(world, metrics.modelCalled),
     answered: metrics.toolAnswered,
+    threads: threadsOf(channels, world),
     sandboxFor,
     outside,
     nodes,
@@ -219,7 +221,10 @@ function buildEngine(
     world,
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers({ settings, world, mirror, burstDue, engine: () => engine }),
+    deadlineHandlers: deadlineHandlers({
+      ...{ settings, world, mirror, burstDue, outbound },
+      engine: () => engine,
+    }),
     facts: { host: hostname(), version: options.version },
     settings: {
       queueMax,

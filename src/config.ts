@@ -235,6 +235,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
   const tokens = tokensOf(file, token, problems);
+  const channels = channelsOf(file, { agents, problems });
   const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
   const searchPath = around.env.PATH;
   return {
@@ -266,10 +267,10 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
-    channels: channelsOf(file, { agents, problems }),
+    channels,
     cron: file.cron,
     nodes: file.nodes,
-    hooks: incomingHooksOf(file.hooks, { agents, token, tokens }, problems),
+    hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
   };
 }

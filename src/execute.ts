@@ -27,6 +27,7 @@ import type { EndFacts } from "./engine/finish.ts";
 import type { Executor } from "./engine/lanes.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
+import type { Threads } from "./flows/bindings.ts";
 import { spawnChainOf } from "./flows/chain.ts";
 import { childContext } from "./flows/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
@@ -64,6 +65,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Where sub-agents get threads. Absent: nowhere. */
+  readonly threads?: Threads;
   /** Devices elsewhere. Absent: nodes are off. */
   readonly nodes?: NodeSource | undefined;
   /** For whoever counts tool calls. */
@@ -219,6 +222,7 @@ async function executeTurn(parts: ExecuteParts, handle: LaneHandle): Promise<End
     signal,
     wait: handle.wait,
     answered: parts.answered,
+    threads: parts.threads,
   };
   const { runId, sessionKey } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });

@@ -3,8 +3,8 @@
 // L2: the same turn over the same entries goes on where it stopped: what was appended is never made again.
 // L3: how the turn ended is read off what was appended, live and after a crash alike.
 // L4: after an abort nothing more is appended, and the turn settles at once.
-// L5: what somebody says meanwhile is read between two steps: once every call is answered, before the model is
-//     asked again.
+// L5: what somebody says meanwhile is read between two steps: once every call is answered, before the model
+//     is asked again.
 // A throw of `append`, `callTool` or `steered` (the run was taken away, or a bug) is not caught here.
 
 import {
@@ -164,8 +164,8 @@ function contextOf(message: Message): number {
 }
 
 /**
- * What this run wrote, and what it was told meanwhile: it begins with its input, and nothing of another run is
- * appended while it lives.
+ * What this run wrote, and what it was told meanwhile: it begins with its input, and nothing of another run
+ * is appended while it lives.
  */
 function ownMessages(entries: readonly Entry[]): Message[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));

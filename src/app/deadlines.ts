@@ -5,9 +5,11 @@ import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import { createChildCleanup } from "../flows/archive.ts";
 import { removeAttachments } from "../flows/attachments.ts";
+import { BINDING_DEADLINE, createBindingEnd } from "../flows/bindings.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/client-session.ts";
 import { createFilesCleanup, INBOUND_DEADLINE, INBOUND_FILES_DEADLINE } from "../flows/inbound-files.ts";
 import { CHILD_DEADLINE } from "../flows/job.ts";
+import type { Outbound } from "../flows/outbox.ts";
 import type { Mirror } from "../store/mirror.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
@@ -18,13 +20,14 @@ interface DeadlineParts {
   readonly mirror: Mirror;
   /** Absent: no messages come in from channels. */
   readonly burstDue?: DeadlineHandler | undefined;
+  readonly outbound: Outbound;
   /** Late: it is built with what this file gives. */
   engine(): Engine;
 }
 
 /** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
-  const { settings, world, mirror, engine, burstDue } = parts;
+  const { settings, world, mirror, outbound, engine, burstDue } = parts;
   const remove = (workspace: string, dir: string): void => {
     removeAttachments(workspace, dir).then(
       (removed) => {
@@ -35,6 +38,8 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
   };
   const cleanup = createChildCleanup({
     settings,
+    outbound,
+    acceptor: engine,
     dropTranscript: (sessionId) => void mirror.remove(sessionId),
     removeAttachments: remove,
   });
@@ -42,6 +47,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [CHILD_DEADLINE, cleanup],
     [INBOUND_FILES_DEADLINE, createFilesCleanup(settings, remove)],
     ...(burstDue === undefined ? [] : [[INBOUND_DEADLINE, burstDue] as const]),
+    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     // Without it dates stay as they are, for a gateway that fires jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),

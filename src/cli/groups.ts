@@ -65,6 +65,13 @@ export function addDeliveries(parent: Command, on: (command: Command, load: Load
   );
 }
 
+/** The options that say which place on a channel is meant. */
+export function addPlace(command: Command, channel: string): void {
+  command.option("--channel <channel>", channel);
+  command.option("--account <id>", "of --channel: which account (default: the first)");
+  command.option("--thread <id>", "of --channel: the thread or topic");
+}
+
 /** The options that say what a job is; `add` has them, and `update`. */
 function addJobOptions(command: Command): void {
   command.option("--cron <expr>", 'minute, hour, day of month, month, day of week, like "30 7 * * 1-5"');
@@ -73,8 +80,8 @@ function addJobOptions(command: Command): void {
   command.option("--at <date>", "once, like 2027-03-01T09:00 (this machine's clock) or 2027-03-01T09:00Z");
   command.option("--in <duration>", "once, so long from now");
   command.option("--name <name>", "what people call it");
-  command.option("--deliver <session>", "the session in which replies are told, like main");
-  command.option("--channel <channel>", "of --deliver (default: webchat)");
+  command.option("--deliver <place>", "where replies are told: a session like main, or a chat of --channel");
+  addPlace(command, "of --deliver: webchat, last, or a channel that is set up (default: webchat)");
   command.option("--model <model>", "<provider>/<model> instead of the agent's");
   command.option("--thinking <level>", "instead of the agent's");
   command.option("--timeout <seconds>", "end a run after this long; 0: never", amount("--timeout", 0));

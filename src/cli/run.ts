@@ -16,6 +16,7 @@ import {
   addDeliveries,
   addNodes,
   addPermissions,
+  addPlace,
   addSessions,
   addStore,
   amount,
@@ -44,8 +45,11 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   );
   chat.option("--new", "a new session");
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
-  const send = parent.command("send").argument("<message>").description("say one thing to a session");
-  send.requiredOption("--session <key>", "to which session");
+  const send = parent.command("send").argument("<message>");
+  send.description("say one thing to a session, or send a text to a chat of a channel");
+  send.option("--session <key>", "to which session; with --channel: where the text is written down");
+  addPlace(send, "send it as it is to people on this channel, without a run");
+  send.option("--to <chat>", "of --channel: the chat");
   send.option("--wait <seconds>", "wait this long for the reply and print it", amount("--wait", 0));
   on(send, async () => (await import("./commands/send.ts")).runSend);
   addSessions(parent, on);

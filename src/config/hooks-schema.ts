@@ -75,8 +75,16 @@ const mapping = z.strictObject({
   agentId: text.optional().describe("Default: the default agent."),
   sessionKey: text.optional().describe("One session for all of them. Default: a new one each, hook:<uuid>."),
   deliver: z.boolean().default(false).describe("Whether replies go to a place besides the session."),
-  channel: text.optional().describe("Where to deliver. Default webchat."),
-  to: text.optional().describe("Where to deliver: on webchat a session. Default: the main session."),
+  channel: text
+    .optional()
+    .describe(
+      "Where to deliver: webchat, a channel, or last (where a session's people were). Default webchat.",
+    ),
+  to: text
+    .optional()
+    .describe("Where to deliver: a chat; on webchat and with last a session. Default: the main session."),
+  accountId: text.optional().describe("With a channel: which account. Default: the first."),
+  threadId: text.optional().describe("With a channel: the thread or topic."),
   model: modelName.optional().describe("Default: the agent's."),
   thinking: z.enum(THINKING_LEVELS).optional().describe("Default: the agent's."),
   timeoutSeconds: limit(0, 7 * DAY_SECONDS)

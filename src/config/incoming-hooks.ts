@@ -1,13 +1,14 @@
 // Owns what the web hooks of a configuration that come in are, complete, and how they are shown.
 // G3: every problem is reported with its path. G5: a secret is never shown.
 
+import type { ChannelAccount } from "../core/channel-settings.ts";
 import {
   type HookMapping,
   type HookProof,
   type IncomingHooks,
   templateProblem,
 } from "../core/incoming-hook.ts";
-import { WEBCHAT } from "../core/route.ts";
+import { LAST, WEBCHAT } from "../core/route.ts";
 import { parseKey } from "../core/session-key.ts";
 import type { AgentSettings, TokenSettings } from "../core/settings.ts";
 import type { MappingInFile } from "./hooks-schema.ts";
@@ -28,6 +29,7 @@ const GITHUB_MESSAGE = [
 /** What stands elsewhere in the configuration, and matters here. */
 interface Around {
   readonly agents: readonly AgentSettings[];
+  readonly channels: readonly ChannelAccount[];
   /** The gateway's own, if it is set. */
   readonly token: string | undefined;
   readonly tokens: readonly TokenSettings[];
@@ -58,8 +60,28 @@ function messageOf({ message, preset }: MappingInFile, tell: Tell): string {
   return template;
 }
 
-function checkMapping(one: MappingInFile, agents: readonly AgentSettings[], tell: Tell): void {
-  const { agentId, sessionKey, deliver, channel, to, match, preset } = one;
+function checkPlaceOf(one: MappingInFile, channels: readonly ChannelAccount[], tell: Tell): void {
+  const { deliver, channel = WEBCHAT, to, accountId, threadId } = one;
+  const named = [one.channel, to, accountId, threadId].some((value) => value !== undefined);
+  if (!deliver && named) tell("deliver", "must be true with channel or to");
+  if (channel === WEBCHAT || channel === LAST) {
+    const isMore = accountId !== undefined || threadId !== undefined;
+    if (isMore) tell(accountId === undefined ? "threadId" : "accountId", `goes with no ${channel}`);
+    return;
+  }
+  const accounts = channels.filter((account) => account.channel === channel);
+  if (accounts.length === 0) {
+    const there = [WEBCHAT, LAST, ...new Set(channels.map((account) => account.channel))].join(", ");
+    tell("channel", `there is no channel ${JSON.stringify(channel)}; there is: ${there}`);
+  } else if (accountId !== undefined && !accounts.some((account) => account.accountId === accountId)) {
+    const ids = accounts.map((account) => account.accountId).join(", ");
+    tell("accountId", `${channel} has no account ${JSON.stringify(accountId)}; there is: ${ids}`);
+  }
+  if (to === undefined) tell("to", "is missing: the chat that is written to");
+}
+
+function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Tell): void {
+  const { agentId, sessionKey, match, preset } = one;
   if (agentId !== undefined && !agents.some(({ id }) => id === agentId.toLowerCase())) {
     const ids = agents.map(({ id }) => id).join(", ");
     tell("agentId", `there is no agent ${JSON.stringify(agentId)}; configured: ${ids}`);
@@ -67,16 +89,20 @@ function checkMapping(one: MappingInFile, agents: readonly AgentSettings[], tell
   if (sessionKey !== undefined && sessionKey !== "main" && !parseKey(sessionKey).ok) {
     tell("sessionKey", "is not a session key; like hook:ci, main or agent:<agentId>:main");
   }
-  if (!deliver && (channel !== undefined || to !== undefined))
-    tell("deliver", "must be true with channel or to");
-  if (channel !== undefined && channel !== WEBCHAT) {
-    tell("channel", `there is no channel ${JSON.stringify(channel)} yet; there is: ${WEBCHAT}`);
-  }
+  checkPlaceOf(one, channels, tell);
   if (preset !== "github" && match.events.length > 0) tell("match", 'events go with preset "github" only');
 }
 
+function placeOf(one: MappingInFile): Pick<HookMapping, "deliver"> {
+  const { deliver, channel = WEBCHAT, to = "main", accountId, threadId } = one;
+  if (!deliver) return {};
+  const account = accountId === undefined ? {} : { accountId };
+  const thread = threadId === undefined ? {} : { threadId };
+  return { deliver: { channel, to, ...account, ...thread } };
+}
+
 function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
-  const { id, match, name, agentId, sessionKey, deliver, to, model, thinking, timeoutSeconds } = one;
+  const { id, match, name, agentId, sessionKey, model, thinking, timeoutSeconds } = one;
   return {
     id,
     path: match.path ?? id,
@@ -86,7 +112,7 @@ function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
     ...(name === undefined ? {} : { name }),
     ...(agentId === undefined ? {} : { agentId: agentId.toLowerCase() }),
     ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...(deliver ? { deliver: { channel: WEBCHAT, to: to ?? "main" } } : {}),
+    ...placeOf(one),
     ...(model === undefined ? {} : { model }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
@@ -115,7 +141,7 @@ export function incomingHooksOf(
   checkToken(hooks, around, problems);
   const mappings = hooks.mappings.map((one, index) => {
     const tell: Tell = (name, text) => problems.push({ path: ["hooks", "mappings", index, name], text });
-    checkMapping(one, around.agents, tell);
+    checkMapping(one, around, tell);
     const path = one.match.path ?? one.id;
     const before = hooks.mappings.slice(0, index);
     if (before.some(({ id }) => id === one.id)) tell("id", `"${one.id}" is there twice`);

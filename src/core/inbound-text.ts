@@ -34,7 +34,12 @@ export function cleanText(text: string): string {
 export function cleanName(name: string | undefined): string | undefined {
   const line = cleanText((name ?? "").slice(0, NAME_CHARS_MAX * 4)).replaceAll(/\s+/g, " ");
   const kept = line.trim().slice(0, NAME_CHARS_MAX).toWellFormed();
-  return /[^\s\p{Default_Ignorable_Code_Point}\u{FFFD}]/u.test(kept) ? kept : undefined;
+  return isVisible(kept) ? kept : undefined;
+}
+
+/** Whether there is anything in a text that somebody could read. */
+export function isVisible(text: string): boolean {
+  return /[^\s\p{Default_Ignorable_Code_Point}\u{FFFD}]/u.test(text);
 }
 
 /** Two texts with the same fold say the same: case, white space and look do not count. */
@@ -69,7 +74,7 @@ function quotation({ text, senderName }: Quoted): string {
   const clean = cleanText(text).trim();
   const kept = clean.slice(0, QUOTED_CHARS_MAX).toWellFormed();
   const rest = kept.length < clean.length ? " …" : "";
-  const name = cleanName(senderName)?.replaceAll(/[[\]]/g, " ");
+  const name = cleanName(senderName?.replaceAll(/[[\]]/g, " "));
   const head = name === undefined ? "[In reply to:]" : `[In reply to ${name}:]`;
   return [head, ...`${kept}${rest}`.split("\n").map((line) => `${MARKED}${line}`)].join("\n");
 }

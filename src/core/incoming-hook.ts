@@ -3,6 +3,7 @@
 //      again.
 // IH2: a field that is not there is empty; inherited names are not there.
 
+import type { Route } from "./route.ts";
 import { safeText } from "./safe-text.ts";
 
 /** How a sender proves that a request is its own. */
@@ -34,7 +35,7 @@ export interface HookMapping {
   /** Absent: a new session for each hook. */
   readonly sessionKey?: string;
   /** Where the reply goes besides the transcript. */
-  readonly deliver?: { readonly channel: string; readonly to: string };
+  readonly deliver?: Route;
   readonly model?: string;
   readonly thinking?: string;
   readonly timeoutSeconds?: number;

@@ -6,7 +6,7 @@ import { isSamePlace } from "./route.ts";
 import type { Run } from "./run.ts";
 import type { Route } from "./session.ts";
 
-/** The run that a lane is at: the first unfinished one, once it has begun. It may be parked at this moment. */
+/** The run that a lane is at: the first unfinished one, once it has begun. It may be parked. */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;
 }

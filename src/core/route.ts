@@ -3,6 +3,9 @@
 /** The channel of clients on our own socket: there `to` is the key of a session. */
 export const WEBCHAT = "webchat";
 
+/** In place of a channel: where the people of the session `to` were last, at the moment of the delivery. */
+export const LAST = "last";
+
 /** Where a delivery goes: one value, never taken apart. */
 export interface Route {
   readonly channel: string;

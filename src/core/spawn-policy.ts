@@ -30,6 +30,9 @@ export interface SpawnCall {
   readonly sandbox?: string | undefined;
 }
 
+/** Whether a channel makes threads for sub-agents. `off`: it could, and the settings forbid it. */
+export type ThreadsThere = "none" | "off" | "on";
+
 export interface SpawnQuestion {
   readonly call: SpawnCall;
   /** The requester, who spawned it, and so on. */
@@ -37,7 +40,7 @@ export interface SpawnQuestion {
   /** Children of the requester whose job is not finished. */
   readonly unfinishedChildren: number;
   /** Where the requester's people read; absent: nowhere. */
-  readonly channel?: { readonly id: string; readonly hasThreads: boolean } | undefined;
+  readonly channel?: { readonly id: string; readonly threads: ThreadsThere } | undefined;
 }
 
 /** What an allowed spawn makes. */
@@ -201,7 +204,11 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   if (channel === undefined) {
     return fail("spawn_denied", "thread: true needs a channel, and this session has none", { hint });
   }
-  if (channel.hasThreads) return mode;
+  if (channel.threads === "on") return mode;
+  if (channel.threads === "off") {
+    const setting = `session.threadBindings.enabled, or channels.${channel.id}.threadBindings.enabled`;
+    return fail("spawn_denied", `threads of ${channel.id} may not be bound: ${setting}, is false`, { hint });
+  }
   return fail("spawn_denied", `thread: true needs a channel with threads, and ${channel.id} has none`, {
     hint,
   });

@@ -18,6 +18,8 @@ export interface SpawnFacts {
   readonly requesterSessionId: string;
   /** Where the requester's people read, captured at the spawn. */
   readonly route?: Route;
+  /** The place that was made for it or given to it: its replies go there, its result as the first of them. */
+  readonly thread?: Route;
   readonly announce: "post" | "wake";
   readonly cleanup: "delete" | "keep";
   readonly mode: "run" | "session";

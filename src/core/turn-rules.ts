@@ -174,15 +174,27 @@ export function subagentContext(args: {
   /** 1 for a child of a session that nobody spawned. */
   depth: number;
   maySpawn: boolean;
+  /** It has a place of its own where people read and write. Default false. */
+  thread?: boolean;
 }): string {
-  return [
-    HEADING.subagent,
-    "",
-    `You are a sub-agent, ${named(args.self)}, ${args.depth} deep.`,
+  const alone = [
     `You were started by ${named(args.requester)} for one task: the first message. No person reads along.`,
     "Do the task, and nothing beside it. There is nobody to ask: decide yourself and say what you decided.",
     "Your last reply is your result. It is announced to that session automatically when you have finished:",
     "write in it what you found or did, and do not try to send it anywhere.",
+  ];
+  const inThread = [
+    `You were started by ${named(args.requester)} for one task: the first message.`,
+    `You have a thread of the channel ${JSON.stringify(args.self.channel)} to yourself: your replies are`,
+    "posted there automatically, and what people write there comes to you, during the task and after it.",
+    "Your first reply is the result of the task, and that session is told it, too: write in it what you",
+    "found or did, and do not try to send it anywhere.",
+  ];
+  return [
+    HEADING.subagent,
+    "",
+    `You are a sub-agent, ${named(args.self)}, ${args.depth} deep.`,
+    ...(args.thread === true ? inThread : alone),
     args.maySpawn
       ? "You may start sub-agents of your own with sessions_spawn; you are woken with each of their results."
       : "You can't start sub-agents of your own.",

@@ -1,6 +1,6 @@
 // Owns how a run takes over the next one of its lane between two of its steps: it reads that one's message.
-// ST1: the message in the transcript, as part of the run that reads it, and the end of the run that brought it
-//      are one transaction: a crash leaves both or none (I2, I4).
+// ST1: the message in the transcript, as part of the run that reads it, and the end of the run that brought
+//      it are one transaction: a crash leaves both or none (I2, I4).
 // ST2: it is fenced by the reading run (I1), and only the head of the queue is taken (I3).
 
 import type { UserMessage } from "../core/message.ts";

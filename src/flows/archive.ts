@@ -2,18 +2,22 @@
 // 4).
 // AR1: nothing goes before its announcement is settled: sent, skipped, failed or dismissed.
 // AR2: work in the session postpones it; the date is a row, so a restart forgets none.
+// AR3: what was made for its thread goes with its binding; whatever goes, its places are told.
 
 import type { Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
 import { findAgent } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { hasPendingDelivery } from "../store/deliveries.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { activeRuns, getRun, runsOfFlow } from "../store/runs.ts";
 import { deleteSessionRows, getSession, holdSession, updateSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
+import { bindingsOfSession } from "../store/thread-bindings.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
+import { type BindingParts, unbind } from "./bindings.ts";
 import { hasInboundFiles, isInboundFolder } from "./inbound-files.ts";
 
 /** How soon a clean-up that something holds back is looked at again. */
@@ -22,8 +26,9 @@ const AGAIN_MS = 1_000;
 /** Far longer than it takes from the first file of a job to its acceptance. */
 const ACCEPTING_MS = 600_000;
 
-export interface ArchiveParts {
-  readonly settings: Settings;
+export interface ArchiveParts extends BindingParts {
+  /** Late: it acts on dates, with this. */
+  readonly acceptor: () => Pick<Acceptor, "setDeadline">;
   /** Removes the files that came with the job; called after the commit. */
   removeAttachments(workspace: string, dir: string): void;
   dropTranscript(sessionId: string): void;
@@ -47,14 +52,26 @@ function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void 
   if (dir !== undefined && workspace !== undefined) unit.after(() => parts.removeAttachments(workspace, dir));
 }
 
+/** When a child is archived whose files are seen to; undefined: not now, and not by date. */
+async function archivingAt(unit: Unit, child: Session): Promise<number | undefined> {
+  const { mode, archiveAfterMinutes } = child.spawn ?? { mode: "run", archiveAfterMinutes: 0 };
+  if (mode === "session") {
+    return (await bindingsOfSession(unit.tx, child.key)).length > 0 ? undefined : unit.now;
+  }
+  return archiveAfterMinutes === 0 ? undefined : child.updatedAt + archiveAfterMinutes * 60_000;
+}
+
 /** Acts on the date of a child's clean-up. */
 export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
     const child = await holdSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
     if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;
-    const { cleanup, archiveAfterMinutes, retainAttachments, attachments } = child.spawn;
+    const { cleanup, retainAttachments, attachments } = child.spawn;
+    const release = (why: "archived" | "deleted") =>
+      unbind(parts, parts.acceptor(), unit, { what: { sessionKey: key }, why, tell: true });
     if (cleanup === "delete") {
+      await release("deleted");
       dropAttachments(parts, unit, child);
       const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts: true });
       for (const sessionId of sessionIds) unit.after(() => parts.dropTranscript(sessionId));
@@ -62,9 +79,10 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
       return "done";
     }
     if (attachments !== undefined && retainAttachments !== true) dropAttachments(parts, unit, child);
-    if (archiveAfterMinutes === 0) return "done";
-    const dueAt = child.updatedAt + archiveAfterMinutes * 60_000;
+    const dueAt = await archivingAt(unit, child);
+    if (dueAt === undefined) return "done";
     if (dueAt > unit.now) return dueAt;
+    await release("archived");
     await updateSession(unit.tx, key, { archivedAt: unit.now });
     unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
     return "done";

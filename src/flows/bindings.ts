@@ -7,13 +7,14 @@
 
 import type { ThreadBindingSettings } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isSamePlace } from "../core/route.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { routeKeyOf } from "../store/deliveries.ts";
-import { getSession, holdSession } from "../store/sessions.ts";
+import { getSession, holdSession, updateSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import {
   bindingsOfSession,
@@ -44,8 +45,16 @@ export interface BindingParts {
 
 type Deadlines = Pick<Acceptor, "setDeadline">;
 
+/** Where sub-agents get places of their own; filled in by the channels. */
+export interface Threads {
+  /** Whether a channel can give one. */
+  has(channel: string): boolean;
+  /** Makes a thread below or beside this place, or else gives the place itself. */
+  open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;
+}
+
 /** Why a binding ended. */
-type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "disabled";
+type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "requester" | "disabled";
 
 /** What is set for bindings of places like this one. Undefined: its account is not configured. */
 export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
@@ -101,17 +110,13 @@ async function taken(db: Db, route: Route): Promise<Result<void>> {
   });
 }
 
-/** Refuses a place that is bound, before anything is done for it. */
-export async function checkFree(db: Db, route: Route): Promise<Result<void>> {
-  return (await getBinding(db, route)) === undefined ? ok(undefined) : taken(db, route);
-}
-
 const REASONS: Readonly<Record<EndOfBinding, string>> = {
   idle: "no message came for a while",
   age: "it was for a limited time",
   asked: "somebody ended it",
   archived: "that session was archived",
   deleted: "that session was deleted",
+  requester: "the session that it worked for was deleted",
   disabled: "bindings are switched off",
 };
 
@@ -136,6 +141,8 @@ async function end(
     const text = `${ended} What is written here is for the agent again.`;
     await queueDelivery(parts, unit, { session, route, text, kind: "send" });
   }
+  // What others make it say is not for this place any more.
+  if (isSamePlace(session.lastRoute, route)) await updateSession(unit.tx, sessionKey, { lastRoute: null });
   unit.publish({ kind: "session", sessionKey, change: "updated" });
   const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
   if (!goes || (await bindingsOfSession(unit.tx, sessionKey)).length > 0) return;
@@ -206,7 +213,7 @@ export async function unbind(
   unit: Unit,
   asked: {
     what: Route | { readonly sessionKey: string };
-    why: "asked" | "archived" | "deleted";
+    why: "asked" | "archived" | "deleted" | "requester";
     tell: boolean;
   },
 ): Promise<ThreadBinding[]> {

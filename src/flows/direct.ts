@@ -11,6 +11,7 @@ import type { Accepted } from "../engine/accept.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { updateSession } from "../store/sessions.ts";
+import { leaveVerdict } from "./destination.ts";
 import { sendVerdict } from "./party.ts";
 
 export interface DirectMessage {
@@ -28,6 +29,8 @@ export interface DirectMessage {
   readonly timeoutMs?: number;
   /** Where the writer reads the answer; becomes the session's route. Absent: the route stays. */
   readonly route?: Route;
+  /** Where the answer is delivered besides the transcript; the session's route stays as it is. */
+  readonly deliverTo?: Route;
   /** Done in the unit that accepts, first: a session that is made for its first message. */
   readonly before?: (unit: Unit) => Promise<Result<void>>;
   /** Written in the unit that accepts, so that the same request gets the same answer after a crash. */
@@ -44,7 +47,12 @@ export async function sendDirect(
   if (!open.ok) return open;
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
+    if (deliverTo !== undefined) {
+      const leaves = await leaveVerdict(unit.tx, parts.settings, message.session, deliverTo);
+      if (!leaves.allowed) return fail("send_denied", leaves.error);
+    }
     const ready = await message.before?.(unit);
     if (ready?.ok === false) return ready;
     const accepted = await engine.acceptIn(unit, {
@@ -58,7 +66,7 @@ export async function sendDirect(
       },
       ...(message.runId === undefined ? {} : { runId: message.runId }),
       ...(message.timeoutMs === undefined ? {} : { timeoutMs: message.timeoutMs }),
-      ...(message.route === undefined ? {} : { route: message.route }),
+      ...(place === undefined ? {} : { route: place }),
     });
     if (!accepted.ok) return accepted;
     if (message.route !== undefined && accepted.value.fresh) {

@@ -4,14 +4,8 @@
 // JB3: whatever became of the requester, the result is kept: posted, appended, or as a failed delivery for
 //      operators.
 
-import {
-  type AnnouncedStatus,
-  type AnnouncementFacts,
-  type AnnouncementStats,
-  composeAnnouncement,
-  normaliseAnnouncement,
-} from "../core/announcement.ts";
-import { type Message, textOf } from "../core/message.ts";
+import { type AnnouncementFacts, composeAnnouncement, normaliseAnnouncement } from "../core/announcement.ts";
+import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
@@ -21,12 +15,11 @@ import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
 import { endFlow, type Flow, getFlow, openSpawnsOf } from "../store/flows.ts";
-import { usageOf } from "../store/ledger.ts";
 import { holdSessions } from "../store/locks.ts";
-import { activeRunsOfFlow, getRun, runsOfFlow } from "../store/runs.ts";
+import { activeRunsOfFlow, getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { lastToolResult, readRun } from "../store/transcripts.ts";
 import { publishFlow } from "./flow-events.ts";
+import { outcomeOf, statsOf, statusOf } from "./job-outcome.ts";
 import { type Outbound, publishOutbox, queueDelivery } from "./outbox.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
 
@@ -50,56 +43,6 @@ interface Moment extends JobParts {
 
 /** The input of an announce turn; what it is about stands in the context. */
 const ANNOUNCE_INPUT = "Sub-agent announce step.";
-
-function statusOf(run: Run | undefined): AnnouncedStatus {
-  const state = run?.state;
-  return state === "ok" || state === "error" || state === "timeout" || state === "aborted"
-    ? state
-    : "unknown";
-}
-
-/** What the child's last piece of work came to. */
-async function outcomeOf(moment: Moment): Promise<{ runs: Run[]; last: Run | undefined; result: string }> {
-  const runs = (await runsOfFlow(moment.unit.tx, moment.flow.flowId)).filter(
-    (run) => run.flow?.step === "task",
-  );
-  const last = runs.at(-1);
-  const reply = last?.reply ?? "";
-  if (!isSilent(reply)) return { runs, last, result: reply };
-  const written = last === undefined || last.state === "ok" ? undefined : await lastWords(moment.unit, runs);
-  const result = written ?? (await lastToolResult(moment.unit.tx, moment.child.sessionId)) ?? "";
-  return { runs, last, result };
-}
-
-/** What a job that ended badly had written so far. */
-async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | undefined> {
-  const speaks = (message: Message): boolean => message.role === "assistant" && !isSilent(textOf(message));
-  for (const run of runs.toReversed()) {
-    const message = (await readRun(unit.tx, run.runId)).findLast(speaks);
-    if (message !== undefined) return textOf(message);
-  }
-  return undefined;
-}
-
-async function statsOf(moment: Moment, runs: readonly Run[]): Promise<AnnouncementStats> {
-  const { unit, child } = moment;
-  // One that was ended while it waited in its lane has taken no time.
-  const begun = runs.filter((run) => run.startedAt !== undefined);
-  const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
-  const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));
-  const usage = await usageOf(unit.tx, { sessionKey: child.key });
-  const path = moment.transcriptPath(child.sessionId);
-  return {
-    runtimeMs: begun.length === 0 ? 0 : ended - started,
-    inputTokens: usage.input + usage.cacheRead + usage.cacheWrite,
-    outputTokens: usage.output,
-    totalTokens: usage.totalTokens,
-    ...(usage.cost > 0 ? { costUsd: usage.cost } : {}),
-    sessionKey: child.key,
-    sessionId: child.sessionId,
-    ...(path === undefined ? {} : { transcriptPath: path }),
-  };
-}
 
 /** Asks the child itself to announce. False: no run is left for it. */
 async function askChild(moment: Moment, last: Run, result: string): Promise<boolean> {
@@ -195,9 +138,40 @@ async function wake(
   });
 }
 
+/**
+ * A child with a thread of its own has posted its result there, as the reply of its run (`postReply`); what
+ * failed left none, and is told there now. The requester has it in its transcript, or is woken with it.
+ */
+async function tellOfThread(
+  moment: Moment,
+  thread: Route,
+  text: string,
+  last: Run | undefined,
+): Promise<void> {
+  const { unit, flow, child } = moment;
+  if (last?.state === "error" || last?.state === "timeout") {
+    const { runId } = last;
+    await queueDelivery(moment, unit, { session: child, route: thread, text, kind: "announce", runId });
+  }
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
+  if (requester === undefined || !isThere) return;
+  if (requester.spawn !== undefined && (await wake(moment, requester, text, last))) return;
+  await hand(moment, requester, text, last, { kind: "append" });
+}
+
+/** What a job with a thread of its own writes goes there, in the unit that ends its run. */
+async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
+  const { route, runId, reply = "" } = run;
+  if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
+  const text = redactSecrets(reply);
+  await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
+}
+
 /** Tells the requester, by the way that was agreed at the spawn and that is still open. */
 async function tell(moment: Moment, text: string, last: Run | undefined): Promise<void> {
   const { unit, flow, child } = moment;
+  if (child.spawn?.thread !== undefined) return tellOfThread(moment, child.spawn.thread, text, last);
   const route = child.spawn?.route;
   const requester = await getSession(unit.tx, flow.requesterKey);
   const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
@@ -346,7 +320,9 @@ export async function jobMayHaveEnded(
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const moment: Moment = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(moment);
-  const asked = last?.state === "ok" && (await askChild(moment, last, result));
+  // With a thread of its own it has said there what there is to say.
+  const asks = last?.state === "ok" && child.spawn?.thread === undefined;
+  const asked = asks && (await askChild(moment, last, result));
   if (!asked) await settle(moment);
 }
 
@@ -371,6 +347,7 @@ export async function jobRunEnded(
 ): Promise<void> {
   const child = await getSession(unit.tx, flow.targetKey);
   if (child === undefined || !flow.open) return;
+  await postReply(parts, unit, run, child);
   // An announce turn may have spawned, too: then it is asked again once those results are there.
   const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
   if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);

@@ -26,14 +26,18 @@ import {
 } from "../store/sessions.ts";
 import { keyRulesOf, openGate } from "./access.ts";
 import { removeAttachments } from "./attachments.ts";
+import { unbind } from "./bindings.ts";
 import { cancelFlow } from "./cancel.ts";
 import { dropInboundFiles } from "./inbound-files.ts";
+import type { Outbound } from "./outbox.ts";
 
 export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
   /** Whether a model of this name could run; a failure lists valid ones. */
   checkModel(name: string): Result<unknown>;
+  /** Told when a place has to be told that its session is gone. */
+  readonly outbound: Outbound;
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
 }
@@ -306,7 +310,7 @@ interface DeleteRequest {
 
 /** Deletes a session, its work and that of the sessions below it ended. Runs, deliveries and usage stay. */
 export async function deleteSession(
-  ctx: Pick<LifecycleContext, "engine" | "settings" | "dropTranscript">,
+  ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
   session: Session,
   request: DeleteRequest = {},
 ): Promise<Result<{ key: string }>> {
@@ -323,12 +327,16 @@ export async function deleteSession(
     await endFlows(ctx, unit, key, reason);
     // First from above, so that no job below it is announced to what is about to go.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+    const release = (sessionKey: string, why: "deleted" | "requester") =>
+      unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why, tell: true });
     for (const below of await descendantsOf(unit.tx, key, DESCENDANTS_MAX)) {
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
+      await release(below, "requester");
     }
     // Once more: the end of those may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     await dropInboundFiles(ctx.engine, unit, key);
+    await release(key, "deleted");
     const sessionIds = await deleteSessionRows(unit.tx, key, {
       transcripts: request.deleteTranscript ?? true,
     });

@@ -9,7 +9,7 @@ import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
-import { sendVerdict } from "./party.ts";
+import { leaveVerdict } from "./destination.ts";
 
 /** Told after the commit that an outbox row waits; filled in by the channels. */
 export interface Outbound {
@@ -44,7 +44,7 @@ export async function queueDelivery(
   unit: Unit,
   outgoing: OutgoingText,
 ): Promise<{ id: string; state: "pending" | "skipped" }> {
-  const verdict = sendVerdict(ports.settings, outgoing.session);
+  const verdict = await leaveVerdict(unit.tx, ports.settings, outgoing.session, outgoing.route);
   const id = unit.newId();
   await insertDelivery(unit.tx, {
     id,
@@ -103,10 +103,10 @@ export async function sendText(
     remember?: (unit: Unit, id: string) => Promise<void>;
   },
 ): Promise<Result<{ id: string }>> {
-  const verdict = sendVerdict(ports.settings, request.session);
-  if (!verdict.allowed) return fail("send_denied", verdict.error);
   const { session, route, text } = request;
   return ports.engine.commit(async (unit): Promise<Result<{ id: string }>> => {
+    const verdict = await leaveVerdict(unit.tx, ports.settings, session, route);
+    if (!verdict.allowed) return fail("send_denied", verdict.error);
     const appended = await ports.engine.acceptIn(unit, {
       sessionKey: session.key,
       kind: "append",

@@ -3,6 +3,7 @@
 // P1: one answer to each question; send, reply-back and announce ask here.
 
 import type { Provenance } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
 import { decideSend, type SendVerdict } from "../core/send-policy.ts";
 import type { Route, Session } from "../core/session.ts";
 import { channelOf, chatTypeOf, displayKey, isTemporaryKey, routeOfKey } from "../core/session-key.ts";
@@ -31,11 +32,26 @@ export function announceRoute(session: Session): Route | undefined {
   return session.external ? undefined : (session.lastRoute ?? routeOfKey(session.key));
 }
 
+/**
+ * Where the people behind a run read: where its message came from, else the session's own place. Messages of
+ * others may have moved that one meanwhile.
+ */
+export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
+  const kind = run?.input.provenance?.kind;
+  const asked = kind === undefined || kind === "inter_session" ? run?.route : undefined;
+  return asked ?? announceRoute(session);
+}
+
+/** A sub-agent with a thread of its own is in a chat of the kind that its requester is in. */
+function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
+  return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
+}
+
 /** May text be sent into this session, or leave it? */
 export function sendVerdict(settings: Settings, session: Session): SendVerdict {
   const question = {
     channel: channelOf(session),
-    chatTypes: chatTypeOf(session.key),
+    chatTypes: chatTypesOf(session),
     override: session.sendPolicy,
   };
   return decideSend(question, settings.session.sendPolicy);

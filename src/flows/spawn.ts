@@ -1,11 +1,13 @@
 // Owns `sessions_spawn` once every question of policy is answered: a child session, its job, its first run.
 // SP1: session, flow, run and count are one unit; the attachments are on disk before it, in a folder of the
 //      run's name, and gone if it fails; what a crash in between leaves is swept up at start.
+//      A thread is made before it, too; what is made for a unit that fails stays, bound to nothing.
 // SP2: the same tool call, made again after a crash, finds its child again: it never makes a second one (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
+import { safeLine } from "../core/safe-text.ts";
+import type { Route, Session } from "../core/session.ts";
 import { formatKey } from "../core/session-key.ts";
 import type { Settings } from "../core/settings.ts";
 import type { AttachmentReceipt } from "../core/spawn.ts";
@@ -22,10 +24,15 @@ import { StoreProblem } from "../store/problems.ts";
 import { getRunOfCall } from "../store/runs.ts";
 import { getSession, insertSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
+import type { ThreadBinding } from "../store/thread-bindings.ts";
 import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachments } from "./attachments.ts";
+import { bindPlace, type Threads } from "./bindings.ts";
 import { noteSaid } from "./external.ts";
 import { publishFlow } from "./flow-events.ts";
-import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
+import { partyOf, provenanceFrom } from "./party.ts";
+
+/** Of a thread; every platform takes as many. */
+const TITLE_CHARS_MAX = 90;
 
 export interface SpawnRequest {
   readonly requester: Session;
@@ -41,6 +48,8 @@ export interface SpawnRequest {
   readonly attachments?: AttachmentPlan;
   /** Where the child should imagine them: a hint, kept. */
   readonly mountPath?: string;
+  /** Where the people behind the call read. */
+  readonly route?: Route;
   /** Tools that the child would have and its requester's rights keep from it; told to the caller. */
   readonly withheldTools: readonly string[];
 }
@@ -48,6 +57,15 @@ export interface SpawnRequest {
 interface SpawnParts {
   readonly engine: Engine;
   readonly settings: Settings;
+  /** Absent: no channel makes threads. */
+  readonly threads?: Threads | undefined;
+}
+
+/** What was made for a spawn before the unit that accepts it. */
+interface Made {
+  readonly runId: string;
+  readonly attachments?: AttachmentReceipt;
+  readonly thread?: Pick<ThreadBinding, "route" | "kind">;
 }
 
 type SpawnResult = Record<string, unknown>;
@@ -59,6 +77,7 @@ function receiptOf(runId: string, child: Session, withheldTools: readonly string
     childSessionKey: child.key,
     model: child.model,
     ...(withheldTools.length === 0 ? {} : { withheldTools }),
+    ...(child.spawn?.thread === undefined ? {} : { thread: child.spawn.thread }),
     ...(child.spawn?.attachments === undefined ? {} : { attachments: child.spawn.attachments }),
   };
 }
@@ -67,12 +86,11 @@ function childOf(
   parts: SpawnParts,
   unit: Unit,
   request: SpawnRequest,
-  ids: { runId: string; flowId: string; uuid: string },
-  attachments: AttachmentReceipt | undefined,
+  ids: { flowId: string; uuid: string },
+  { runId, attachments, thread }: Made,
 ): Session {
-  const { requester, plan } = request;
+  const { requester, plan, route } = request;
   const { subagents, tools } = parts.settings;
-  const route = announceRoute(requester);
   return {
     key: formatKey({ form: "subagent", agentId: plan.agent.id, id: ids.uuid }),
     sessionId: unit.newId(),
@@ -93,9 +111,10 @@ function childOf(
     cost: 0,
     ...(request.label === undefined ? {} : { label: request.label }),
     ...(plan.thinking === undefined ? {} : { thinkingLevel: plan.thinking }),
+    ...(thread === undefined ? {} : { lastRoute: thread.route }),
     spawn: {
       flowId: ids.flowId,
-      runId: ids.runId,
+      runId,
       requesterKey: requester.key,
       requesterSessionId: requester.sessionId,
       announce: subagents.announce,
@@ -104,6 +123,7 @@ function childOf(
       archiveAfterMinutes: plan.archiveAfterMinutes,
       sandboxed: plan.sandboxed,
       ...(route === undefined ? {} : { route }),
+      ...(thread === undefined ? {} : { thread: thread.route }),
       ...(attachments === undefined
         ? {}
         : { attachments, retainAttachments: tools.sessionsSpawn.attachments.retainOnSessionKeep }),
@@ -140,8 +160,7 @@ async function enqueue(
   parts: SpawnParts,
   asked: SpawnRequest,
   unit: Unit,
-  runId: string,
-  attachments: AttachmentReceipt | undefined,
+  made: Made,
 ): Promise<Result<{ accepted: Accepted; child: Session }>> {
   const { engine, settings } = parts;
   const current = await requesterIn(unit, asked);
@@ -153,13 +172,16 @@ async function enqueue(
   // Asked again inside the unit: calls of one message run side by side.
   const tooMany = checkChildren(open.length, settings);
   if (tooMany !== undefined) return tooMany;
-  const ids = { runId, flowId: unit.newId(), uuid: unit.newId() };
-  const child = childOf(parts, unit, request, ids, attachments);
+  const { runId, attachments, thread } = made;
+  const ids = { flowId: unit.newId(), uuid: unit.newId() };
+  const child = childOf(parts, unit, request, ids, made);
   await insertSession(unit.tx, child);
+  const bound = thread && (await bindPlace(parts, engine, unit, { ...thread, sessionKey: child.key }));
+  if (bound?.ok === false) return bound;
   unit.publish({ kind: "session", sessionKey: child.key, change: "created" });
   const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
   const accepted = await engine.acceptIn(unit, {
-    runId: ids.runId,
+    runId,
     sessionKey: child.key,
     input: {
       text: taskText(request, attachments),
@@ -173,6 +195,7 @@ async function enqueue(
     // Rounded up: a short limit never turns into none.
     timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
     ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+    ...(thread === undefined ? {} : { route: thread.route }),
   });
   if (!accepted.ok) return accepted;
   await insertFlow(unit.tx, {
@@ -193,7 +216,7 @@ async function enqueue(
   if (!noted.ok) return noted;
   publishFlow(unit, {
     flowId: ids.flowId,
-    runId: ids.runId,
+    runId,
     step: "task",
     from: requester.key,
     to: child.key,
@@ -210,6 +233,7 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
     self: partyOf(settings, child, child),
     depth: child.spawnDepth,
     maySpawn: maySpawnAt(child.spawnDepth, settings),
+    thread: child.spawn?.thread !== undefined,
   });
 }
 
@@ -236,6 +260,22 @@ export async function spawnedBefore(parts: SpawnParts, callId: string): Promise<
   return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
 }
 
+/** The place that the child gets for itself; undefined: it needs none. */
+async function threadFor(
+  { threads }: SpawnParts,
+  { plan, route, label, task }: SpawnRequest,
+): Promise<Result<Pick<ThreadBinding, "route" | "kind">> | undefined> {
+  if (!plan.thread) return undefined;
+  if (route === undefined || threads === undefined) {
+    return fail("spawn_denied", "thread: true needs a channel with threads, and this session has none");
+  }
+  const title = safeLine(label ?? task.trim().split("\n", 1)[0] ?? "").trim();
+  return threads.open(
+    route,
+    title.length > TITLE_CHARS_MAX ? `${title.slice(0, TITLE_CHARS_MAX - 1).toWellFormed()}…` : title,
+  );
+}
+
 /**
  * Spawns a sub-agent; the rules have made a plan of the call, and `spawnedBefore` knows nothing of it.
  * Failures are results.
@@ -255,8 +295,18 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   const undo = async (): Promise<void> => {
     if (receipt !== undefined) await removeAttachments(request.plan.agent.workspace, receipt.dir);
   };
+  const thread = await threadFor(parts, request);
+  if (thread?.ok === false) {
+    await undo();
+    return toolFailure(thread);
+  }
+  const made: Made = {
+    runId,
+    ...(receipt === undefined ? {} : { attachments: receipt }),
+    ...(thread === undefined ? {} : { thread: thread.value }),
+  };
   try {
-    const spawned = await engine.commit((unit) => enqueue(parts, request, unit, runId, receipt));
+    const spawned = await engine.commit((unit) => enqueue(parts, request, unit, made));
     if (spawned.ok) {
       const { accepted, child } = spawned.value;
       return receiptOf(accepted.run.runId, child, request.withheldTools);

@@ -3,7 +3,7 @@
 
 import { type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { HookProof } from "../core/incoming-hook.ts";
-import { WEBCHAT } from "../core/route.ts";
+import { LAST, WEBCHAT } from "../core/route.ts";
 import { isObject } from "./validate.ts";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -16,6 +16,8 @@ const AGENT_FIELDS: Readonly<Record<string, "string" | "boolean" | "number">> = 
   deliver: "boolean",
   channel: "string",
   to: "string",
+  accountId: "string",
+  threadId: "string",
   model: "string",
   thinking: "string",
   timeoutSeconds: "number",
@@ -36,6 +38,8 @@ export interface AgentBody {
   readonly deliver?: boolean;
   readonly channel?: string;
   readonly to?: string;
+  readonly accountId?: string;
+  readonly threadId?: string;
   readonly model?: string;
   readonly thinking?: string;
   readonly timeoutSeconds?: number;
@@ -79,16 +83,18 @@ export function readAgentBody(body: unknown): Result<AgentBody> {
   if (!fields.ok) return fields;
   const read = fields.value as unknown as AgentBody;
   if (read.deliver !== true && read.to !== undefined) return wrong("to goes with deliver: true only");
-  // Senders name their own default channel in every request; without `deliver` nothing leaves through it.
-  const channel = read.deliver === true ? (read.channel ?? WEBCHAT) : WEBCHAT;
-  if (channel !== WEBCHAT && channel !== "last") {
-    const shown = JSON.stringify(channel.slice(0, 60));
-    return wrong(`no channel ${shown} is set up here; there is: ${WEBCHAT}`, "channel_unknown");
-  }
-  if (channel === "last" && read.to !== undefined)
-    return wrong('channel "last" names its place itself, without to');
+  const place = checkPlaceOf(read);
+  if (!place.ok) return place;
   if ((read.timeoutSeconds ?? 0) < 0) return wrong("timeoutSeconds must not be less than 0");
   return ok(read);
+}
+
+/** Senders name their own default channel in every request; without `deliver` nothing leaves through it. */
+function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {
+  if (deliver !== true || channel === undefined || channel === WEBCHAT) return ok(undefined);
+  if (channel === LAST && to !== undefined) return wrong('channel "last" names its place itself, without to');
+  if (channel !== LAST && to === undefined) return wrong("to is required with a channel: the chat there");
+  return ok(undefined);
 }
 
 export function readWakeBody(body: unknown): Result<WakeBody> {

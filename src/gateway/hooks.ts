@@ -9,6 +9,7 @@ import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { type HookMapping, renderTemplate } from "../core/incoming-hook.ts";
+import { LAST, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import type { TokenScope } from "../core/settings.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -158,10 +159,14 @@ class Door {
     if (!read.ok) return read;
     const delivery = deliveryOf({ kind: "token" }, header, body);
     if (!delivery.ok) return delivery;
-    const { idempotencyKey: _, deliver, channel: __, to, ...rest } = read.value;
-    const turn = { ...rest, ...(deliver === true ? { deliver: { to } } : {}) };
+    const { idempotencyKey: _, deliver, channel, to, accountId, threadId, ...rest } = read.value;
+    const turn = { ...rest, ...(deliver === true ? { deliver: { channel, to, accountId, threadId } } : {}) };
     const patterns = this.#deps.settings.hooks.allowedSessionKeys;
-    const params = { ...rest, deliver: deliver === true, to };
+    const elsewhere = deliver === true && channel !== undefined && channel !== WEBCHAT && channel !== LAST;
+    const params = {
+      ...{ ...rest, deliver: deliver === true, to },
+      ...(elsewhere ? { channel, accountId, threadId } : {}),
+    };
     return ok({ delivery: delivery.value, params, handle: (ctx) => this.#run(ctx, turn, patterns) });
   }
 

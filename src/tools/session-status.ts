@@ -12,6 +12,7 @@ import { type Flow, openFlowsOf } from "../store/flows.ts";
 import { usageOf } from "../store/ledger.ts";
 import { countAhead, getRun, listRuns } from "../store/runs.ts";
 import { activityOf, getSession } from "../store/sessions.ts";
+import { bindingsOfSession } from "../store/thread-bindings.ts";
 import { textArgument } from "./arguments.ts";
 import { KEY_CHARS_MAX } from "./sessions-history.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
@@ -83,6 +84,7 @@ async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
     ...(run.reply === undefined ? {} : { reply: redactSecrets(run.reply) }),
     ...(run.code === undefined ? {} : { code: run.code }),
     ...(run.error === undefined ? {} : { error: redactSecrets(run.error) }),
+    ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
     usage: tokensOf(run.usage),
     cost: run.usage.cost.total,
     chainId: run.chainId,
@@ -94,10 +96,11 @@ async function sessionReport(ctx: ToolContext, session: Session): Promise<ToolRe
   const { db } = ctx;
   const activity = (await activityOf(db, [session.key])).get(session.key);
   const unfinished = { sessionKey: session.key, states: ACTIVE, limit: RUNS_SHOWN_MAX };
-  const [runs, flows, sum] = await Promise.all([
+  const [runs, flows, sum, bindings] = await Promise.all([
     listRuns(db, unfinished),
     openFlowsOf(db, session.key),
     usageOf(db, { sessionKey: session.key }),
+    bindingsOfSession(db, session.key),
   ]);
   return {
     sessionKey: shownKey(ctx, ctx.viewer, session.key),
@@ -113,6 +116,7 @@ async function sessionReport(ctx: ToolContext, session: Session): Promise<ToolRe
     usage: tokensOf(sum),
     cost: sum.cost,
     openFlows: await shownFlows(ctx, flows),
+    ...(bindings.length === 0 ? {} : { boundTo: bindings.map(({ route }) => route) }),
     updatedAt: session.updatedAt,
     abortedLastRun: session.abortedLastRun,
   };

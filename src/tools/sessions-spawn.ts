@@ -4,10 +4,12 @@
 
 import { contentsWereLeftOut } from "../core/attachment-rules.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { decideSpawn, type SpawnCall } from "../core/spawn-policy.ts";
+import type { Route } from "../core/session.ts";
+import { decideSpawn, type SpawnCall, type ThreadsThere } from "../core/spawn-policy.ts";
 import { withheldTools } from "../core/tool-policy.ts";
 import { type AttachmentPlan, planAttachments } from "../flows/attachments.ts";
-import { announceRoute } from "../flows/party.ts";
+import { bindingSettingsOf } from "../flows/bindings.ts";
+import { placeOfRun } from "../flows/party.ts";
 import { type SpawnRequest, spawnedBefore, spawnSession } from "../flows/spawn.ts";
 import { openSpawnsOf } from "../store/flows.ts";
 import { textArgument } from "./arguments.ts";
@@ -36,7 +38,10 @@ export const sessionsSpawn: Tool = {
         thinking: word("off, minimal, low, medium, high, xhigh or max."),
         runTimeoutSeconds: { type: "number", description: "Stops it this long after it began. 0: never." },
         timeoutSeconds: { type: "number", description: "Earlier spelling of runTimeoutSeconds." },
-        thread: { type: "boolean", description: "Give it a thread of your channel. Default false." },
+        thread: {
+          type: "boolean",
+          description: "Give it a thread of your channel, where people can go on with it.",
+        },
         mode: word("run (one task, one result) or session (needs thread: true)."),
         cleanup: word("keep (default) or delete the session once its result was announced."),
         sandbox: word("inherit (default) or require: refuse unless it runs sandboxed."),
@@ -133,6 +138,11 @@ function readMountPath(attachAs: unknown): Result<string | undefined> {
   return fail("invalid_argument", `attachAs.mountPath must be ${most}`);
 }
 
+function threadsAt({ threads, settings }: ToolContext, route: Route): ThreadsThere {
+  if (threads?.has(route.channel) !== true) return "none";
+  return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
+}
+
 /** Everything that can be wrong with a call, checked; and what the rules make of it. */
 async function plan(
   ctx: ToolContext,
@@ -146,15 +156,14 @@ async function plan(
   if (!label.ok) return label;
   const call = readCall(args);
   if (!call.ok) return call;
-  const route = announceRoute(session);
+  const route = placeOfRun(session, ctx.run);
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
   const decided = decideSpawn(
     {
       call: call.value,
       chain,
       unfinishedChildren: open.length,
-      // No channel of this version has threads.
-      channel: route === undefined ? undefined : { id: route.channel, hasThreads: false },
+      channel: route === undefined ? undefined : { id: route.channel, threads: threadsAt(ctx, route) },
     },
     settings,
   );
@@ -183,6 +192,7 @@ async function plan(
     task: task.value,
     plan: decided.value,
     withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
+    ...(route === undefined ? {} : { route }),
     ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
     ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
     ...(label.value === undefined ? {} : { label: label.value }),

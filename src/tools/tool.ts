@@ -11,6 +11,7 @@ import type { ToolCallRequest, ToolSpec } from "../core/tool.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/waits.ts";
+import type { Threads } from "../flows/bindings.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -85,6 +86,8 @@ export interface ToolContext {
   readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
+  /** Where sub-agents get threads. Absent: nowhere. */
+  readonly threads?: Threads | undefined;
   /** For whoever counts calls. */
   readonly answered?: ToolAnswered | undefined;
 }

@@ -7,7 +7,7 @@
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/incoming-hook.ts";
-import { type Route, WEBCHAT } from "../core/route.ts";
+import { LAST, type Route, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import {
@@ -23,6 +23,7 @@ import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { keyRulesOf, operatorKey, verdictOfKey } from "../flows/access.ts";
+import { addressee, checkPlace, type Place } from "../flows/destination.ts";
 import { insertNew, newSession } from "../flows/lifecycle.ts";
 import { sendVerdict } from "../flows/party.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
@@ -48,8 +49,11 @@ export interface HookTurn {
   readonly agentId?: string | undefined;
   /** Default: a new one, `hook:<uuid>`. */
   readonly sessionKey?: string | undefined;
-  /** Where the reply goes besides the transcript; without `to`, the default agent's main session. */
-  readonly deliver?: { readonly to?: string | undefined } | undefined;
+  /**
+   * Where the reply goes besides the transcript. On webchat, the default, and with `last`, `to` is a session;
+   * default: the default agent's main one.
+   */
+  readonly deliver?: (Omit<Place, "to"> & { readonly to?: string | undefined }) | undefined;
   readonly model?: string | undefined;
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;
@@ -100,21 +104,38 @@ function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<
   return notCovered(key.value);
 }
 
+/** A place on a channel, if the people there are those of a session that hooks reach. */
+async function channelPlace(
+  ctx: HookContext,
+  caller: HookCaller,
+  place: Place & { channel: string },
+): Promise<Result<Route>> {
+  const route = checkPlace(ctx.settings, place);
+  if (!route.ok) return route;
+  const access = { db: ctx.engine.store.db, settings: ctx.settings };
+  const found = await addressee(access, caller, route.value);
+  if (found.ok) return route;
+  return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys says which sessions count." });
+}
+
 /** The place of a reply, if the caller may write there; undefined: the session that answers, alone. */
-function placeOf(
+async function placeOf(
   ctx: HookContext,
   caller: HookCaller,
   turn: HookTurn,
   own: string | undefined,
-): Result<Route | undefined> {
+): Promise<Result<Route | undefined>> {
   if (turn.deliver === undefined) return ok(undefined);
-  const { to } = turn.deliver;
+  const { channel = WEBCHAT, to, accountId, threadId } = turn.deliver;
+  if (channel !== WEBCHAT && channel !== LAST) {
+    return channelPlace(ctx, caller, { channel, to: to ?? "", accountId, threadId });
+  }
   const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
   const key = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
   if (!key.ok) return key;
   // Hooks reach the main session anyway: they may wake it.
   if (key.value !== main && !covers(ctx, caller, key.value)) return notCovered(key.value);
-  return ok(key.value === own ? undefined : { channel: WEBCHAT, to: key.value });
+  return ok(key.value === own && channel === WEBCHAT ? undefined : { channel, to: key.value });
 }
 
 /** The session of the run, and whether it has to be made. */
@@ -172,6 +193,11 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   return accepted.ok ? ok(accepted.value.run) : accepted;
 }
 
+/** Whether a place is a session's. */
+function namesSession(place: Route | undefined): place is Route {
+  return place !== undefined && (place.channel === WEBCHAT || place.channel === LAST);
+}
+
 /** A run for a web hook. */
 export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: HookTurn): Promise<Result<Run>> {
   const text = checkText("message", turn.message);
@@ -190,7 +216,7 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
       "model goes with sessions hook:<id> only: others keep the model they have",
     );
   }
-  const route = placeOf(ctx, caller, turn, key.value);
+  const route = await placeOf(ctx, caller, turn, key.value);
   if (!route.ok) return route;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
@@ -198,7 +224,8 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
     const { route: place } = placed;
     // A caller hears at once of a name that is none; what a mapping names may be gone, which operators see.
-    if (turn.source === undefined && place !== undefined && !(await getSession(unit.tx, place.to))) {
+    const isNamed = turn.source === undefined && namesSession(place);
+    if (isNamed && !(await getSession(unit.tx, place.to))) {
       return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`);
     }
     const run = await accept(ctx, unit, turn, placed);

@@ -6,18 +6,16 @@
 // RP2: text leaves only if the send policy lets it leave this session and reach that place.
 
 import { redactSecrets } from "../core/redact.ts";
-import { type Route, WEBCHAT } from "../core/route.ts";
+import { LAST, type Route, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import { cronKey } from "../core/schedule.ts";
-import { decideSend } from "../core/send-policy.ts";
 import type { Session } from "../core/session.ts";
-import { chatTypeOf } from "../core/session-key.ts";
 import type { Settings } from "../core/settings.ts";
 import { isSilent } from "../core/turn-rules.ts";
 import type { Acceptor, Successors } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
+import { lastPlace, leaveVerdict } from "../flows/destination.ts";
 import { type Outbound, queueDelivery } from "../flows/outbox.ts";
-import { sendVerdict } from "../flows/party.ts";
 import { getJob } from "../store/cron-jobs.ts";
 import { insertDelivery } from "../store/deliveries.ts";
 import { getSession } from "../store/sessions.ts";
@@ -45,20 +43,19 @@ async function keep(
   await insertDelivery(unit.tx, { ...row, ...why, createdAt: unit.now });
 }
 
-async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, reply: Reply): Promise<void> {
-  const { settings } = parts;
+/** The place itself, where a reply is for wherever a session's people were last. */
+async function whereTo(unit: Unit, route: Route): Promise<Route> {
+  const session = route.channel === LAST ? await getSession(unit.tx, route.to) : undefined;
+  if (route.channel !== LAST) return route;
+  return session === undefined ? { channel: WEBCHAT, to: route.to } : lastPlace(session);
+}
+
+async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Reply): Promise<void> {
+  const reply = { ...asked, route: await whereTo(unit, asked.route) };
   const { route, session, text, runId } = reply;
-  // Whoever reads this channel reads a session.
-  const target = route.channel === WEBCHAT ? await getSession(unit.tx, route.to) : undefined;
-  const place = { channel: route.channel, chatTypes: target === undefined ? [] : chatTypeOf(target.key) };
-  const override = target?.sendPolicy;
-  const verdicts = [
-    sendVerdict(settings, session),
-    decideSend({ ...place, override }, settings.session.sendPolicy),
-  ];
-  const denied = verdicts.find((verdict) => !verdict.allowed);
-  if (denied?.allowed === false) {
-    return keep(unit, reply, { state: "skipped", code: "send_denied", error: denied.error });
+  const verdict = await leaveVerdict(unit.tx, parts.settings, session, route);
+  if (!verdict.allowed) {
+    return keep(unit, reply, { state: "skipped", code: "send_denied", error: verdict.error });
   }
   if (route.channel === WEBCHAT) {
     // Read later, too: a delivery there is only the live event.

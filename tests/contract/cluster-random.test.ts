@@ -113,7 +113,12 @@ async function doSomething(story: Story, app: FlowApp): Promise<void> {
   const key = roll.of(KEYS);
   const session = await getSession(app.store.db, key);
   if (session === undefined) return;
-  const facts = { engine: app.engine, settings: app.settings, dropTranscript: async () => {} };
+  const facts = {
+    engine: app.engine,
+    settings: app.settings,
+    outbound: { deliveryQueued() {} },
+    dropTranscript: async () => {},
+  };
   const what = roll.below(20);
   if (what < 11) {
     const timeoutMs = roll.chance(0.2) ? roll.below(50) + 1 : 0;

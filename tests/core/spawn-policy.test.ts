@@ -149,9 +149,16 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
   [
     "a thread on a channel without threads",
     { thread: true },
-    { channel: { id: "webchat", hasThreads: false } },
+    { channel: { id: "webchat", threads: "none" } },
     "spawn_denied",
     ["needs a channel with threads, and webchat has none"],
+  ],
+  [
+    "a thread where the settings forbid it",
+    { thread: true },
+    { channel: { id: "discord", threads: "off" } },
+    "spawn_denied",
+    ["session.threadBindings.enabled, or channels.discord.threadBindings.enabled, is false"],
   ],
   [
     "both spellings of the time limit",
@@ -195,7 +202,7 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
 });
 
 test("a thread makes a session, which is kept and has no archive date; mode run may be asked for", () => {
-  const channel = { id: "discord", hasThreads: true };
+  const channel = { id: "discord", threads: "on" as const };
   expect(decide({ thread: true, cleanup: "delete" }, { channel })).toMatchObject({
     value: { thread: true, mode: "session", cleanup: "keep", archiveAfterMinutes: 0 },
   });

@@ -83,7 +83,12 @@ async function waitingChild(app: SpawnApp) {
 }
 
 function facts(app: SpawnApp, own: Settings) {
-  return { engine: app.engine, settings: own, dropTranscript: async () => {} };
+  return {
+    engine: app.engine,
+    settings: own,
+    outbound: { deliveryQueued() {} },
+    dropTranscript: async () => {},
+  };
 }
 
 describe("a child that only waits for its own", () => {

@@ -184,7 +184,12 @@ async function doSomething(story: Story, app: SpawnApp): Promise<void> {
   const session = await someSession(story, app);
   if (session === undefined) return;
   const { key } = session;
-  const facts = { engine: app.engine, settings, dropTranscript: async () => {} };
+  const facts = {
+    engine: app.engine,
+    settings,
+    outbound: { deliveryQueued() {} },
+    dropTranscript: async () => {},
+  };
   const what = roll.below(20);
   if (what < 10) story.accepted.push((await app.tell(key, "from a person")).runId);
   else if (what < 12) {

@@ -1,7 +1,9 @@
 // Engine, flows and outbox on a real store, with actors in place of models: each session's turns are a function.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
+import { type Inbound, openInbound } from "../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { ok } from "../../src/core/errors.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { textOf } from "../../src/core/message.ts";
 import type { FlowStep, Run } from "../../src/core/run.ts";
@@ -11,7 +13,15 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import { LostLane } from "../../src/engine/transcript-writer.ts";
+import type { Unit } from "../../src/engine/unit.ts";
+import { removeAttachments } from "../../src/flows/attachments.ts";
+import {
+  createFilesCleanup,
+  INBOUND_DEADLINE,
+  INBOUND_FILES_DEADLINE,
+} from "../../src/flows/inbound-files.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import type { Outbound } from "../../src/flows/outbox.ts";
 import { sendToSession, sentBefore } from "../../src/flows/send.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
@@ -51,6 +61,10 @@ export interface FlowApp {
   readonly dir: string;
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
+  /** The way in from the channel `chat`. */
+  readonly inbound: Inbound;
+  /** What settings say may be written to. */
+  readonly outbound: Outbound;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
   /** Gives sessions a place where people read. */
   route(...keys: string[]): Promise<void>;
@@ -86,6 +100,8 @@ export interface FlowAppOptions {
   /** The test ends this app by closing its store: nothing is stopped in order. */
   readonly dies?: boolean;
   readonly deduplicates?: boolean;
+  /** A channel where people write: what they say comes in by `chat` of the app. */
+  readonly chat?: Channel;
   /** Default: what the settings say. */
   readonly maxConcurrent?: number;
   /** Asked before each commit: true, and the store refuses it, like a full disk. */
@@ -195,7 +211,7 @@ function buildParts(parts: {
   world: World;
   settings: Settings;
   sent: OutgoingMessage[];
-}): { engine: Engine; outbox: OutboxWorker } {
+}): { engine: Engine; outbox: OutboxWorker; inbound: Inbound } {
   const { options, store, world, settings, sent } = parts;
   const channels = new Map<string, Channel>();
   channels.set("webchat", {
@@ -207,6 +223,7 @@ function buildParts(parts: {
       return outcome;
     },
   });
+  if (options.chat !== undefined) channels.set(options.chat.id, options.chat);
   const engine: Engine = new Engine({
     store,
     world,
@@ -223,9 +240,16 @@ function buildParts(parts: {
       }),
       { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
     ),
-    deadlineHandlers: new Map(
-      settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })]] : [],
-    ),
+    deadlineHandlers: new Map([
+      [INBOUND_DEADLINE, (unit: Unit, key: string) => inbound.burstDue(unit, key)],
+      [
+        INBOUND_FILES_DEADLINE,
+        createFilesCleanup(settings, (workspace, dir) => void removeAttachments(workspace, dir)),
+      ],
+      ...(settings.cron.enabled
+        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
+        : []),
+    ]),
     executor: {
       execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
     },
@@ -239,7 +263,8 @@ function buildParts(parts: {
     shared: store.shared !== undefined,
   });
   engine.everySweep(() => outbox.sweep());
-  return { engine, outbox };
+  const inbound = openInbound({ engine, settings, outbound: outbox, world, checkModel: (name) => ok(name) });
+  return { engine, outbox, inbound };
 }
 
 export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
@@ -254,7 +279,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const store = crashing.store;
   const sent: OutgoingMessage[] = [];
   const events: LiveEvent[] = [];
-  const { engine, outbox } = buildParts({ options, store, world, settings, sent });
+  const { engine, outbox, inbound } = buildParts({ options, store, world, settings, sent });
   engine.bus.subscribe((event) => events.push(event));
   await ensureMainSessions({ engine, settings });
   await outbox.start();
@@ -277,6 +302,8 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     dir,
     sent,
     events,
+    inbound,
+    outbound: outbox,
     session: sessionOf,
     async tell(sessionKey, text, more = {}) {
       const accepted = await engine.accept({ sessionKey, input: { text }, ...more });

@@ -1,11 +1,12 @@
 // Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play says what each session does.
 
-import type { DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
+import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { threadsOf } from "../../src/channels/threads.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { textOf } from "../../src/core/message.ts";
 import type { FlowStep, Run } from "../../src/core/run.ts";
-import type { Session } from "../../src/core/session.ts";
+import type { Route, Session } from "../../src/core/session.ts";
 import { isSubagentKey } from "../../src/core/session-key.ts";
 import { agentOf, type Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
@@ -15,9 +16,11 @@ import { LostLane } from "../../src/engine/transcript-writer.ts";
 import { sessionViewer } from "../../src/flows/access.ts";
 import { createChildCleanup } from "../../src/flows/archive.ts";
 import { removeAttachments } from "../../src/flows/attachments.ts";
+import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../src/flows/bindings.ts";
 import { spawnChainOf } from "../../src/flows/chain.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import type { Outbound } from "../../src/flows/outbox.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { listRuns } from "../../src/store/runs.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
@@ -49,6 +52,8 @@ export interface Turn {
 /** What a session answers. A throw fails its run. */
 export type SpawnPlay = (turn: Turn) => Promise<string> | string;
 
+type OpenThread = NonNullable<Channel["openThread"]>;
+
 export interface SpawnAppOptions {
   readonly settings: Settings;
   readonly play: SpawnPlay;
@@ -57,6 +62,8 @@ export interface SpawnAppOptions {
   readonly crash?: CrashPoint;
   /** What the channel says to an attempt. Default: sent. */
   readonly channel?: () => DeliveryOutcome;
+  /** How the channel `discord` makes threads. Default: it makes none. */
+  readonly openThread?: OpenThread;
   /** The test stops this app itself, or lets it die. */
   readonly dies?: boolean;
 }
@@ -66,7 +73,7 @@ export interface SpawnApp {
   readonly store: Store;
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
-  tell(sessionKey: string, text: string, runId?: string): Promise<Run>;
+  tell(sessionKey: string, text: string, runId?: string, route?: Route): Promise<Run>;
   /** Calls a tool as an operator who acts as the session. */
   call(sessionKey: string, name: string, args: Record<string, unknown>): Promise<ToolResult>;
   route(sessionKey: string): Promise<void>;
@@ -102,6 +109,7 @@ interface Parts {
   readonly engine: Engine;
   readonly settings: Settings;
   readonly play: SpawnPlay;
+  readonly threads: Threads;
 }
 
 async function callAs(
@@ -110,7 +118,7 @@ async function callAs(
   call: { id: string; name: string; args: object },
   handle?: LaneHandle,
 ) {
-  const { engine, settings } = parts;
+  const { engine, settings, threads } = parts;
   const chain = await spawnChainOf(engine.store.db, session);
   const context = {
     settings,
@@ -121,6 +129,7 @@ async function callAs(
     agent: agentOf(settings, session),
     chain,
     toolNames: toolNames(),
+    threads,
     signal: handle?.signal ?? new AbortController().signal,
     ...(handle === undefined ? {} : { run: handle.run, wait: handle.wait }),
   };
@@ -157,27 +166,39 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
   }
 }
 
-function cleanupHandlers(settings: Settings) {
-  const handler = createChildCleanup({
+function handlersOf(settings: Settings, outbound: Outbound, acceptor: () => Engine) {
+  const cleanup = createChildCleanup({
     settings,
+    outbound,
+    acceptor,
     dropTranscript: () => {},
     removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
   });
-  return new Map([[CHILD_DEADLINE, handler]]);
+  return new Map([
+    [CHILD_DEADLINE, cleanup],
+    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor })],
+  ]);
 }
 
 async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingMessage[]) {
   const { settings, play } = options;
   const world = options.world ?? quietWorld();
-  const channel = {
-    id: "webchat",
+  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
+  const channelOf = (id: string, openThread?: OpenThread): Channel => ({
+    id,
     deduplicates: true,
     async deliver(message: OutgoingMessage): Promise<DeliveryOutcome> {
       const outcome = options.channel?.() ?? { kind: "sent" };
       if (outcome.kind === "sent") sent.push(message);
       return outcome;
     },
-  };
+    ...(openThread === undefined ? {} : { openThread }),
+  });
+  const channels = new Map([
+    ["webchat", channelOf("webchat")],
+    ["discord", channelOf("discord", options.openThread)],
+  ]);
+  const threads = threadsOf(channels, world);
   const engine: Engine = new Engine({
     store,
     world,
@@ -188,15 +209,14 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
       pools: { subagents: settings.subagents.maxConcurrent },
     },
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? "subagents" : undefined),
-    deadlineHandlers: cleanupHandlers(settings),
+    deadlineHandlers: handlersOf(settings, outbound, () => engine),
     successors: createSuccessors({
       settings,
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+      outbound,
     }),
-    executor: { execute: (handle) => playTurn({ engine, settings, play }, handle) },
+    executor: { execute: (handle) => playTurn({ engine, settings, play, threads }, handle) },
   });
-  const channels = new Map([[channel.id, channel]]);
   const outbox: OutboxWorker = new OutboxWorker({
     db: store.db,
     commit: engine.commit,
@@ -207,7 +227,7 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
   await ensureMainSessions({ engine, settings });
   await outbox.start();
   await engine.start();
-  return { engine, outbox };
+  return { engine, outbox, threads };
 }
 
 export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> {
@@ -217,7 +237,7 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
   const store = crashing.store;
   const sent: OutgoingMessage[] = [];
   const events: LiveEvent[] = [];
-  const { engine, outbox } = await openParts(options, store, sent);
+  const { engine, outbox, threads } = await openParts(options, store, sent);
   engine.bus.subscribe((event) => events.push(event));
   cleanup(async () => {
     if (crashing.hasCrashed() || options.dies === true) return;
@@ -232,9 +252,10 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
     sent,
     events,
     session,
-    async tell(sessionKey, text, runId) {
+    async tell(sessionKey, text, runId, route) {
       const named = runId === undefined ? {} : { runId };
-      const accepted = await engine.accept({ sessionKey, input: { text }, ...named });
+      const at = route === undefined ? {} : { route };
+      const accepted = await engine.accept({ sessionKey, input: { text }, ...named, ...at });
       if (!accepted.ok) throw new Error(accepted.error);
       return accepted.value.run;
     },
@@ -242,7 +263,7 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
       const found = await session(sessionKey);
       if (found === undefined) throw new Error(`no session ${sessionKey}`);
       calls += 1;
-      return callAs({ engine, settings, play }, found, { id: `operator:${calls}`, name, args });
+      return callAs({ engine, settings, play, threads }, found, { id: `operator:${calls}`, name, args });
     },
     route: (key) =>
       store.transaction((tx) => updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } })),

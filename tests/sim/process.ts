@@ -302,6 +302,8 @@ export class GatewayProcess {
   #cleanup() {
     return createChildCleanup({
       settings: this.settings,
+      outbound: { deliveryQueued: () => this.#outbox.deliveryQueued() },
+      acceptor: () => this.engine,
       dropTranscript: (sessionId) => void this.#mirror?.remove(sessionId),
       removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
     });

@@ -70,6 +70,9 @@ export interface Choices {
   readonly cron?: Settings["cron"];
   readonly hooks?: Settings["hooks"];
   readonly nodes?: Partial<Settings["nodes"]>;
+  readonly channels?: Settings["channels"];
+  readonly owners?: Settings["owners"];
+  readonly providers?: Settings["providers"];
 }
 
 export function settingsWith(choices: Choices = {}): Settings {
@@ -84,7 +87,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       tickIntervalMs: 15_000,
     },
     store: { dir: "/nowhere", durability: "normal" },
-    providers: [],
+    providers: choices.providers ?? [],
     agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
     maxConcurrent: 4,
     subagents: {
@@ -125,8 +128,8 @@ export function settingsWith(choices: Choices = {}): Settings {
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },
-    owners: [],
-    channels: [],
+    owners: choices.owners ?? [],
+    channels: choices.channels ?? [],
     cron: choices.cron ?? { enabled: true },
     nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },

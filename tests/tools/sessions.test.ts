@@ -288,7 +288,12 @@ test("I4: a send that was accepted before a restart is not judged again by what 
     expect(await callTool(after, { ...call, attempt: 2 })).toEqual(first);
     answers.push({ call, first });
   }
-  const facts = { engine: some.engine, settings: narrow, dropTranscript: async () => {} };
+  const facts = {
+    engine: some.engine,
+    settings: narrow,
+    outbound: { deliveryQueued() {} },
+    dropTranscript: async () => {},
+  };
   await deleteSession(facts, session);
   for (const { call, first } of answers)
     expect(await callTool(after, { ...call, attempt: 3 })).toEqual(first);

@@ -7,7 +7,7 @@ import { dropOldest } from "../../core/bounded.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
 import type { CommandCall } from "../../core/command.ts";
 import { decideInbound, type InboundQuestion, type InboundVerdict } from "../../core/inbound-policy.ts";
-import { cleanName, cleanText } from "../../core/inbound-text.ts";
+import { cleanName, isVisible } from "../../core/inbound-text.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { defaultAgent, findAgent, type Settings } from "../../core/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -68,7 +68,7 @@ function saysNothing(message: InboundMessage): boolean {
   const { text, media, quoted, mentioned, chat } = message;
   // Whoever only names the agent in a group wants something.
   if (chat.type !== "direct" && mentioned) return false;
-  return media.length === 0 && quoted === undefined && cleanText(text).trim() === "";
+  return media.length === 0 && quoted === undefined && !isVisible(text);
 }
 
 function questionOf(message: InboundMessage, command: CommandCall | undefined): InboundQuestion {

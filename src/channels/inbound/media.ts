@@ -57,7 +57,7 @@ export interface MediaTarget {
 const WORDS: Readonly<Record<InboundMedia["kind"], string>> = {
   image: "picture",
   voice: "voice message",
-  audio: "audio file",
+  audio: "sound file",
   video: "video",
   file: "file",
 };
@@ -141,12 +141,16 @@ async function load(world: World, media: InboundMedia, maxBytes: number): Promis
     stopper.abort(new Error("it took too long"));
     late.resolve(fail("file_problem", `it was not there after ${LOAD_MS / 1_000} seconds`));
   });
-  const loaded = media.load(maxBytes, stopper.signal).catch((error: unknown) => {
-    world.log.warn({ err: error }, "a file that came with a message could not be read");
-    return fail("file_problem", "it could not be read");
-  });
+  const read = async (): Promise<Result<Uint8Array>> => {
+    try {
+      return await media.load(maxBytes, stopper.signal);
+    } catch (error) {
+      world.log.warn({ err: error }, "a file that came with a message could not be read");
+      return fail("file_problem", "it could not be read");
+    }
+  };
   try {
-    return await Promise.race([loaded, late.promise]);
+    return await Promise.race([read(), late.promise]);
   } finally {
     timer.cancel();
   }

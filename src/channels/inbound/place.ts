@@ -12,8 +12,7 @@ import { defaultAgent, findAgent, type Settings } from "../../core/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { keyRulesOf } from "../../flows/access.ts";
 import { insertNew, newSession } from "../../flows/lifecycle.ts";
-import { getSession, holdSession, updateSession } from "../../store/sessions.ts";
-import type { Db } from "../../store/sql.ts";
+import { holdSession, updateSession } from "../../store/sessions.ts";
 import type { InboundMessage } from "../channel.ts";
 
 const DISPLAY_CHARS_MAX = 200;
@@ -55,12 +54,6 @@ function displayNameOf({ chat, peerName }: Place): string | undefined {
   const names = chat.type === "direct" ? [peerName] : [cleanName(chat.name), cleanName(chat.thread?.name)];
   const shown = names.filter((name) => name !== undefined && name !== "").join(" / ");
   return shown === "" ? undefined : shown.slice(0, DISPLAY_CHARS_MAX).toWellFormed();
-}
-
-/** The session that a place has at the moment, if it has one. */
-export async function sessionAt(db: Db, settings: Settings, place: Place): Promise<Session | undefined> {
-  const key = keyOfPlace(settings, place);
-  return key === undefined ? undefined : getSession(db, key);
 }
 
 /** Whether the name of a session is that of a place. A main session is everybody's. */

@@ -55,6 +55,8 @@ interface JobOptions {
   readonly message?: string;
   readonly deliver?: string | false;
   readonly channel?: string;
+  readonly account?: string;
+  readonly thread?: string;
   readonly model?: string;
   readonly thinking?: string;
   readonly timeout?: number;
@@ -156,8 +158,13 @@ const given = (name: string, value: unknown): Asked => (value === undefined ? {}
 
 /** What both `add` and `update` send, besides the schedule. */
 function choicesOf(options: JobOptions): Asked {
-  const { deliver, channel, timeout, missed } = options;
-  const place = typeof deliver === "string" ? { ...given("channel", channel), to: deliver } : undefined;
+  const { deliver, channel, account, thread, timeout, missed } = options;
+  const where = {
+    ...given("channel", channel),
+    ...given("accountId", account),
+    ...given("threadId", thread),
+  };
+  const place = typeof deliver === "string" ? { ...where, to: deliver } : undefined;
   return {
     ...given("message", options.message),
     ...given("deliver", deliver === false ? null : place),

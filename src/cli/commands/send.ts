@@ -1,11 +1,15 @@
-// Owns `parley send`: one message to one session, and with --wait the reply to it.
+// Owns `parley send`: one message to one session, and with --wait the reply to it; or a text to a channel.
 
-import { safeText } from "../../core/safe-text.ts";
+import { safeLine, safeText } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { exitFor, type Link, withLink } from "../link.ts";
 
 interface SendOptions {
-  readonly session: string;
+  readonly session?: string;
+  readonly channel?: string;
+  readonly to?: string;
+  readonly account?: string;
+  readonly thread?: string;
   /** Seconds; absent: don't wait. */
   readonly wait?: number;
 }
@@ -58,8 +62,41 @@ async function waitForReply(
   return EXIT.done;
 }
 
+/** What is wrong with the options; undefined: nothing. */
+function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendOptions): number | undefined {
+  const wrong = (error: string): number => cli.fail({ code: "usage", error }, EXIT.usage);
+  if (channel === undefined) {
+    if (to !== undefined || account !== undefined || thread !== undefined)
+      return wrong("--to, --account and --thread go with --channel");
+    return session === undefined ? wrong("give --session <key>, or --channel and --to") : undefined;
+  }
+  if (to === undefined) return wrong("--channel needs --to <chat>");
+  return wait === undefined
+    ? undefined
+    : wrong("--wait goes without --channel: nobody answers for a channel");
+}
+
+/** A text for people, as it is. */
+async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
+  const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
+  return withLink(cli, async (link) => {
+    const idempotencyKey = cli.parts.world.ids.uuid();
+    const place = { channel, to, accountId, threadId, sessionKey };
+    const named = Object.fromEntries(Object.entries(place).filter(([, value]) => value !== undefined));
+    const sent = await link.call<{ messageId: string }>("send", { ...named, message, idempotencyKey });
+    if (!sent.ok) return cli.fail(sent, exitFor(sent));
+    const { messageId } = sent.value;
+    cli.line(safeLine(`Queued as delivery ${messageId} for ${channel} ${to}; see parley deliveries.`));
+    cli.document({ ok: true, ...sent.value });
+    return EXIT.done;
+  });
+}
+
 export async function runSend(cli: Cli, args: readonly string[], options: SendOptions): Promise<number> {
   const [message = ""] = args;
+  const misused = misuse(cli, options);
+  if (misused !== undefined) return misused;
+  if (options.channel !== undefined) return sendToChannel(cli, message, options);
   return withLink(cli, async (link) => {
     const runId = cli.parts.world.ids.uuid();
     // Heard from before the message is sent, so that no end is too quick.

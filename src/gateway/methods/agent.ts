@@ -3,15 +3,17 @@
 
 import { type Code, fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import { WEBCHAT } from "../../core/route.ts";
+import { LAST, WEBCHAT } from "../../core/route.ts";
 import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
 import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
 import { findAgent } from "../../core/settings.ts";
 import { isSilent } from "../../core/turn-rules.ts";
 import { keyRulesOf, resolveSession } from "../../flows/access.ts";
-import { sendDirect } from "../../flows/direct.ts";
+import { addressee, checkPlace, lastPlace, type Place, resolvePlace } from "../../flows/destination.ts";
+import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
 import { sendText } from "../../flows/outbox.ts";
+import { announceRoute } from "../../flows/party.ts";
 import { getRun } from "../../store/runs.ts";
 import { type CallContext, type Methods, ownRun } from "../call.ts";
 import { createGate } from "../gate.ts";
@@ -56,16 +58,28 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   return resolve({ sessionKey: mainKeyOf(id, keyRulesOf(settings)) });
 }
 
-/** A channel that text can leave through; the protocol's `last` means the one used last. */
-export function checkChannel(channel: string | undefined): Result<void> {
-  if (channel === undefined || channel === WEBCHAT || channel === "last") return ok(undefined);
-  const shown = JSON.stringify(channel.slice(0, 60));
-  return fail("channel_unknown", `no channel ${shown} is set up here; there is: ${WEBCHAT}`);
-}
-
-function routeOf(params: ParamsOf<"agent">, session: Session): { route?: Route } {
-  const asked = params.channel === WEBCHAT || (params.deliver === true && session.lastRoute === undefined);
-  return asked ? { route: { channel: WEBCHAT, to: session.key } } : {};
+/** Where the answer of a run goes besides its transcript. */
+async function routeOf(
+  ctx: CallContext,
+  params: ParamsOf<"agent">,
+  session: Session,
+): Promise<Result<Pick<DirectMessage, "route" | "deliverTo">>> {
+  const { channel = LAST, to, accountId, threadId } = params;
+  const here = ok({ route: { channel: WEBCHAT, to: session.key } });
+  if (channel === WEBCHAT) return here;
+  // Clients name their own default channel in every request; without `deliver` nothing leaves through it.
+  if (params.deliver !== true) return ok({});
+  const last = announceRoute(session);
+  if (channel === LAST) {
+    if (last === undefined) return here;
+    return ok(last.channel === WEBCHAT ? {} : { deliverTo: last });
+  }
+  if (to === undefined && last?.channel === channel) return ok({ deliverTo: last });
+  const { settings } = ctx.deps;
+  const place = checkPlace(settings, { channel, to: to ?? "", accountId, threadId });
+  if (!place.ok) return place;
+  const found = await addressee(ctx.access, ctx.viewer, place.value);
+  return found.ok ? ok({ deliverTo: place.value }) : found;
 }
 
 async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<PayloadOf<"agent">>> {
@@ -74,12 +88,11 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   if (!images.ok) return images;
   const thinking = checkThinking(params.thinking);
   if (!thinking.ok) return thinking;
-  // Clients name their own default channel in every request; without `deliver` nothing leaves through it.
-  const channel = params.deliver === true ? checkChannel(params.channel) : ok(undefined);
-  if (!channel.ok) return channel;
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
   const found = await targetOf(ctx, params);
   if (!found.ok) return found;
+  const place = await routeOf(ctx, params, found.value);
+  if (!place.ok) return place;
   const answer = ({ runId, acceptedAt, sessionKey }: Run) => ({
     runId,
     status: "accepted" as const,
@@ -92,7 +105,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
     images: images.value,
     runId: idempotencyKey,
     ...thinking.value,
-    ...routeOf(params, found.value),
+    ...place.value,
     ...runTimeout(timeout === undefined ? undefined : timeout * 1000),
     ...(extraSystemPrompt === undefined ? {} : { extraContext: extraSystemPrompt }),
     remember: async (unit, { run, fresh }) => {
@@ -174,27 +187,54 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   return run === undefined ? missing : ok(waitAnswer(run));
 }
 
+/** The session that a text is written down in: the one named, else that of whoever reads it, else `main`. */
+async function filedIn(
+  ctx: CallContext,
+  params: ParamsOf<"send">,
+  reader: Session | undefined,
+): Promise<Result<Session>> {
+  const { sessionKey } = params;
+  if (sessionKey === undefined && reader !== undefined) return ok(reader);
+  return resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? "main" });
+}
+
+/** Where a text goes, and the session that it is written down in. */
+async function targetOfSend(
+  ctx: CallContext,
+  params: ParamsOf<"send">,
+): Promise<Result<{ route: Route; session: Session }>> {
+  const { to, sessionKey, channel = WEBCHAT, accountId, threadId } = params;
+  let place: Place = { channel, to, accountId, threadId };
+  if (channel === WEBCHAT || channel === LAST) {
+    const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? to });
+    if (!found.ok) return found;
+    const session = found.value;
+    const last = lastPlace(session);
+    if (channel === LAST && last.channel !== WEBCHAT) return ok({ route: last, session });
+    place = { ...place, channel: WEBCHAT, to: session.key };
+    const route = await resolvePlace(ctx.access, ctx.viewer, place);
+    return route.ok ? ok({ route: route.value, session }) : route;
+  }
+  const route = checkPlace(ctx.deps.settings, { ...place, channel });
+  if (!route.ok) return route;
+  const reader = await addressee(ctx.access, ctx.viewer, route.value);
+  if (!reader.ok) return reader;
+  const session = await filedIn(ctx, params, reader.value);
+  return session.ok ? ok({ route: route.value, session: session.value }) : session;
+}
+
 async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<PayloadOf<"send">>> {
-  const { to, message, sessionKey, accountId, threadId } = params;
-  const channel = checkChannel(params.channel);
-  if (!channel.ok) return channel;
+  const { message } = params;
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
-  // On webchat the one to write to is a session: whoever has it open reads it.
-  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? to });
-  if (!found.ok) return found;
-  const session = found.value;
+  const target = await targetOfSend(ctx, params);
+  if (!target.ok) return target;
+  const { route, session } = target.value;
   const answer = (id: string) => ({
     messageId: id,
-    channel: WEBCHAT,
+    channel: route.channel,
     status: "queued" as const,
     sessionKey: session.key,
   });
-  const route: Route = {
-    channel: WEBCHAT,
-    to: session.key,
-    ...(accountId === undefined ? {} : { accountId }),
-    ...(threadId === undefined ? {} : { threadId: String(threadId) }),
-  };
   const sent = await sendText(ctx.deps, {
     session,
     route,

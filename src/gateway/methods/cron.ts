@@ -3,10 +3,10 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
-import { type Route, WEBCHAT } from "../../core/route.ts";
+import { LAST, type Route, WEBCHAT } from "../../core/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
-import { resolveSession } from "../../flows/access.ts";
+import { type Place, resolvePlace } from "../../flows/destination.ts";
 import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/cron-jobs.ts";
 import { deliveryStates } from "../../store/deliveries.ts";
 import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../triggers/jobs.ts";
@@ -15,7 +15,6 @@ import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { CronJobRow, CronTurnRow } from "../payloads/cron.ts";
 import type { PayloadOf } from "../payloads.ts";
-import { checkChannel } from "./agent.ts";
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
@@ -45,7 +44,8 @@ function turnRow(turn: Turn, states: States): CronTurnRow {
 
 function jobRow(job: CronJob, last: CronTurnRow | undefined, sees: (key: string) => boolean): CronJobRow {
   const { id, name, schedule, message, deliver, model, thinking, timeoutMs, nextAt } = job;
-  const covered = deliver === undefined || deliver.channel !== WEBCHAT || sees(deliver.to);
+  const namesSession = deliver?.channel === WEBCHAT || deliver?.channel === LAST;
+  const covered = deliver === undefined || !namesSession || sees(deliver.to);
   return {
     id,
     key: cronKey(id),
@@ -149,31 +149,12 @@ async function runs(
   return ok({ id, entries: turns.map((turn) => turnRow(turn, states)) });
 }
 
-interface AskedPlace {
-  readonly channel?: string;
-  readonly to: string;
-  readonly accountId?: string;
-  readonly threadId?: string | number;
-}
-
 /** The place that a caller names, if it may send there. */
 async function placeOf(
   ctx: CallContext,
-  asked: AskedPlace | null | undefined,
+  asked: Place | null | undefined,
 ): Promise<Result<Route | null | undefined>> {
-  if (asked == null) return ok(asked);
-  const { channel = WEBCHAT, to, accountId, threadId } = asked;
-  const known = channel === "last" ? checkChannel("(last)") : checkChannel(channel);
-  if (!known.ok) return known;
-  // On webchat the one to write to is a session: whoever has it open reads it.
-  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: to });
-  if (!found.ok) return found;
-  return ok({
-    channel,
-    to: found.value.key,
-    ...(accountId === undefined ? {} : { accountId }),
-    ...(threadId === undefined ? {} : { threadId: String(threadId) }),
-  });
+  return asked == null ? ok(asked) : resolvePlace(ctx.access, ctx.viewer, asked);
 }
 
 /** A job after a change; in the unit that changed it, its last turn is not looked up. */

@@ -3,6 +3,7 @@
 //      takes.
 // TO2: a call with a session's pass is that session's own call, in the run that it has under way.
 
+import { threadsOf } from "../../channels/threads.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { agentOf, findAgent } from "../../core/settings.ts";
@@ -53,6 +54,7 @@ async function invoke(
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     answered: ctx.deps.metrics.toolAnswered,
+    threads: threadsOf(ctx.deps.channels, ctx.deps.world),
   };
   const { callId } = ctx;
   const inHand = runOfPass(ctx.deps.passes, ctx.caller);

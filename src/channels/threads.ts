@@ -1,0 +1,33 @@
+// Owns how sub-agents get threads from the channels that there are.
+// TH1: a channel that does not answer fails the one call that asked it.
+
+import { fail } from "../core/errors.ts";
+import type { Threads } from "../flows/bindings.ts";
+import type { World } from "../world.ts";
+import type { Channel } from "./channel.ts";
+
+/** How long a channel may take to make a thread. */
+const OPEN_MS = 30_000;
+
+/** `channels` may be filled later. */
+export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }: World): Threads {
+  return {
+    has: (id) => channels.get(id)?.openThread !== undefined,
+    async open(at, title) {
+      const { channel: id } = at;
+      const late = Promise.withResolvers<"late">();
+      const timer = clock.at(clock.now() + OPEN_MS, () => late.resolve("late"));
+      try {
+        const opened = await Promise.race([channels.get(id)?.openThread?.(at, title), late.promise]);
+        if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
+        if (opened !== "late") return opened;
+        return fail("channel_unknown", `${id} did not make a thread in ${OPEN_MS / 1_000} s`);
+      } catch (error) {
+        log.error({ err: error, channel: id }, "a channel failed over a thread");
+        return fail("channel_unknown", `${id} could not make a thread`);
+      } finally {
+        timer.cancel();
+      }
+    },
+  };
+}

@@ -1,0 +1,228 @@
+// Owns the places to which text can be addressed: which there are, whose they are, who may write there, and
+// whether text may leave for them.
+// DE1: a channel or an account that nobody has set up is refused where it is named; a place that was there
+//      once is a delivery that fails where operators see it.
+// DE2: who may not write to every session writes only to places whose people it may write to (I9); all other
+//      places are refused alike, whether or not anybody reads there.
+// DE3: text leaves if the policy lets it leave its session, and lets it reach the place (SPEC 5).
+// DE4: `last` is a place too: where the people of a session were last, at the moment of the delivery.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import { LAST, type Route, WEBCHAT } from "../core/route.ts";
+import { decideSend, type SendVerdict } from "../core/send-policy.ts";
+import type { Session } from "../core/session.ts";
+import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../core/session-key.ts";
+import type { ChatType, Settings } from "../core/settings.ts";
+import type { Viewer } from "../core/visibility.ts";
+import { getPeer } from "../store/channel-peers.ts";
+import { sessionsOfChat } from "../store/session-places.ts";
+import { getSession } from "../store/sessions.ts";
+import type { Db } from "../store/sql.ts";
+import { getBinding } from "../store/thread-bindings.ts";
+import { type AccessContext, openGate, resolveSession } from "./access.ts";
+import { announceRoute, sendVerdict } from "./party.ts";
+
+/** A place as a caller names it. */
+export interface Place {
+  /** Default: webchat, where `to` is a session. */
+  readonly channel?: string | undefined;
+  readonly to: string;
+  readonly accountId?: string | undefined;
+  readonly threadId?: string | number | undefined;
+}
+
+const ID_CHARS_MAX = 512;
+
+/** Channels that reach people elsewhere, as they are set up. */
+function channelsOf({ channels }: Settings): string[] {
+  return [...new Set(channels.map(({ channel }) => channel))];
+}
+
+function checkId(name: string, text: string): Result<string> {
+  const id = text.trim();
+  if (id === "") return fail("invalid_argument", `${name} must not be empty`);
+  if (id.length > ID_CHARS_MAX) {
+    return fail("invalid_argument", `${name} has more than ${ID_CHARS_MAX} characters`);
+  }
+  if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(id)) {
+    return fail("invalid_argument", `${name} holds control characters or half a character`);
+  }
+  return ok(id);
+}
+
+/** The place on a channel that is set up, with its account; whether anybody reads there nobody knows. */
+export function checkPlace(settings: Settings, place: Place & { readonly channel: string }): Result<Route> {
+  const channel = place.channel.trim().toLowerCase();
+  const accounts = settings.channels.filter((account) => account.channel === channel);
+  const [first] = accounts;
+  if (first === undefined) {
+    const shown = JSON.stringify(place.channel.slice(0, 60));
+    const there = [WEBCHAT, ...channelsOf(settings)].join(", ");
+    return fail("channel_unknown", `no channel ${shown} is set up here; there is: ${there}`);
+  }
+  const { accountId = first.accountId } = place;
+  if (!accounts.some((account) => account.accountId === accountId)) {
+    const ids = accounts.map((account) => account.accountId).join(", ");
+    const shown = JSON.stringify(accountId.slice(0, 60));
+    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; there is: ${ids}`);
+  }
+  // As owners and allow lists write it.
+  const prefix = `${channel}:`;
+  const to = checkId("to", place.to.startsWith(prefix) ? place.to.slice(prefix.length) : place.to);
+  if (!to.ok) return to;
+  const threadId = place.threadId === undefined ? undefined : checkId("threadId", String(place.threadId));
+  if (threadId?.ok === false) return threadId;
+  const thread = threadId === undefined ? {} : { threadId: threadId.value };
+  return ok({ channel, to: to.value, accountId, ...thread });
+}
+
+/** A route with the account that is meant where it names none. */
+function withAccount(settings: Settings, route: Route): Route {
+  if (route.accountId !== undefined) return route;
+  const first = settings.channels.find(({ channel }) => channel === route.channel);
+  return first === undefined ? route : { ...route, accountId: first.accountId };
+}
+
+/** Whether two routes are one place. */
+export function samePlace(settings: Settings, one: Route, other: Route): boolean {
+  const [a, b] = [withAccount(settings, one), withAccount(settings, other)];
+  const fields = ["channel", "to", "accountId", "threadId"] as const;
+  return fields.every((field) => a[field] === b[field]);
+}
+
+/** The keys of sessions that a place has of its own, whichever agent's. */
+function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): string[] {
+  const rooms = (agentId: string) => [
+    { form: "group", agentId, channel, id } as const,
+    { form: "channel", agentId, channel, id } as const,
+  ];
+  const forms = ({ id: agentId }: { id: string }): ParsedKey[] => {
+    if (threadId === undefined) return [...rooms(agentId), { form: "dm", agentId, channel, peer: id }];
+    const kinds = ["thread", "topic"] as const;
+    return rooms(agentId).flatMap((room) =>
+      kinds.map((kind) => ({ ...room, thread: { kind, id: threadId } })),
+    );
+  };
+  return agents.flatMap(forms).map(formatKey);
+}
+
+/** The sessions whose people read at a place: bound to it, its own, or last used there, in this order. */
+export async function sessionsAt(db: Db, settings: Settings, route: Route): Promise<Session[]> {
+  const keys = keysAt(settings, route);
+  const binding = await getBinding(db, route);
+  const bound = binding === undefined ? undefined : await getSession(db, binding.sessionKey);
+  const chat = await sessionsOfChat(db, route, keys);
+  const own = chat.filter(({ key }) => keys.includes(key));
+  const used = chat.filter(({ lastRoute }) => lastRoute && samePlace(settings, lastRoute, route));
+  const found = [...(bound === undefined || bound.archivedAt !== undefined ? [] : [bound]), ...own, ...used];
+  return [...new Map(found.map((session) => [session.key, session])).values()];
+}
+
+/** Whether somebody was let in, or is named in the settings, as one who writes directly. */
+export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
+  const { channel, to, accountId } = withAccount(settings, route);
+  if (accountId === undefined || route.threadId !== undefined) return false;
+  const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+  const named = [to, `${channel}:${to}`];
+  if (account?.allowFrom.some((entry) => named.includes(entry.trim())) === true) return true;
+  return (await getPeer(db, { channel, accountId, peerId: to }))?.state === "approved";
+}
+
+/** What a place is, as far as anybody knows: rules for a type of chat hold for no unknown one. */
+async function chatTypesAt(
+  db: Db,
+  settings: Settings,
+  route: Route,
+  sessions: readonly Session[],
+): Promise<readonly ChatType[]> {
+  const types = sessions.flatMap(({ key }) => chatTypeOf(key));
+  if (types.length > 0) return [...new Set(types)];
+  if (route.threadId === undefined) return (await isKnownPeer(db, settings, route)) ? ["direct"] : [];
+  const { threadId: _, ...chat } = route;
+  const above = await sessionsAt(db, settings, chat);
+  return ["thread", ...above.flatMap(({ key }) => chatTypeOf(key)).filter((type) => type !== "direct")];
+}
+
+/** May text reach this place? A session of its own has the first word. */
+async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<SendVerdict> {
+  const policy = settings.session.sendPolicy;
+  if (route.channel === WEBCHAT) {
+    const target = await getSession(db, route.to);
+    const chatTypes = target === undefined ? [] : chatTypeOf(target.key);
+    return decideSend({ channel: WEBCHAT, chatTypes, override: target?.sendPolicy }, policy);
+  }
+  const sessions = await sessionsAt(db, settings, route);
+  const chatTypes = await chatTypesAt(db, settings, route, sessions);
+  const override = sessions[0]?.sendPolicy;
+  return decideSend({ channel: route.channel, chatTypes, override }, policy);
+}
+
+/** May a text of this session leave for this place (DE3)? */
+export async function leaveVerdict(
+  db: Db,
+  settings: Settings,
+  session: Session,
+  route: Route,
+): Promise<SendVerdict> {
+  const own = sendVerdict(settings, session);
+  if (!own.allowed) return own;
+  const home = [session.lastRoute, routeOfKey(session.key)];
+  if (home.some((place) => place !== undefined && samePlace(settings, place, route))) return own;
+  return reachVerdict(db, settings, route);
+}
+
+/** Whether a viewer may write anywhere: only an operator whose token covers everything. */
+function coversEverything(viewer: Viewer): boolean {
+  return viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined;
+}
+
+/**
+ * The session of the people at a place, for a viewer who may write to them. Undefined: there is none, and the
+ * viewer may write anywhere.
+ */
+export async function addressee(
+  ctx: AccessContext,
+  viewer: Viewer,
+  route: Route,
+): Promise<Result<Session | undefined>> {
+  const gate = openGate(ctx, viewer);
+  for (const session of await sessionsAt(ctx.db, ctx.settings, route)) {
+    if (await gate.admits("send", session)) return ok(session);
+  }
+  if (coversEverything(viewer)) return ok(undefined);
+  const shown = JSON.stringify(route.to.slice(0, 60));
+  return fail("not_visible", `${route.channel} ${shown} is no place of a session that you may write to`, {
+    hint: "Name a place where the people of such a session read, or let the token cover more sessions.",
+  });
+}
+
+/** The place that a caller names, if it may write there. */
+export async function resolvePlace(
+  ctx: AccessContext,
+  viewer: Viewer,
+  { channel = WEBCHAT, to, accountId, threadId }: Place,
+): Promise<Result<Route>> {
+  if (channel !== WEBCHAT && channel !== LAST) {
+    const route = checkPlace(ctx.settings, { channel, to, accountId, threadId });
+    if (!route.ok) return route;
+    const found = await addressee(ctx, viewer, route.value);
+    return found.ok ? route : found;
+  }
+  if (channel === LAST && (accountId !== undefined || threadId !== undefined)) {
+    return fail("invalid_argument", 'channel "last" takes a session alone: its last place has all the rest');
+  }
+  // The one to write to is a session: whoever reads it reads this.
+  const found = await resolveSession(ctx, viewer, "send", { sessionKey: to });
+  if (!found.ok) return found;
+  return ok({
+    channel,
+    to: found.value.key,
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(threadId === undefined ? {} : { threadId: String(threadId) }),
+  });
+}
+
+/** Where the people of a session were last (DE4). */
+export function lastPlace(session: Session): Route {
+  return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
+}

@@ -1,0 +1,71 @@
+// Owns what a sub-agent's job came to: the status of its last run, its result in words, what it has cost.
+// JO1: the status is the run's; the words are the child's, or what it had written when it was stopped (I12).
+
+import type { AnnouncedStatus, AnnouncementStats } from "../core/announcement.ts";
+import { type Message, textOf } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import { isSilent } from "../core/turn-rules.ts";
+import type { Unit } from "../engine/unit.ts";
+import type { Flow } from "../store/flows.ts";
+import { usageOf } from "../store/ledger.ts";
+import { runsOfFlow } from "../store/runs.ts";
+import { lastToolResult, readRun } from "../store/transcripts.ts";
+
+interface Job {
+  readonly unit: Unit;
+  readonly flow: Flow;
+  readonly child: Session;
+  /** Where the readable copy of a transcript lies; absent in a cluster. */
+  transcriptPath(sessionId: string): string | undefined;
+}
+
+/** How a run ended, as it is announced. */
+export function statusOf(run: Run | undefined): AnnouncedStatus {
+  const state = run?.state;
+  return state === "ok" || state === "error" || state === "timeout" || state === "aborted"
+    ? state
+    : "unknown";
+}
+
+/** What the child's last piece of work came to. */
+export async function outcomeOf(job: Job): Promise<{ runs: Run[]; last: Run | undefined; result: string }> {
+  const runs = (await runsOfFlow(job.unit.tx, job.flow.flowId)).filter((run) => run.flow?.step === "task");
+  const last = runs.at(-1);
+  const reply = last?.reply ?? "";
+  if (!isSilent(reply)) return { runs, last, result: reply };
+  const written = last === undefined || last.state === "ok" ? undefined : await lastWords(job.unit, runs);
+  const result = written ?? (await lastToolResult(job.unit.tx, job.child.sessionId)) ?? "";
+  return { runs, last, result };
+}
+
+/** What a job that ended badly had written so far. */
+async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | undefined> {
+  const speaks = (message: Message): boolean => message.role === "assistant" && !isSilent(textOf(message));
+  for (const run of runs.toReversed()) {
+    const message = (await readRun(unit.tx, run.runId)).findLast(speaks);
+    if (message !== undefined) return textOf(message);
+  }
+  return undefined;
+}
+
+/** What is told of a job beside its result. */
+export async function statsOf(job: Job, runs: readonly Run[]): Promise<AnnouncementStats> {
+  const { unit, child } = job;
+  // One that was ended while it waited in its lane has taken no time.
+  const begun = runs.filter((run) => run.startedAt !== undefined);
+  const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
+  const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));
+  const usage = await usageOf(unit.tx, { sessionKey: child.key });
+  const path = job.transcriptPath(child.sessionId);
+  return {
+    runtimeMs: begun.length === 0 ? 0 : ended - started,
+    inputTokens: usage.input + usage.cacheRead + usage.cacheWrite,
+    outputTokens: usage.output,
+    totalTokens: usage.totalTokens,
+    ...(usage.cost > 0 ? { costUsd: usage.cost } : {}),
+    sessionKey: child.key,
+    sessionId: child.sessionId,
+    ...(path === undefined ? {} : { transcriptPath: path }),
+  };
+}

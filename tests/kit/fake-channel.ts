@@ -1,0 +1,116 @@
+// A channel without a platform: a test says what people write, and sees what they are shown.
+
+import type {
+  Channel,
+  DeliveryOutcome,
+  InboundMedia,
+  InboundMessage,
+  OutgoingMessage,
+} from "../../src/channels/channel.ts";
+import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import { fail, ok } from "../../src/core/errors.ts";
+import type { Route } from "../../src/core/route.ts";
+
+export interface FakeChannel extends Channel {
+  readonly shown: OutgoingMessage[];
+  readonly typed: Route[];
+  /** What the next attempts come to. Default: sent. */
+  outcome: (message: OutgoingMessage) => DeliveryOutcome;
+  /** The texts that were shown at a place, in order. */
+  textsAt(to: string): string[];
+}
+
+export function fakeChannel(): FakeChannel {
+  const shown: OutgoingMessage[] = [];
+  const typed: Route[] = [];
+  const channel: FakeChannel = {
+    id: "telegram",
+    deduplicates: true,
+    shown,
+    typed,
+    outcome: () => ({ kind: "sent" }),
+    textsAt: (to) => shown.filter(({ route }) => route.to === to).map(({ text }) => text),
+    async deliver(message) {
+      const outcome = channel.outcome(message);
+      if (outcome.kind === "sent") shown.push(message);
+      return outcome;
+    },
+    async typing(route) {
+      typed.push(route);
+    },
+  };
+  return channel;
+}
+
+/** An account that answers everybody, at once. */
+export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
+  return {
+    channel: "telegram",
+    accountId: "default",
+    botToken: "1:secret",
+    apiRoot: "http://127.0.0.1:1",
+    dmPolicy: "open",
+    allowFrom: [],
+    groupPolicy: "open",
+    groupAllowFrom: [],
+    requireMention: true,
+    groups: {},
+    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1024 * 1024 },
+    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
+    ...more,
+  };
+}
+
+let messages = 0;
+
+type Said = Partial<Omit<InboundMessage, "chat" | "sender">> & {
+  readonly chat?: Partial<InboundMessage["chat"]>;
+  readonly from?: string;
+  readonly name?: string;
+};
+
+/** Something that a person says; by default Ada, in her direct chat. */
+export function said(text: string, { chat, from = "7", name = "Ada", ...more }: Said = {}): InboundMessage {
+  messages += 1;
+  const id = chat?.id ?? from;
+  const thread = chat?.thread;
+  return {
+    channel: "telegram",
+    accountId: "default",
+    messageId: `m${messages}`,
+    chat: { type: "direct", ...chat, id },
+    sender: { id: from, name },
+    text,
+    mentioned: false,
+    media: [],
+    sentAt: 1_767_225_600_000,
+    replyTo: {
+      channel: "telegram",
+      to: id,
+      accountId: "default",
+      ...(thread === undefined ? {} : { threadId: thread.id }),
+    },
+    ...more,
+  };
+}
+
+/** Something said in a group, to the agent. */
+export function saidInGroup(text: string, more: Said = {}): InboundMessage {
+  return said(text, {
+    mentioned: true,
+    ...more,
+    chat: { type: "group", id: "-100", name: "Lunch", ...more.chat },
+  });
+}
+
+/** A file as a platform offers it. */
+export function offered(bytes: Uint8Array, more: Partial<InboundMedia> = {}): InboundMedia {
+  return {
+    kind: "file",
+    bytes: bytes.length,
+    async load(maxBytes) {
+      return bytes.length > maxBytes ? fail("too_large", "it is too large") : ok(bytes);
+    },
+    ...more,
+  };
+}

@@ -1,7 +1,9 @@
 // What the web hooks of WhatsApp bring: every kind of message, hostile frames, files.
 
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ACCESS_TOKEN } from "../kit/whatsapp-server.ts";
+import { readWebHook } from "../../src/channels/whatsapp/incoming.ts";
+import { ACCESS_TOKEN, webHook } from "../kit/whatsapp-server.ts";
 import { CONTACT, GROUP, inGroup, message, openGround, PERSON, said, send } from "./whatsapp-kit.ts";
 
 const MESSAGES: [string, object, object][] = [
@@ -255,4 +257,64 @@ test.each(ADDRESSES)("WD2: the token goes to no address like %j", async (url) =>
   if (url === "") return expect(loaded?.ok).toBe(false);
   expect(loaded).toMatchObject({ ok: false, code: "file_problem" });
   expect(server.paths.length).toBe(before + 1);
+});
+
+/** Values of fields that stand in messages, and others. */
+const value = fc.oneof(
+  fc.jsonValue(),
+  fc.constantFrom(
+    "text",
+    "image",
+    "edit",
+    "contacts",
+    "interactive",
+    "16505551234",
+    "wamid.1",
+    "1749416383",
+    "__proto__",
+  ),
+  fc.string({ unit: "binary", maxLength: 40 }),
+);
+const FIELDS = [
+  "id",
+  "from",
+  "type",
+  "timestamp",
+  "context",
+  "group_id",
+  "text",
+  "image",
+  "edit",
+  "contacts",
+  "interactive",
+];
+const fields = fc.dictionary(
+  fc.constantFrom(...FIELDS, "body", "message", "original_message_id", "name", "caption"),
+  value,
+);
+const messages = fc.oneof(
+  fields,
+  fields.map((inner) => message({ type: "edit", edit: { original_message_id: "wamid.o", message: inner } })),
+  fc.tuple(fc.constantFrom(...FIELDS), fields).map(([type, inner]) => message({ type, [type]: inner })),
+);
+
+test("WI1: whatever stands in a signed body, what is made of it is whole", () => {
+  const hooks = fc
+    .array(messages, { maxLength: 5 })
+    .map((list) => webHook({ messages: list, contacts: list, statuses: list, errors: list }));
+  fc.assert(
+    fc.property(fc.oneof(hooks, fc.jsonValue()), (body) => {
+      for (const event of readWebHook(JSON.parse(JSON.stringify(body))).flatMap(({ events }) => events)) {
+        if (event.kind !== "message") continue;
+        const { messageId, senderId, content, sentAtMs = 1 } = event;
+        expect(messageId).toMatch(/^[!-~]{1,512}$/);
+        expect(senderId).toMatch(/^[\w.]{5,}$/);
+        expect(content.text.isWellFormed()).toBe(true);
+        expect(content.text).not.toContain("\0");
+        expect(content.text !== "" || content.media.length > 0).toBe(true);
+        expect(Number.isSafeInteger(sentAtMs)).toBe(true);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
 });

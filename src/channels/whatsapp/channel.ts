@@ -16,7 +16,7 @@ import { formatText } from "./format.ts";
 import type { Arrived, NumberNews } from "./incoming.ts";
 import { readMedia } from "./media.ts";
 import { type ChatMemory, createChatMemory } from "./memory.ts";
-import { recipientOf } from "./places.ts";
+import { chatIdOf, recipientOf } from "./places.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
 import { askNumber, sendText, showTyping } from "./sending.ts";
 
@@ -166,8 +166,7 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
   const { sent, seen } = formatText(text);
   const done = await sendText(line.account, recipient, sent, parts.host.world);
   if ("messageId" in done) {
-    const chatId = "to" in recipient ? recipient.to : recipient.recipient;
-    line.memory.note(chatId, done.messageId, { text: seen, isOurs: true });
+    line.memory.note(chatIdOf(recipient), done.messageId, { text: seen, isOurs: true });
     return { kind: "sent" };
   }
   noteTrouble(line, done);
@@ -233,10 +232,11 @@ export async function openWhatsApp(
     deliver: (message) => deliver(parts, message),
     async typing({ accountId, to }: Route) {
       const line = lineOf(parts, accountId);
-      const messageId = line?.memory.newest(to);
+      const recipient = recipientOf(to);
       // In groups it can't be shown.
-      const isDirect = recipientOf(to)?.recipient_type === "individual";
-      if (line === undefined || messageId === undefined || !isDirect) return;
+      if (line === undefined || recipient?.recipient_type !== "individual") return;
+      const messageId = line.memory.newest(chatIdOf(recipient));
+      if (messageId === undefined) return;
       await showTyping(line.account, messageId, world);
     },
     async called(call) {

@@ -10,6 +10,8 @@ import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;
 const CONTACTS_MAX = 10;
+/** Of a file's name, and of its type. */
+const NAME_CHARS_MAX = 255;
 const MEDIA_ID = /^[\w-]{1,200}$/;
 
 export interface Content {
@@ -45,8 +47,8 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   // Without an id there is nothing to be read: media that the platform could not take in, for one.
   if (!MEDIA_ID.test(id))
     return { text: `${note(words, "it could not be had")}${text && `\n${text}`}`, media: [] };
-  const name = textOf(fields.filename) || undefined;
-  const mimeType = textOf(fields.mime_type) || undefined;
+  const name = textOf(fields.filename).slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
+  const mimeType = textOf(fields.mime_type).slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
   return { text, media: [{ kind, id, ...optional({ name, mimeType }) }] };
 }
 

@@ -13,7 +13,7 @@ const TEXT_MAX_CHARS = 4096;
 const JOINER = "\u2060";
 
 const SIGNS: Readonly<Partial<Record<Mark["kind"], string>>> = { bold: "*", italic: "_", strike: "~" };
-const ADDRESS = /\b(?:https?:\/\/|www\.)\S+/gi;
+const ADDRESS = /\b(?:https?:\/\/|www\.)[^\s`]+/gi;
 const SIGN = /[*_~`]/;
 const WORD = /[\p{L}\p{N}]/u;
 const BLANK = /^\s?$/;
@@ -59,18 +59,19 @@ function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: numb
   return found;
 }
 
-/** Code, with signs around it that do not stand in it. */
-function addCode(signs: Signs, text: string, { kind, from, to }: Mark): void {
+/** Whether this is shown as code: blanks alone are not, and within a line it has no line end. */
+function isCode(text: string, { kind, from, to }: Mark): boolean {
   const code = text.slice(from, to);
-  const needsThree = kind === "pre" || code.includes("`");
-  if (kind === "code" && (code.trim() === "" || code.includes("\n"))) return;
-  signs.add(from, to, needsThree ? "```" : "`");
+  return (kind === "pre" || (kind === "code" && !code.includes("\n"))) && code.trim() !== "";
 }
 
 function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs {
   const signs = new Signs();
   for (const mark of marks) {
-    if (mark.kind === "code" || mark.kind === "pre") addCode(signs, text, mark);
+    if (isCode(text, mark)) {
+      const needsThree = mark.kind === "pre" || text.slice(mark.from, mark.to).includes("`");
+      signs.add(mark.from, mark.to, needsThree ? "```" : "`");
+    }
     const sign = SIGNS[mark.kind];
     if (sign === undefined) continue;
     for (const { from, to } of lines(text, mark, isFixed)) {
@@ -86,7 +87,7 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
 /** Which characters are never taken for marks: those of code and of addresses. */
 function fixedPlaces(text: string, marks: readonly Mark[]): IsFixed {
   const places = [
-    ...marks.filter(({ kind }) => kind === "code" || kind === "pre"),
+    ...marks.filter((mark) => isCode(text, mark)),
     ...[...text.matchAll(ADDRESS)].map(({ index, 0: found }) => ({ from: index, to: index + found.length })),
   ];
   const fixed = new Uint8Array(text.length);
@@ -102,9 +103,11 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
     for (const sign of signs.at(index)) cells.push({ text: sign, kind: "sign" });
     if (index === text.length) break;
     const isInside = isFixed(index);
-    // Three of them within code would end it.
-    const endsCode = isInside && text.startsWith("```", index);
-    cells.push({ text: endsCode ? `\`${JOINER}` : text.charAt(index), kind: isInside ? "fixed" : "plain" });
+    // Beside each other, or beside the signs around code, they would end it.
+    const isTick = isInside && text.charAt(index) === "`";
+    const before = isTick && !isFixed(index - 1) ? JOINER : "";
+    const after = isTick && (text.charAt(index + 1) === "`" || !isFixed(index + 1)) ? JOINER : "";
+    cells.push({ text: `${before}${text.charAt(index)}${after}`, kind: isInside ? "fixed" : "plain" });
   }
   return cells;
 }

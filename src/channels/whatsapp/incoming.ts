@@ -61,7 +61,7 @@ export interface NumberNews {
 }
 
 const skipped = (why: string, isFine = false): Skipped => ({ kind: "skipped", why, isFine });
-const isId = (id: string): boolean => id !== "" && id.length <= ID_CHARS_MAX;
+const isId = (id: string): boolean => id.length <= ID_CHARS_MAX && /^[!-~]+$/.test(id);
 
 function sentAt(timestamp: unknown): { sentAtMs?: number } {
   const text = typeof timestamp === "number" ? String(timestamp) : textOf(timestamp);
@@ -88,7 +88,8 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
   // Names that people choose are not among them: those can be taken.
   const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
-  const senderName = (textOf(name) || textOf(username)).slice(0, NAME_CHARS_MAX) || undefined;
+  const shown = textOf(name) || textOf(username);
+  const senderName = shown.slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
   return { senderId, alsoKnownAs, ...optional({ senderName }) };
 }
 

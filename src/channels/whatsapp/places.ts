@@ -30,3 +30,8 @@ export function recipientOf(to: string): Recipient | undefined {
   if (USER_ID.test(to)) return { recipient_type: "individual", recipient: to };
   return isGroup(to) ? { recipient_type: "group", to } : undefined;
 }
+
+/** The chat that a place is: what a message from there is said in. */
+export function chatIdOf(recipient: Recipient): string {
+  return "to" in recipient ? recipient.to : recipient.recipient;
+}

@@ -1,5 +1,7 @@
 // Owns the shape of what may be set for a channel where people talk: each of its accounts, complete.
 
+import type { Route } from "./route.ts";
+
 /** Channels that reach people elsewhere. `webchat`, on our own socket, has no accounts. */
 export const CHANNEL_IDS = ["telegram", "discord", "whatsapp", "signal", "imessage"] as const;
 export type ChannelId = (typeof CHANNEL_IDS)[number];
@@ -112,3 +114,13 @@ export type ChannelAccount =
   | WhatsAppAccount
   | SignalAccount
   | IMessageAccount;
+
+/** A route that names no account means the first one of its channel. */
+export function withAccount(
+  accounts: readonly Pick<ChannelAccount, "channel" | "accountId">[],
+  route: Route,
+): Route {
+  if (route.accountId !== undefined) return route;
+  const first = accounts.find(({ channel }) => channel === route.channel);
+  return first === undefined ? route : { ...route, accountId: first.accountId };
+}

@@ -7,6 +7,7 @@
 // DE3: text leaves if the policy lets it leave its session, and lets it reach the place (SPEC 5).
 // DE4: `last` is a place too: where the people of a session were last, at the moment of the delivery.
 
+import { withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { idIn, plainId } from "../core/inbound-policy.ts";
 import { LAST, type Route, WEBCHAT } from "../core/route.ts";
@@ -77,16 +78,9 @@ export function checkPlace(settings: Settings, place: Place & { readonly channel
   return ok({ channel, to: to.value, accountId, ...thread });
 }
 
-/** A route with the account that is meant where it names none. */
-function withAccount(settings: Settings, route: Route): Route {
-  if (route.accountId !== undefined) return route;
-  const first = settings.channels.find(({ channel }) => channel === route.channel);
-  return first === undefined ? route : { ...route, accountId: first.accountId };
-}
-
 /** Whether two routes are one place. */
 export function samePlace(settings: Settings, one: Route, other: Route): boolean {
-  const [a, b] = [withAccount(settings, one), withAccount(settings, other)];
+  const [a, b] = [withAccount(settings.channels, one), withAccount(settings.channels, other)];
   const fields = ["channel", "to", "accountId", "threadId"] as const;
   return fields.every((field) => a[field] === b[field]);
 }
@@ -121,7 +115,7 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
 
 /** Whether somebody was let in, or is named in the settings, as one who writes directly. */
 export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
-  const { channel, to, accountId } = withAccount(settings, route);
+  const { channel, to, accountId } = withAccount(settings.channels, route);
   if (accountId === undefined || route.threadId !== undefined) return false;
   const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
   // A wildcard names nobody.

@@ -4,6 +4,7 @@
 //      A thread is made before it, too; what is made for a unit that fails stays, bound to nothing.
 // SP2: the same tool call, made again after a crash, finds its child again: it never makes a second one (I4).
 
+import { withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
 import { safeLine } from "../core/safe-text.ts";
@@ -260,14 +261,6 @@ export async function spawnedBefore(parts: SpawnParts, callId: string): Promise<
   return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
 }
 
-/** A place as messages that come from it name it: a route without an account means the first one. */
-function withAccount({ channels }: Settings, route: Route): Route {
-  const first = channels.find(({ channel }) => channel === route.channel);
-  return route.accountId !== undefined || first === undefined
-    ? route
-    : { ...route, accountId: first.accountId };
-}
-
 /** The place that the child gets for itself; undefined: it needs none. */
 async function threadFor(
   { settings, threads }: SpawnParts,
@@ -279,7 +272,7 @@ async function threadFor(
   }
   const title = safeLine(label ?? task.trim().split("\n", 1)[0] ?? "").trim();
   const cut = `${title.slice(0, TITLE_CHARS_MAX - 1).toWellFormed()}…`;
-  return threads.open(withAccount(settings, route), title.length > TITLE_CHARS_MAX ? cut : title);
+  return threads.open(withAccount(settings.channels, route), title.length > TITLE_CHARS_MAX ? cut : title);
 }
 
 /**

@@ -16,6 +16,7 @@ import {
 } from "../contract/channel.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { type ImsgDesk, type ImsgDeskOptions, type ImsgTrouble, startImsgDesk } from "../kit/imsg-desk.ts";
+import { OPEN_ACCOUNT } from "../kit/open-account.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const ADA = "+15550100";
@@ -23,17 +24,8 @@ const GROUP = "iMessage;+;chat8123";
 
 function account(command: readonly string[], more: Partial<IMessageAccount> = {}): IMessageAccount {
   return {
-    ...{ channel: "imessage", accountId: "default", command, names: ["Parley"], attachmentFolders: [] },
-    ...{
-      dmPolicy: "open",
-      allowFrom: [],
-      groupPolicy: "open",
-      groupAllowFrom: [],
-      requireMention: true,
-      groups: {},
-    },
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
-    threadBindings: { enabled: true, idleHours: 0, maxAgeHours: 0 },
+    ...OPEN_ACCOUNT,
+    ...{ channel: "imessage", command, names: ["Parley"], attachmentFolders: [] },
     ...more,
   };
 }

@@ -13,6 +13,7 @@ import {
   type Said,
   type Trouble,
 } from "../contract/channel.ts";
+import { OPEN_ACCOUNT } from "../kit/open-account.ts";
 import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
 import { type FakeBot, failed, type Json, type Upset } from "../kit/telegram-state.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -34,11 +35,8 @@ const CHATS: Readonly<Record<Said["chat"], Json>> = {
 
 export function account(apiRoot: string, more: Partial<TelegramAccount> = {}): TelegramAccount {
   return {
-    ...{ channel: "telegram", accountId: "default", botToken: TOKEN, apiRoot },
-    ...{ dmPolicy: "open", allowFrom: [], groupPolicy: "open", groupAllowFrom: [], requireMention: true },
-    groups: {},
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
-    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
+    ...OPEN_ACCOUNT,
+    ...{ channel: "telegram", botToken: TOKEN, apiRoot },
     ...more,
   };
 }

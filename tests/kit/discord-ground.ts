@@ -22,20 +22,12 @@ import {
   THREAD,
   TOKEN,
 } from "./discord-server.ts";
+import { OPEN_ACCOUNT } from "./open-account.ts";
 
 export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = {}): DiscordAccount {
   return {
-    ...{ channel: "discord", accountId: "default", token: TOKEN, restUrl },
-    ...{
-      dmPolicy: "open",
-      allowFrom: [],
-      groupPolicy: "open",
-      groupAllowFrom: [],
-      requireMention: true,
-      groups: {},
-    },
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
-    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
+    ...OPEN_ACCOUNT,
+    ...{ channel: "discord", token: TOKEN, restUrl },
     ...more,
   };
 }

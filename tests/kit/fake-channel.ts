@@ -10,6 +10,7 @@ import type {
 import type { TelegramAccount } from "../../src/core/channel-settings.ts";
 import { fail, ok } from "../../src/core/errors.ts";
 import type { Route } from "../../src/core/route.ts";
+import { OPEN_ACCOUNT } from "./open-account.ts";
 
 export interface FakeChannel extends Channel {
   readonly shown: OutgoingMessage[];
@@ -45,18 +46,11 @@ export function fakeChannel(): FakeChannel {
 /** An account that answers everybody, at once. */
 export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
   return {
+    ...OPEN_ACCOUNT,
     channel: "telegram",
-    accountId: "default",
     botToken: "1:secret",
     apiRoot: "http://127.0.0.1:1",
-    dmPolicy: "open",
-    allowFrom: [],
-    groupPolicy: "open",
-    groupAllowFrom: [],
-    requireMention: true,
-    groups: {},
     inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1024 * 1024 },
-    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
     ...more,
   };
 }

@@ -50,8 +50,8 @@ export function clusterGround(address: () => Promise<string>): Ground {
     name: "cluster",
     processes: 3,
     // A claim carries the time at which its unit began, and may have waited for the locks of a process that
-    // stood still: as long as that is paused, and a lease.
-    skewMs: 10_000,
+    // stood still: as long as one is paused, and a second for the clocks.
+    skewMs: 7_000,
     async fresh() {
       const { url, schema } = freshSchema(await address());
       const world = realWorld({ level: "silent" });

@@ -1,6 +1,7 @@
 // Who writes to whom in the tests of Signal, as a signal-cli daemon tells it.
 
 import type { SignalAccount } from "../../src/core/channel-settings.ts";
+import { OPEN_ACCOUNT } from "./open-account.ts";
 
 export const OWN = { number: "+491700000001", aci: "11111111-1111-4111-8111-111111111111" };
 export const ADA = { number: "+491700000002", aci: "22222222-2222-4222-8222-222222222222" };
@@ -8,17 +9,8 @@ export const GROUP = Buffer.from("a group of thirty-two bytes, yes").toString("b
 
 export function signalAccount(url: string, more: Partial<SignalAccount> = {}): SignalAccount {
   return {
-    ...{ channel: "signal", accountId: "default", number: OWN.number, url },
-    ...{
-      dmPolicy: "open",
-      allowFrom: [],
-      groupPolicy: "open",
-      groupAllowFrom: [],
-      requireMention: true,
-      groups: {},
-    },
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
-    threadBindings: { enabled: true, idleHours: 0, maxAgeHours: 0 },
+    ...OPEN_ACCOUNT,
+    ...{ channel: "signal", number: OWN.number, url },
     ...more,
   };
 }

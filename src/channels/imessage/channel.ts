@@ -9,10 +9,10 @@ import type { IMessageAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
-import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
+import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
-import { pause } from "../pause.ts";
+import { receivePatiently } from "../patient-receive.ts";
 import { readAttachment } from "./files.ts";
 import { isGroupId, type Parent, readMessage } from "./message.ts";
 import type { Answer, Program } from "./program.ts";
@@ -27,9 +27,6 @@ const UNWATCH_MS = 2_000;
 const SEND_TIMEOUT_MS = 120_000;
 /** Of what was told and is not stored yet. */
 const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
-/** How often storing is tried, and the first pause; the next ones grow. */
-const STORE_TRIES = 6;
-const STORE_PAUSE_MS = 200;
 /** In how much of a chat's past an answered message is looked for. */
 const HISTORY = 100;
 const CURSOR = "rowid";
@@ -199,25 +196,11 @@ class Listener {
     if (read.kind !== "message") return;
     // Before the first message nothing is remembered, and a new start would begin behind it.
     if (this.#row === undefined && row !== undefined && row > 1) this.#row = row - 1;
-    await this.#store(read.message, signal);
+    await receivePatiently(host, account, read.message, signal);
     if (row === undefined || row <= (this.#row ?? 0)) return;
     this.#row = row;
     // Lost, it costs that the message comes again, and is known.
     await host.remember(accountId, CURSOR, String(row)).catch(() => undefined);
-  }
-
-  async #store(message: InboundMessage, signal: AbortSignal): Promise<void> {
-    const { settings, host } = this.#place;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await host.receive(message);
-      } catch (error) {
-        const account = accountName(ID, settings.accountId);
-        host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
-        if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
-        await pause(host.world, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
-      }
-    }
   }
 }
 

@@ -19,7 +19,7 @@ import type {
   OutgoingMessage,
 } from "../channel.ts";
 import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../fields.ts";
-import { pause } from "../pause.ts";
+import { receivePatiently } from "../patient-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";
 import { eventsOf } from "./events.ts";
@@ -33,9 +33,6 @@ const LOAD_TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 /** The daemon may send its answer's head with the first sign of life, after 15 seconds. */
 const HEAD_MS = 30_000;
-/** How often storing is tried while the stream stands still, and the first pause; the next ones grow. */
-const STORE_TRIES = 6;
-const STORE_PAUSE_MS = 200;
 const ACCOUNTS_MAX = 1_000;
 /** Under this name the place in the daemon's events is remembered. */
 const CURSOR = "events";
@@ -175,17 +172,7 @@ class Listener {
   ): Promise<void> {
     const { settings, host } = this.#place;
     this.#pending = one;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        await host.receive(one.message);
-        break;
-      } catch (error) {
-        const account = accountName(ID, settings.accountId);
-        host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
-        if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
-        await pause(host.world, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
-      }
-    }
+    await receivePatiently(host, accountName(ID, settings.accountId), one.message, signal);
     this.#pending = undefined;
     // Lost, it costs that the message comes again, and is known.
     if (one.id !== undefined) await host.remember(settings.accountId, CURSOR, one.id).catch(() => undefined);

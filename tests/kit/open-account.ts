@@ -1,0 +1,15 @@
+// Owns the settings of an account at which everybody is answered, at once, whatever channel it is at.
+
+import type { AccountSettings } from "../../src/core/channel-settings.ts";
+
+export const OPEN_ACCOUNT: AccountSettings = {
+  accountId: "default",
+  dmPolicy: "open",
+  allowFrom: [],
+  groupPolicy: "open",
+  groupAllowFrom: [],
+  requireMention: true,
+  groups: {},
+  inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
+  threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
+};

@@ -147,7 +147,13 @@ test("UP1: bodies of strangers are bounded together, and give their room back", 
   const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
   const whole = text("x".repeat(2 * MEGABYTE));
   const send = async () => (await deliver(ground.hookUrl, whole)).status;
-  await expect.poll(send, { timeout: 20_000 }).toBe(429);
+  // A body of ours under way may have taken the place of a stranger's, who was refused then: another one comes.
+  const sendAmongStrangers = async () => {
+    const status = await send();
+    if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));
+    return status;
+  };
+  await expect.poll(sendAmongStrangers, { timeout: 20_000 }).toBe(429);
   for (const one of large) one.destroy();
   await expect.poll(send, { timeout: 20_000 }).toBe(200);
 }, 60_000);

@@ -6,10 +6,12 @@ import { cpus, totalmem } from "node:os";
 export interface Row {
   readonly name: string;
   readonly size: string;
-  readonly unit: "ms" | "s" | "MB";
+  readonly unit: "ms" | "s" | "MB" | "/s" | "packages";
   readonly samples: readonly number[];
   /** What the issue of this figure asks for, for the reader. */
   readonly target?: string;
+  /** The line of a plot that this row is a point of, and where it lies on the axis of sizes. */
+  readonly growth?: { readonly line: string; readonly at: number };
 }
 
 /** Calls `work` `times` times after `warmUp` calls that do not count, and gives the milliseconds of each. */

@@ -1,6 +1,6 @@
 // What the documents say about the program is compared with the program.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -84,3 +84,31 @@ test("links between the documents lead somewhere", () => {
   );
   expect(missing).toEqual([]);
 });
+
+test("every invariant is explained once, with files that are there and tests that there are", () => {
+  const page = read("docs/INVARIANTS.md");
+  const sections = page.split(/^## /m).slice(1);
+  expect(sections.map((section) => section.split(" ", 1)[0])).toEqual(
+    Array.from({ length: 14 }, (_, at) => `I${at + 1}`),
+  );
+  for (const section of sections) {
+    const [name = ""] = section.split(" ", 1);
+    const tests = [...section.matchAll(/^- `(tests\/[^`]+)`: (.+)$/gm)];
+    expect({ name, tests: tests.length >= 2 }).toEqual({ name, tests: true });
+    const lost = tests.filter(([, path = "", title = ""]) => !read(path).includes(title));
+    expect({ name, lost: lost.map(([line]) => line) }).toEqual({ name, lost: [] });
+    // A title that names another invariant proves this one no more than the page says.
+    const strange = tests.filter(([, , title = ""]) => !namesOf(title).includes(name));
+    expect({ name, strange: strange.map(([line]) => line) }).toEqual({ name, strange: [] });
+    const files = [...section.matchAll(/`(src\/[^`]+)`/g)].map(([, path = ""]) => path);
+    expect({ name, gone: files.filter((path) => !existsSync(join(ROOT, path))) }).toEqual({ name, gone: [] });
+  }
+});
+
+/** The invariants that a title names: `I2, I4`, or a range like `I1-I5`. */
+function namesOf(title: string): string[] {
+  const ranges = [...title.matchAll(/\bI(\d+)-I(\d+)\b/g)].flatMap(([, from, to]) =>
+    Array.from({ length: Number(to) - Number(from) + 1 }, (_, at) => `I${Number(from) + at}`),
+  );
+  return [...ranges, ...[...title.matchAll(/\bI\d+\b/g)].map(([name]) => name)];
+}

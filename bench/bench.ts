@@ -2,11 +2,7 @@
 // the samples too.
 // BN1: nothing is asserted here, and no figure is rounded in our favour: the table is what was measured.
 
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { writeFileSync } from "node:fs";
 import type { Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
 import type { Engine } from "../src/engine/engine.ts";
@@ -17,78 +13,17 @@ import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
 import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { realWorld } from "../src/world.ts";
+import { inFolder } from "./in-folder.ts";
+import { installSize } from "./install.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
-import { machine, type Row, residentMb, sample, table } from "./measure.ts";
+import { machine, type Row, sample, table } from "./measure.ts";
 import { spawning } from "./spawning.ts";
+import { startUp } from "./start.ts";
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const SESSIONS = 100_000;
 const MESSAGES = 10_000;
 const MAIN = "agent:main:main";
-const IDLE_MS = 3_000;
-const READY_MAX_MS = 20_000;
 const world = realWorld({ level: "silent" });
-
-async function inFolder<T>(work: (dir: string) => Promise<T>): Promise<T> {
-  const dir = mkdtempSync(join(tmpdir(), "parley-bench-"));
-  try {
-    return await work(dir);
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
-}
-
-/** Starts the real program, waits until it answers that it is ready, and ends it again. */
-async function startOnce(idle: boolean): Promise<{ readyMs: number; idleMb: number | undefined }> {
-  return inFolder(async (home) => {
-    const from = performance.now();
-    const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
-    // As `npm start` starts it.
-    const args = ["--max-semi-space-size=2", join(ROOT, "bin", "parley.js"), "gateway", "--port", "0"];
-    const child = spawn(process.execPath, args, { env });
-    try {
-      const url = await new Promise<string>((resolve, reject) => {
-        let text = "";
-        child.stdout.on("data", (chunk: Buffer) => {
-          text += chunk.toString();
-          const found = /http:\/\/[\d.]+:\d+/.exec(text);
-          if (found !== null) resolve(found[0]);
-        });
-        child.once("exit", (code) => reject(new Error(`the gateway ended with ${code}: ${text}`)));
-        setTimeout(() => reject(new Error(`not ready in ${READY_MAX_MS} ms: ${text}`)), READY_MAX_MS).unref();
-      });
-      const ready = await fetch(`${url}/readyz`);
-      if (ready.status !== 200) throw new Error(`/readyz says ${ready.status}`);
-      const readyMs = performance.now() - from;
-      if (idle) await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
-      return { readyMs, idleMb: child.pid === undefined ? undefined : residentMb(child.pid) };
-    } finally {
-      child.removeAllListeners("exit");
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGTERM");
-      await ended;
-    }
-  });
-}
-
-async function startUp(): Promise<Row[]> {
-  const readyMs: number[] = [];
-  for (let at = 0; at < 16; at += 1) readyMs.push((await startOnce(false)).readyMs);
-  const { idleMb } = await startOnce(true);
-  return [
-    // The first start fills the disk cache and counts for nobody who starts twice.
-    {
-      name: "cold start to /readyz",
-      size: "empty store",
-      unit: "ms",
-      samples: readyMs.slice(1),
-      target: "< 400",
-    },
-    ...(idleMb === undefined
-      ? []
-      : [{ name: "idle RSS", size: "empty store", unit: "MB" as const, samples: [idleMb], target: "< 110" }]),
-  ];
-}
 
 interface Bench {
   readonly engine: Engine;
@@ -210,6 +145,7 @@ async function readingTools(): Promise<Row[]> {
 
 const rows = [
   ...(await startUp()),
+  ...(await installSize()),
   await runOverhead(),
   ...(await spawning(inFolder, world)),
   ...(await readingTools()),

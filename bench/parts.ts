@@ -2,6 +2,7 @@
 
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
+import { installSize } from "./install.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
 import { spawning } from "./spawning.ts";
@@ -17,6 +18,7 @@ type Part = (wanted: Wanted) => Promise<Row[]>;
 
 export const PARTS: Readonly<Record<string, Part>> = {
   start: startUp,
+  install: installSize,
   overhead: runOverhead,
   spawns: () => spawning(inFolder, world),
 };

@@ -54,6 +54,9 @@ const provider = z.strictObject({
   models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
 });
 
+/** Of the default agent; others have `-<id>` behind it. */
+export const WORKSPACE_DEFAULT = "~/.parley/workspace";
+
 const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const agent = z.strictObject({
@@ -79,7 +82,7 @@ const agents = z
       .strictObject({
         model: modelName.nullish().describe("Default: the first model of the first provider."),
         thinking: z.enum(THINKING_LEVELS).default("off"),
-        workspace: path.default("~/.parley/workspace"),
+        workspace: path.default(WORKSPACE_DEFAULT),
         maxConcurrent: limit(1, 1_000)
           .default(8)
           .describe("Runs that execute at once; waiting ones don't count."),

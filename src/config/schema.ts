@@ -6,6 +6,7 @@ import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settin
 import { channels, inbound, threadBindings } from "./channels-schema.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
 import { hookMappings, outgoingHooks } from "./hooks-schema.ts";
+import { logging } from "./logging.ts";
 import { mcp } from "./mcp.ts";
 import { runtime } from "./runtime-schema.ts";
 import {
@@ -312,6 +313,7 @@ export const configSchema = z.strictObject({
   hooks: hooks.optional(),
   cron,
   nodes,
+  logging,
   telemetry,
 });
 

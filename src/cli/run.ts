@@ -148,6 +148,11 @@ function onlyKnown(program: Command, action: Action): Action {
   return async (cli, args, options) => {
     const [word] = args;
     if (word === undefined) return action(cli, args, options);
+    if (word === "help") {
+      const named = program.commands.find((command) => command.name() === args[1]) ?? program;
+      named.outputHelp();
+      return EXIT.done;
+    }
     const [nearest] = closestKeys(
       word,
       program.commands.map((command) => command.name()),

@@ -6,6 +6,7 @@ import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settin
 import { channels, inbound, threadBindings } from "./channels-schema.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
 import { hookMappings, outgoingHooks } from "./hooks-schema.ts";
+import { logging } from "./logging.ts";
 import { mcp } from "./mcp.ts";
 import { runtime } from "./runtime-schema.ts";
 import {
@@ -58,6 +59,9 @@ const provider = z.strictObject({
   models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
 });
 
+/** Of the default agent; others have `-<id>` behind it. */
+export const WORKSPACE_DEFAULT = "~/.parley/workspace";
+
 const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const agent = z.strictObject({
@@ -84,7 +88,7 @@ const agents = z
         model: modelName.nullish().describe("Default: the first model of the first provider."),
         thinking: z.enum(THINKING_LEVELS).default("off").describe("How long a model thinks that can."),
         workspace: path
-          .default("~/.parley/workspace")
+          .default(WORKSPACE_DEFAULT)
           .describe("The default agent's folder; of another agent with -<id> behind it."),
         maxConcurrent: limit(1, 1_000)
           .default(8)
@@ -309,6 +313,7 @@ export const configSchema = z.strictObject({
   hooks: hooks.optional(),
   cron,
   nodes,
+  logging,
   telemetry,
 });
 

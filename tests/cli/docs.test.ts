@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { useConfigHome } from "../kit/config-home.ts";
 import { temporaryFolder } from "../kit/engine.ts";
+import { anchor } from "../kit/reference/markdown.ts";
 import { run } from "./kit.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -76,13 +77,27 @@ test("the picture in the README is what the demo prints", async () => {
   expect(out).toContain(picture);
 });
 
-test("links between the documents lead somewhere", () => {
-  const missing = DOCUMENTS.flatMap((path) =>
-    [...read(path).matchAll(/\]\((?!https?:)([^)#]+)\)/g)]
-      .map((found) => join(path, "..", found[1] ?? ""))
-      .filter((target) => !readdirSync(join(ROOT, target, "..")).includes(basename(target))),
+/** What a browser calls the headings of a page. */
+function anchorsOf(text: string): string[] {
+  const prose = text.replaceAll(/^```[\s\S]*?^```/gm, "");
+  const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchor(heading));
+  return [...headings, ...[...prose.matchAll(/<a id="(\w+)">/g)].map(([, id = ""]) => id)];
+}
+
+test("links between the documents lead to a file that is there, and to a heading in it", () => {
+  const generated = readdirSync(join(ROOT, "docs/reference")).map((name) => `docs/reference/${name}`);
+  const lost = [...DOCUMENTS, ...generated].flatMap((path) =>
+    [...read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)]
+      .map(([, to = ""]) => to)
+      .filter((to) => {
+        const [name = "", heading] = to.split("#");
+        const target = name === "" ? path : join(path, "..", name);
+        if (!existsSync(join(ROOT, target))) return true;
+        return heading !== undefined && !anchorsOf(read(target)).includes(heading);
+      })
+      .map((to) => `${path}: ${to}`),
   );
-  expect(missing).toEqual([]);
+  expect(lost).toEqual([]);
 });
 
 test("every invariant is explained once, with files that are there and tests that there are", () => {

@@ -38,7 +38,7 @@ test("may tells of sessions that are not there, and with --json all of it", asyn
 
 const POLICY = "../../docs/POLICY.md";
 /** A configuration, and the commands behind it with what they print. */
-const EXAMPLE = /^```json5\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```/gm;
+const EXAMPLE = /^```json5\n([\s\S]*?)^```\n\n```console\n([\s\S]*?)^```/gm;
 
 test("the examples of docs/POLICY.md are what may prints (--update writes them)", async () => {
   let page = readFileSync(fileURLToPath(new URL(POLICY, import.meta.url)), "utf8");

@@ -33,6 +33,7 @@ const SANDBOX = {
 
 test("without a file everything has a default and the offline model answers", () => {
   const { settings, ...rest } = config().good();
+  const logging = { level: "info", parts: {}, format: "auto" };
   expect(rest).toEqual({ warnings: [], path: config().defaultPath, exists: false });
   expect(settings).toEqual({
     gateway: {
@@ -95,10 +96,9 @@ test("without a file everything has a default and the offline model answers", ()
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
-    ...{ owners: [], cron: { enabled: true } },
-    nodes: NODES,
+    ...{ owners: [], cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
-    outgoingHooks: [],
+    ...{ logging, outgoingHooks: [] },
   });
 });
 

@@ -119,6 +119,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
       },
       () => {},
       request.signal,
+      world.log,
     );
     switch (outcome.kind) {
       case "aborted":

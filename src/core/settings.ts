@@ -3,6 +3,7 @@
 
 import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
+import type { LoggingSettings } from "./logging.ts";
 import type { SendOverride, Session } from "./session.ts";
 import type { TraceSettings } from "./trace-settings.ts";
 
@@ -351,6 +352,7 @@ export interface Settings {
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */
   readonly outgoingHooks: readonly OutgoingHook[];
+  readonly logging: LoggingSettings;
   /** Absent: traces are off. */
   readonly traces?: TraceSettings;
 }

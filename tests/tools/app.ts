@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LOGGING } from "../../src/core/logging.ts";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
@@ -135,6 +136,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
+    logging: LOGGING,
   };
 }
 

@@ -4,7 +4,7 @@ import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
 import { age, count, excerpt, table } from "../layout.ts";
-import { type Link, withLink } from "../link.ts";
+import { type Link, type Reply, withLink } from "../link.ts";
 
 const ERROR_CHARS_MAX = 60;
 
@@ -221,12 +221,38 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   if (Object.keys(patch).length === 0) {
     return cli.fail({ code: "usage", error: "what is to change? See parley cron update --help" }, EXIT.usage);
   }
-  return withLink(cli, (link) => send(cli, link, "cron.update", { id: args[0] ?? "", patch }, "is changed"));
+  return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "is changed"));
+}
+
+/** The job that an id means, or a name that only one job has; what is neither is the gateway's to refuse. */
+async function jobId(link: Link, wanted: string): Promise<Reply<string>> {
+  if (/^[0-9a-f-]{36}$/.test(wanted)) return { ok: true, value: wanted };
+  const named: Job[] = [];
+  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+    const page = await link.call<Page>("cron.list", cursor === undefined ? {} : { cursor });
+    if (!page.ok) return page;
+    named.push(...page.value.jobs.filter(({ name }) => name === wanted));
+    cursor = page.value.nextCursor;
+  }
+  const [first, ...others] = named;
+  if (others.length === 0) return { ok: true, value: first?.id ?? wanted };
+  const error = `${others.length + 1} jobs are called ${JSON.stringify(wanted)}: give an id`;
+  return { ok: false, code: "invalid_argument", error, hint: "parley cron shows them." };
+}
+
+async function withJob(
+  cli: Cli,
+  [wanted = ""]: readonly string[],
+  work: (link: Link, id: string) => Promise<number>,
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const id = await jobId(link, wanted);
+    return id.ok ? work(link, id.value) : cli.fail(id);
+  });
 }
 
 export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {
-  const [id = ""] = args;
-  return withLink(cli, async (link) => {
+  return withJob(cli, args, async (link, id) => {
     const answer = await link.call("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
     cli.line(safeLine(`${id}: is removed. Its session cron:${id} stays.`));
@@ -236,8 +262,7 @@ export async function removeJob(cli: Cli, args: readonly string[]): Promise<numb
 }
 
 export async function runJob(cli: Cli, args: readonly string[]): Promise<number> {
-  const [id = ""] = args;
-  return withLink(cli, async (link) => {
+  return withJob(cli, args, async (link, id) => {
     const answer = await link.call<{ runId: string; sessionKey: string }>("cron.run", { id });
     if (!answer.ok) return cli.fail(answer);
     const { runId, sessionKey } = answer.value;
@@ -252,8 +277,7 @@ export async function showRuns(
   args: readonly string[],
   options: { readonly limit: number },
 ): Promise<number> {
-  const [id = ""] = args;
-  return withLink(cli, async (link) => {
+  return withJob(cli, args, async (link, id) => {
     const page = await link.call<{ entries: readonly Turn[] }>("cron.runs", { id, limit: options.limit });
     if (!page.ok) return cli.fail(page);
     const rows = page.value.entries.map((turn) => [

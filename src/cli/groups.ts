@@ -102,16 +102,19 @@ export function addCron(parent: Command, on: (command: Command, load: Load) => v
   addJobOptions(add);
   add.option("--agent <id>", "whose job (default: the default agent's)").option("--disabled", "not yet");
   on(add, async () => (await commands()).addJob);
-  const update = group.command("update").argument("<id>").description("change a job; the rest stays");
+  const update = group
+    .command("update")
+    .argument("<job>", "its id, or its name")
+    .description("change a job; the rest stays");
   addJobOptions(update);
   update.option("--message <text>", "what the agent is told").option("--no-deliver", "tell replies nowhere");
   update.option("--enable", "go on").addOption(new Option("--disable", "pause").conflicts("enable"));
   on(update, async () => (await commands()).updateJob);
-  const remove = group.command("remove").argument("<id>").description("no more turns; its session stays");
+  const remove = group.command("remove").argument("<job>").description("no more turns; its session stays");
   on(remove, async () => (await commands()).removeJob);
-  const run = group.command("run").argument("<id>").description("a turn now, besides its dates");
+  const run = group.command("run").argument("<job>").description("a turn now, besides its dates");
   on(run, async () => (await commands()).runJob);
-  const runs = group.command("runs").argument("<id>").description("the turns that it had");
+  const runs = group.command("runs").argument("<job>").description("the turns that it had");
   runs.option("--limit <n>", "most rows", amount("--limit", 1), 50);
   on(runs, async () => (await commands()).showRuns);
 }

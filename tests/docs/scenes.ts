@@ -136,11 +136,6 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     gateway: "reader",
     config: () => undefined,
     before: {
-      "npx parley config check": async (ground, page) => {
-        await ground.stop();
-        ground.configure(ownConfig(page));
-        await ground.start();
-      },
       "npx parley channels add telegram": async (ground) => {
         ground.facts.apiRoot = await bot();
       },

@@ -227,7 +227,7 @@ class Connection implements AcpConnection {
           : undefined;
     if (opened?.ok === true) this.remoteId = remoteId;
     else if (opened !== undefined) {
-      this.#world.log.info({ error: opened.error }, "an ACP agent did not find its session again");
+      this.#world.log.info({ why: opened.error }, "an ACP agent did not find its session again");
     }
     return opened?.ok === true;
   }

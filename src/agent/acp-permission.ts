@@ -6,7 +6,7 @@
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import type { PermissionQuestion } from "../core/permission.ts";
 import { redactSecrets } from "../core/redact.ts";
-import type { World } from "../world.ts";
+import type { Log, World } from "../world.ts";
 
 const OPEN_MAX = 200;
 const TITLE_MAX_CHARS = 300;
@@ -39,10 +39,10 @@ export class PermissionDesk {
   }
 
   /** Resolves with what an operator says, and with a denial when nobody does. */
-  ask(asked: Asked, signal: AbortSignal): Promise<Decision> {
+  ask(asked: Asked, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
     const { askMs, rawInput, title, kind, ...rest } = asked;
     if (signal.aborted || this.#open.size >= OPEN_MAX) return Promise.resolve("deny");
-    const { clock, ids, log } = this.#world;
+    const { clock, ids } = this.#world;
     const askedAt = clock.now();
     const detail = rawInput == null ? {} : { detail: shown(JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
     const question: PermissionQuestion = {
@@ -59,8 +59,8 @@ export class PermissionDesk {
     const timer = clock.at(question.expiresAt, () => settle("deny"));
     const onAbort = (): void => settle("deny");
     signal.addEventListener("abort", onAbort, { once: true });
-    const { id, sessionKey } = question;
-    log.warn({ id, sessionKey, title: question.title }, "an agent asks for permission: parley permissions");
+    const { id: permissionId, title: what } = question;
+    log.warn({ permissionId, what }, "an agent asks for permission: parley permissions");
     return promise.finally(() => {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);

@@ -79,6 +79,11 @@ interface OutboxParts {
   readonly of?: DeliveryClass;
 }
 
+/** What each line about a delivery says; its run leads to the chain. */
+function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
+  return { deliveryId: id, sessionKey, ...(runId === undefined ? {} : { runId }), channel: route.channel };
+}
+
 export class OutboxWorker implements Outbox {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
@@ -118,11 +123,8 @@ export class OutboxWorker implements Outbox {
       for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
     });
-    for (const { id, route } of failed) {
-      world.log.warn(
-        { deliveryId: id, channel: route.channel },
-        "a delivery's outcome is unknown; see parley deliveries",
-      );
+    for (const one of failed) {
+      world.log.warn(aboutOf(one), "a delivery's outcome is unknown; see parley deliveries");
     }
   }
 
@@ -198,10 +200,7 @@ export class OutboxWorker implements Outbox {
     try {
       return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery, this.#parts.owner));
     } catch (error) {
-      this.#parts.world.log.error(
-        { err: error, deliveryId: delivery.id },
-        "an attempt could not be recorded",
-      );
+      this.#parts.world.log.warn({ err: error, ...aboutOf(delivery) }, "an attempt could not be recorded");
       await this.#pause();
       return false;
     }
@@ -219,7 +218,7 @@ export class OutboxWorker implements Outbox {
         return;
       } catch (error) {
         world.log.error(
-          { err: error, deliveryId: delivery.id },
+          { err: error, ...aboutOf(delivery) },
           "the outcome of a delivery could not be stored",
         );
         if (this.#state === "stopped") return;
@@ -248,7 +247,7 @@ export class OutboxWorker implements Outbox {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
       // A channel that throws says nothing about whether the text left.
-      this.#parts.world.log.error({ err: error, deliveryId: id, channel: route.channel }, "a channel failed");
+      this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };
     }

@@ -53,7 +53,8 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
 export function addDeliveries(parent: Command, on: (command: Command, load: Load) => void): void {
   const group = parent.command("deliveries").description("the outbox: what left, what waits, what failed");
   const list = group.command("list", { isDefault: true }).description("deliveries, newest first");
-  list.addOption(new Option("--state <state>").choices(["pending", "sent", "failed", "skipped"]));
+  const state = new Option("--state <state>", "only those that stand so");
+  list.addOption(state.choices(["pending", "sent", "failed", "skipped"]));
   list.option("--limit <n>", "most rows", amount("--limit", 1), 50);
   on(list, async () => (await deliveries()).listDeliveries);
   on(

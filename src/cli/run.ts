@@ -164,7 +164,7 @@ function onlyKnown(program: Command, action: Action): Action {
 }
 
 /** The program; `finish` gets the exit code of the command that was called. */
-function buildProgram(
+export function buildProgram(
   parts: CliParts,
   finish: (code: number) => void,
   tell: (text: string) => void,

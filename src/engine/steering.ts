@@ -11,6 +11,7 @@ import { holdForEnd } from "../store/locks.ts";
 import type { Fence } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { appendEntry } from "../store/transcripts.ts";
+import type { World } from "../world.ts";
 import { inputMessage } from "./begin.ts";
 import { endInUnit, type FinishParts } from "./finish.ts";
 import { LostLane } from "./transcript-writer.ts";
@@ -20,6 +21,7 @@ export interface SteeringParts {
   readonly store: Store;
   readonly commit: Commit;
   readonly finish: FinishParts;
+  readonly world: World;
 }
 
 /**
@@ -47,6 +49,7 @@ export async function takeSteering(
     await endInUnit(unit, over, { state: "ok", reply: "" }, finish);
     return message;
   });
+  if (taken !== undefined && taken !== "lost") parts.world.log.debug({}, "a run reads a message that came");
   if (taken === "lost") throw new LostLane(`run ${run.runId} no longer holds its lane`);
   return taken;
 }

@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { METHODS } from "../../src/gateway/params.ts";
 import { useConfigHome } from "../kit/config-home.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { run } from "./kit.ts";
@@ -28,16 +27,6 @@ function blocks(path: string, language: string): string[] {
     (found) => found[1] ?? "",
   );
 }
-
-test("params that are accepted and ignored are listed as the gateway has them", () => {
-  const listed = [...read("docs/PROTOCOL.md").matchAll(/^\| `([\w.]+)` \| (.+) \|$/gm)].map(
-    ([, method, params]) => [method, [...(params ?? "").matchAll(/`(\w+)`/g)].map((found) => found[1])],
-  );
-  const real = Object.entries(METHODS).flatMap(([method, { ignored }]) =>
-    ignored.length === 0 ? [] : [[method, [...ignored]]],
-  );
-  expect(listed).toEqual(real);
-});
 
 test("every configuration in the documents is valid", () => {
   const examples = DOCUMENTS.flatMap((path) => blocks(path, "json5"));

@@ -231,7 +231,7 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     const plan: AttachmentPlan = { files };
     const written = await writeAttachments(agent.workspace, plan, folder, attachmentOwner(store));
     if (!written.ok) {
-      world.log.error({ error: written.error, agentId: agent.id }, "files of a message could not be kept");
+      world.log.error({ why: written.error, agentId: agent.id }, "files of a message could not be kept");
       const named = files.map(({ name }) => `[A file ${JSON.stringify(name)} came, and could not be kept.]`);
       return { images, notes: [...notes, ...named] };
     }
@@ -249,7 +249,7 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     async drop({ folder }, { agent }) {
       if (folder === undefined) return;
       const removed = await removeAttachments(agent.workspace, attachmentDir(folder));
-      if (!removed.ok) world.log.warn({ error: removed.error }, "files of a message could not be removed");
+      if (!removed.ok) world.log.warn({ why: removed.error }, "files of a message could not be removed");
     },
   };
 }

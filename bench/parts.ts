@@ -2,6 +2,7 @@
 
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
+import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
 import { spawning } from "./spawning.ts";
@@ -19,4 +20,5 @@ export const PARTS: Readonly<Record<string, Part>> = {
   start: startUp,
   overhead: runOverhead,
   spawns: () => spawning(inFolder, world),
+  lists,
 };

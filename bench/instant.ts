@@ -5,7 +5,7 @@ import type { ModelPort } from "../src/agent/model.ts";
 import { loadSettings } from "../src/config.ts";
 import { ok } from "../src/core/errors.ts";
 import { ZERO_USAGE } from "../src/core/message.ts";
-import type { Session } from "../src/core/session.ts";
+import { NOT_YET_USED, type Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
 import { Engine } from "../src/engine/engine.ts";
 import { createExecutor } from "../src/execute.ts";
@@ -52,13 +52,8 @@ export function sessionRow(key: string, at: number): Session {
     updatedAt: 1_700_000_000_000 + at,
     spawnDepth: 0,
     external: false,
+    ...NOT_YET_USED,
     systemSent: true,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    cost: 0,
   };
 }
 

@@ -52,3 +52,14 @@ export interface Session {
   /** What was agreed when this sub-agent was spawned. */
   readonly spawn?: SpawnFacts;
 }
+
+/** What is so of every session in which no run has begun, since it was made or since its last reset. */
+export const NOT_YET_USED = {
+  systemSent: false,
+  abortedLastRun: false,
+  inputTokens: 0,
+  outputTokens: 0,
+  totalTokens: 0,
+  contextTokens: 0,
+  cost: 0,
+} as const satisfies Partial<Session>;

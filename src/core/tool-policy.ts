@@ -208,12 +208,6 @@ export function filtersFor(chain: SpawnChain, settings: Settings): PlacedFilter[
   return [...ownFilters(chain, settings), ...above];
 }
 
-/** Which of these tools the first session of a chain has. */
-export function toolNamesFor(names: readonly string[], chain: SpawnChain, settings: Settings): string[] {
-  const filters = filtersFor(chain, settings);
-  return names.filter((name) => decideTool(name, filters).allowed);
-}
-
 /** Which of these tools a session would have by its own rules, and lacks because its requester does. */
 export function withheldTools(names: readonly string[], chain: SpawnChain, settings: Settings): string[] {
   const own = ownFilters(chain, settings);

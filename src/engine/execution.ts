@@ -1,6 +1,7 @@
 // Owns one claimed run while this process executes it: what it may write, how it waits, how it is stopped.
 // X1: what it writes goes through its transcript writer, and is fenced (I1).
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
+// X3: live text is passed on at most once in `TEXT_INTERVAL_MS`; what was left out follows when that is over.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
@@ -8,7 +9,7 @@ import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
-import { idsOf, type Log, logging, type World } from "../world.ts";
+import { idsOf, type Log, logging, type Timer, type World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
@@ -18,7 +19,7 @@ import type { Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
-/** Live text is passed on at most this often for one run; the end always carries the whole. */
+/** Between two pieces of live text of one run; its end always carries the whole. */
 const TEXT_INTERVAL_MS = 25;
 
 /**
@@ -78,29 +79,40 @@ function mayStream(run: Run, text: string): boolean {
   return run.flow === undefined || !couldBecomeSkip(text);
 }
 
-/** Passes live text on, thinned out. */
-function createTextStream(run: Run, parts: ExecutionParts) {
+/** Passes live text on, thinned out. `over`: from then on nobody waits for what was left out. */
+function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
+  const { clock } = parts.world;
   let last = "";
   let sent = "";
   let sentAt = Number.NEGATIVE_INFINITY;
+  let next: Timer | undefined;
+  const rest = (): void => {
+    next?.cancel();
+    next = undefined;
+  };
+  over.addEventListener("abort", rest, { once: true });
   const send = (text: string): void => {
     sent = text;
+    sentAt = clock.monotonic();
     parts.bus.publish({ kind: "text", runId: run.runId, sessionKey: run.sessionKey, text });
+  };
+  /** Passes on what was left out so far. */
+  const whole = (): void => {
+    rest();
+    if (last !== "" && last !== sent && mayStream(run, last)) send(last);
   };
   return {
     text(soFar: string): void {
       last = soFar;
       if (soFar === "" || !mayStream(run, soFar)) return;
-      const now = parts.world.clock.monotonic();
-      if (now - sentAt < TEXT_INTERVAL_MS) return;
-      sentAt = now;
-      send(soFar);
+      const waitMs = sentAt + TEXT_INTERVAL_MS - clock.monotonic();
+      if (waitMs <= 0) whole();
+      else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, whole);
     },
-    /** Before its message is written: its end was thinned out, maybe, and nothing else carries that. */
-    whole(): void {
-      if (last !== "" && last !== sent && mayStream(run, last)) send(last);
-    },
+    /** Before its message is written: its end was left out, maybe, and nothing else carries that. */
+    whole,
     written(): void {
+      rest();
       last = "";
       sent = "";
     },
@@ -114,7 +126,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
   const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, pool);
-  const stream = createTextStream(run, parts);
+  const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
 
   const writer = createTranscriptWriter(run, fence, parts, stopper.signal);

@@ -6,7 +6,7 @@
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
+import { NOT_YET_USED, type Session } from "../core/session.ts";
 import { formatKey, isAgentId, kindOf, mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
 import { hasScope, type Viewer } from "../core/visibility.ts";
@@ -87,13 +87,7 @@ export function newSession(
     updatedAt: unit.now,
     spawnDepth: 0,
     external: wanted.external ?? false,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    cost: 0,
+    ...NOT_YET_USED,
     ...(wanted.label === undefined ? {} : { label: wanted.label }),
   };
 }

@@ -2,32 +2,14 @@
 // LV1: the query is narrowed to what the viewer could reach; each row then passes the gate (I9).
 // LV2: a page costs a fixed number of queries; only relations that the gate must follow add any.
 
-import type { Session, SessionKind, SessionState } from "../core/session.ts";
+import type { Session, SessionState } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
-import { childCounts, listSessions } from "../store/session-lists.ts";
+import { childCounts, listSessions, type SessionFilter } from "../store/session-lists.ts";
 import { activityOf, getSession } from "../store/sessions.ts";
 import { type AccessContext, openGate, viewerScope } from "./access.ts";
 
-export interface ListFilter {
-  readonly kinds?: readonly SessionKind[];
-  readonly agentId?: string;
-  /** Updated at this time or later, ms since 1970. */
-  readonly activeSinceMs?: number;
-  /** Part of a label, name or key. */
-  readonly search?: string;
-  /** The whole label. */
-  readonly label?: string;
-  readonly spawnedBy?: string;
-  /** Only those that nobody spawned, or nobody whom the viewer sees. */
-  readonly roots?: boolean;
-  /** Only these. */
-  readonly keys?: readonly string[];
-  /** Operators only: the gate hides archived sessions from everybody else. */
-  readonly includeArchived?: boolean;
-  readonly excludeKeys?: readonly string[];
-  readonly cursor?: string;
-  readonly limit: number;
-}
+/** The gate hides archived sessions from everybody but operators, whatever is asked for. */
+export type ListFilter = Omit<SessionFilter, "scope">;
 
 export interface ListedSession {
   readonly session: Session;

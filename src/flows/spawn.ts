@@ -8,7 +8,7 @@ import { withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
 import { safeLine } from "../core/safe-text.ts";
-import type { Route, Session } from "../core/session.ts";
+import { NOT_YET_USED, type Route, type Session } from "../core/session.ts";
 import { formatKey } from "../core/session-key.ts";
 import type { Settings } from "../core/settings.ts";
 import type { AttachmentReceipt } from "../core/spawn.ts";
@@ -103,13 +103,7 @@ function childOf(
     spawnDepth: plan.spawnDepth,
     external: false,
     model: plan.model,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    cost: 0,
+    ...NOT_YET_USED,
     ...(request.label === undefined ? {} : { label: request.label }),
     ...(plan.thinking === undefined ? {} : { thinkingLevel: plan.thinking }),
     ...(thread === undefined ? {} : { lastRoute: thread.route }),

@@ -23,7 +23,7 @@ import { release } from "node:os";
 import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { World } from "../world.ts";
-import { killGroup, type ProcessPlan, runProcess, SEARCH_PATH } from "./process.ts";
+import { killGroup, type ProcessPlan, runProcess } from "./process.ts";
 import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process-tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
 import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
@@ -37,9 +37,9 @@ import {
 } from "./sandbox.ts";
 import { seccompFilter } from "./seccomp.ts";
 import {
-  CONTAINED_CACHE,
   CONTAINED_CODE,
   CONTAINED_NODE,
+  containedEnvironment,
   mountArguments,
   OWN_FILES,
   type View,
@@ -172,14 +172,7 @@ function planOf(
     ...(cache === undefined ? {} : { cache }),
     ...(repository === undefined ? {} : { readOnly: repository.path }),
   };
-  const environment = {
-    PATH: limits.searchPath ?? SEARCH_PATH,
-    HOME: workspace,
-    LANG: "C.UTF-8",
-    TERM: "dumb",
-    TMPDIR: "/tmp",
-    ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: CONTAINED_CACHE }),
-  };
+  const environment = containedEnvironment(workspace, limits.searchPath, cache);
   // bash counts file sizes in KiB.
   const fileKilobytes = full ? 0 : needs.diskMb * 1024;
   const processes = countsProcessesInside() ? needs.processesMax + 1 : 0;

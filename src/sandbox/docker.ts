@@ -11,10 +11,10 @@
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { killGroup, type ProcessPlan, runProcess, SEARCH_PATH } from "./process.ts";
+import { killGroup, type ProcessPlan, runProcess } from "./process.ts";
 import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
-import { CONTAINED_CACHE, CONTAINED_CODE } from "./system-view.ts";
+import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
 
 /** Has bash, coreutils and Node 24. */
@@ -56,14 +56,7 @@ export function dockerArguments(
   const { needs, workspace } = ground;
   const { repository } = container;
   const cache = codeCacheFor(ground, program);
-  const environment = {
-    PATH: limits.searchPath ?? SEARCH_PATH,
-    HOME: workspace,
-    LANG: "C.UTF-8",
-    TERM: "dumb",
-    TMPDIR: "/tmp",
-    ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: CONTAINED_CACHE }),
-  };
+  const environment = containedEnvironment(workspace, limits.searchPath, cache);
   const fileBytes = container.full ? 0 : needs.diskMb * MEGABYTE;
   const memory = `${needs.memoryMb}m`;
   const seconds = String(Math.ceil(limits.timeoutMs / 1000) + 1);

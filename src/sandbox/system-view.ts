@@ -10,6 +10,7 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { SEARCH_PATH } from "./process.ts";
 
 /** Where a contained program finds the gateway's Node and code. */
 export const CONTAINED_NODE = "/run/parley/node";
@@ -157,6 +158,22 @@ const memoryFolder = (path: string, megabytes: number): string[] => [
 export interface CacheView {
   readonly dir: string;
   readonly writable: boolean;
+}
+
+/** All that a contained program has as its environment. */
+export function containedEnvironment(
+  workspace: string,
+  searchPath: string | undefined,
+  cache: CacheView | undefined,
+): Readonly<Record<string, string>> {
+  return {
+    PATH: searchPath ?? SEARCH_PATH,
+    HOME: workspace,
+    LANG: "C.UTF-8",
+    TERM: "dumb",
+    TMPDIR: "/tmp",
+    ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: CONTAINED_CACHE }),
+  };
 }
 
 export interface View {

@@ -161,22 +161,6 @@ export async function findSessionId(
     .executeTakeFirst();
 }
 
-/** Sessions with exactly this label, newest first; archived ones are left out. */
-export async function findByLabel(
-  db: Db,
-  wanted: { label: string; agentId?: string; spawnedBy?: string; limit: number },
-): Promise<Session[]> {
-  let query = db
-    .selectFrom("sessions")
-    .selectAll()
-    .where("label", "=", wanted.label)
-    .where("archived", "=", 0);
-  if (wanted.agentId !== undefined) query = query.where(sql.ref("agent_id"), "=", wanted.agentId);
-  if (wanted.spawnedBy !== undefined) query = query.where("spawned_by", "=", wanted.spawnedBy);
-  const rows = await query.orderBy("updated_at", "desc").orderBy("key", "desc").limit(wanted.limit).execute();
-  return rows.map(toSession);
-}
-
 function flag(value: boolean | undefined): number | undefined {
   return value === undefined ? undefined : Number(value);
 }

@@ -250,19 +250,6 @@ function sessionContract(store: () => Store): void {
     }
   });
 
-  test("a label finds its sessions, newest first, archived ones left out", async () => {
-    await add({ key: "k1", sessionId: "1", label: "x", updatedAt: 1 });
-    await add({ key: "k2", sessionId: "2", label: "x", updatedAt: 2, agentId: "research" });
-    await add({ key: "k3", sessionId: "3", label: "x", updatedAt: 3, spawnedBy: "k1" });
-    await add({ key: "k4", sessionId: "4", label: "x", updatedAt: 4, archivedAt: 4 });
-    const keys = async (more: object) =>
-      (await sessions.findByLabel(store().db, { label: "x", limit: 10, ...more })).map(({ key }) => key);
-    expect(await keys({})).toEqual(["k3", "k2", "k1"]);
-    expect(await keys({ agentId: "main" })).toEqual(["k3", "k1"]);
-    expect(await keys({ spawnedBy: "k1" })).toEqual(["k3"]);
-    expect(await keys({ limit: 1 })).toEqual(["k3"]);
-  });
-
   test("ancestors come nearest first, descendants by generation, and a ring of spawners ends", async () => {
     await add({ key: "a", sessionId: "1" });
     await add({ key: "b", sessionId: "2", spawnedBy: "a" });

@@ -6,7 +6,7 @@ import {
   type UserMessage,
   ZERO_USAGE,
 } from "../../src/core/message.ts";
-import type { Session } from "../../src/core/session.ts";
+import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
 
 export function sessionRow(key: string, fields: Partial<Session> = {}): Session {
   return {
@@ -18,13 +18,7 @@ export function sessionRow(key: string, fields: Partial<Session> = {}): Session 
     updatedAt: 1,
     spawnDepth: 0,
     external: false,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    cost: 0,
+    ...NOT_YET_USED,
     ...fields,
   };
 }

@@ -4,13 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "../../src/core/sandbox-policy.ts";
 import { SANDBOX_MODES, type Settings, type ToolFilter } from "../../src/core/settings.ts";
-import {
-  decideTool,
-  filtersFor,
-  SESSION_TOOLS,
-  toolNamesFor,
-  withheldTools,
-} from "../../src/core/tool-policy.ts";
+import { decideTool, filtersFor, SESSION_TOOLS, withheldTools } from "../../src/core/tool-policy.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const NAMES = [...SESSION_TOOLS, "read", "write", "edit", "exec"];
@@ -91,7 +85,10 @@ const chains: fc.Arbitrary<SpawnChain> = fc
     const kept = chain.slice(0, Math.max(1, chain.length - lost)) as unknown as SpawnChain;
     return lost <= 2 ? kept : chain;
   });
-const toolsOf = (chain: SpawnChain, seed: Seed): string[] => toolNamesFor(NAMES, chain, settingsOf(seed));
+const toolsOf = (chain: SpawnChain, seed: Seed): string[] => {
+  const filters = filtersFor(chain, settingsOf(seed));
+  return NAMES.filter((name) => decideTool(name, filters).allowed);
+};
 
 test("I13: a child's tools are a subset of its requester's, along the whole chain, under any configuration", () => {
   fc.assert(

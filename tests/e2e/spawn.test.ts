@@ -104,7 +104,7 @@ async function killed(gateway: GatewayProcess, afterMs: number): Promise<void> {
   await gateway.end("SIGKILL");
 }
 
-test("I2, I4: fifty sub-agents are fifty announcements, each once, also when the process is killed at a random moment", async () => {
+test("I2, I4: fifty sub-agents are fifty announcements, each once, also of a process that is killed at a random moment", async () => {
   const seed = process.env.PARLEY_SEED ?? String(Date.now());
   const luck = dice(`${seed} kills`);
   const withinMs = await roundMs();

@@ -7,6 +7,7 @@ import { getSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { readHistory } from "../../src/store/transcripts.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
 
@@ -218,6 +219,38 @@ test("an aborted run keeps what it had written and leaves no tool call without a
     "toolResult: The run ended (aborted) before this call was answered.",
     "assistant: half a sen",
   ]);
+});
+
+test("X3: text that comes fast is passed on now and then, and the last of it once there is a pause", async () => {
+  const world = fakeWorld();
+  const writing = Promise.withResolvers<LaneHandle>();
+  const done = Promise.withResolvers<void>();
+  const { engine, store } = await openTestEngine({
+    world,
+    async execute(handle) {
+      writing.resolve(handle);
+      await done.promise;
+      return ok("one two three");
+    },
+  });
+  const shown: string[] = [];
+  engine.bus.subscribe((event) => {
+    if (event.kind === "text") shown.push(event.text);
+  });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "count");
+  const handle = await writing.promise;
+  for (const text of ["one", "one two", "one two three"]) handle.text(text);
+  expect(shown).toEqual(["one"]);
+  await world.advance(24);
+  expect(shown).toEqual(["one"]);
+  await world.advance(1);
+  expect(shown).toEqual(["one", "one two three"]);
+  handle.text("one two three and what nobody waits for");
+  done.resolve();
+  await endOf(engine, run.runId);
+  await world.advance(25);
+  expect(shown).toEqual(["one", "one two three"]);
 });
 
 test("I1: a run that lost its lane can commit nothing more", async () => {

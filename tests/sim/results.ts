@@ -63,8 +63,6 @@ export interface Returned {
   readonly moments: readonly SessionMap[];
   readonly name: string;
   readonly args: unknown;
-  /** What a token lets its owner see on top. Absent: a session's own call. */
-  readonly mayName?: (key: string) => boolean;
 }
 
 type Result = Readonly<Record<string, unknown>>;

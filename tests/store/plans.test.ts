@@ -148,7 +148,6 @@ for (const [name, scope] of Object.entries(scopes)) {
 const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   getSession: (tx) => sessions.getSession(tx, KEY),
   findSessionId: (tx) => sessions.findSessionId(tx, "session-1"),
-  findByLabel: (tx) => sessions.findByLabel(tx, { label: "x", agentId: "main", spawnedBy: KEY, limit: 5 }),
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "child"),
   descendantsOf: (tx) => sessions.descendantsOf(tx, KEY, 5),
   activityOf: (tx) => sessions.activityOf(tx, [KEY, "child"]),

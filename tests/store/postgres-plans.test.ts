@@ -179,7 +179,6 @@ for (const [name, question] of Object.entries(searches)) {
 const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   getSession: (tx) => sessions.getSession(tx, BUSY),
   findSessionId: (tx) => sessions.findSessionId(tx, "s5"),
-  findByLabel: (tx) => sessions.findByLabel(tx, { label: "label 5", limit: 5 }),
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
   descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
   activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
-import type { Session } from "../../src/core/session.ts";
+import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
 import type { Log } from "../../src/world.ts";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -34,13 +34,7 @@ export function sampleSession(over: Partial<Session> = {}): Session {
     updatedAt: 1_000,
     spawnDepth: 0,
     external: false,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    cost: 0,
+    ...NOT_YET_USED,
     ...over,
   };
 }

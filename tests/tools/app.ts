@@ -8,7 +8,7 @@ import { LOGGING } from "../../src/core/logging.ts";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
-import type { Session } from "../../src/core/session.ts";
+import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
 import { agentIdInKey, kindOf } from "../../src/core/session-key.ts";
 import { type AgentSettings, agentOf, type Settings } from "../../src/core/settings.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
@@ -211,13 +211,7 @@ function rowOf(settings: Settings, world: World, key: string, more: Partial<Sess
     updatedAt: at,
     spawnDepth: 0,
     external: false,
-    systemSent: false,
-    abortedLastRun: false,
-    inputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    contextTokens: 0,
-    cost: 0,
+    ...NOT_YET_USED,
     ...more,
   };
 }

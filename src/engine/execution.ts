@@ -9,7 +9,7 @@ import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
-import type { Timer, World } from "../world.ts";
+import { idsOf, type Log, logging, type Timer, type World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
@@ -46,6 +46,8 @@ export interface LaneHandle {
   /** Runs a tool call; a run whose calls all wait gives its slot back. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
+  /** Each line says which run it is about. */
+  readonly log: Log;
 }
 
 export interface Execution {
@@ -84,11 +86,11 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   let sent = "";
   let sentAt = Number.NEGATIVE_INFINITY;
   let next: Timer | undefined;
-  const rest = (): void => {
+  const cancelNext = (): void => {
     next?.cancel();
     next = undefined;
   };
-  over.addEventListener("abort", rest, { once: true });
+  over.addEventListener("abort", cancelNext, { once: true });
   const send = (text: string): void => {
     sent = text;
     sentAt = clock.monotonic();
@@ -96,7 +98,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
   /** Passes on what was left out so far. */
   const whole = (): void => {
-    rest();
+    cancelNext();
     if (last !== "" && last !== sent && mayStream(run, last)) send(last);
   };
   return {
@@ -110,7 +112,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
     /** Before its message is written: its end was left out, maybe, and nothing else carries that. */
     whole,
     written(): void {
-      rest();
+      cancelNext();
       last = "";
       sent = "";
     },
@@ -118,7 +120,9 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
 }
 
-export function createExecution(run: Run, owner: string, parts: ExecutionParts, pool: Pool): Execution {
+export function createExecution(run: Run, owner: string, given: ExecutionParts, pool: Pool): Execution {
+  // Whatever is done for the run from here on can't forget to say so.
+  const parts = { ...given, world: logging(given.world, idsOf(run)) };
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
   const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, pool);
@@ -151,6 +155,7 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
       publish: (event) => parts.bus.publish(event),
       duringCall: keeper.duringCall,
       wait,
+      log: parts.world.log,
     },
     fence,
     writeFinal: writer.writeFinal,

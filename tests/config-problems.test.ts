@@ -40,7 +40,7 @@ test("all problems are told at once, each with its path and what would be right"
     'agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got "hihg"',
     "agents.defaults.maxConcurent: unknown key; the nearest valid key is agents.defaults.maxConcurrent",
     'agents.list[0].id: must be 1 to 64 of a-z, 0-9, _ and -, got "a b"',
-    "agents.list[1].id: is missing; must be a text",
+    "agents.list[1].id: is missing; must be a string",
     'agents.list[1].default: must be true or false, got "yes"',
     "session.queueMax: must be a whole number, got 1.5",
     "session.sendPolicy.rules: must be a list, [ … ], got an object",
@@ -126,9 +126,9 @@ test("variables that are unset, malformed or hold a wrong value are problems wit
   expect([...found].sort()).toEqual(
     [
       "gateway.host: needs the environment variable NO_HOST, which is not set",
-      "gateway.port: must be a number, got a text",
+      "gateway.port: must be a number, got a string",
       'gateway.auth.token: has a "${" that names no variable; write "$${" for the characters themselves',
-      "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got a text",
+      "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got a string",
       'commands.owners[0]: has a "${" that names no variable; write "$${" for the characters themselves',
     ].sort(),
   );

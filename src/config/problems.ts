@@ -61,7 +61,7 @@ function unknownKey(path: Path, key: string): Problem {
 }
 
 const WORDS: Readonly<Record<string, string>> = {
-  string: "a text",
+  string: "a string",
   number: "a number",
   int: "a whole number",
   boolean: "true or false",
@@ -77,7 +77,7 @@ function showValue(value: unknown, hidden: boolean): string {
   if (typeof value === "object") return "an object";
   // JSON has no word for Infinity and NaN.
   const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
-  if (hidden || shown.length > 60) return typeof value === "string" ? "a text" : `a ${typeof value}`;
+  if (hidden || shown.length > 60) return typeof value === "string" ? "a string" : `a ${typeof value}`;
   return redactSecrets(shown);
 }
 

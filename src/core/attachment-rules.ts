@@ -117,16 +117,16 @@ function checkOne(item: unknown, { index, limits }: Place): Result<CheckedAttach
     return fail("unknown_argument", error);
   }
   const { name, content, encoding = "utf8", mimeType } = item;
-  if (typeof name !== "string") return fail("invalid_argument", `${label} must have a name, a text`);
+  if (typeof name !== "string") return fail("invalid_argument", `${label} must have a name, as a string`);
   const wrong = nameProblem(name);
   if (wrong !== undefined) return fail("invalid_argument", `${label} ${wrong}`);
   if (encoding !== "utf8" && encoding !== "base64") {
     return fail("invalid_argument", `${label} has an unknown encoding; valid are utf8 and base64`);
   }
-  if (typeof content !== "string") return fail("invalid_argument", `${label} must have a content, a text`);
+  if (typeof content !== "string") return fail("invalid_argument", `${label} must have content, as a string`);
   const mime = encoding === "utf8" ? "text/plain; charset=utf-8" : "application/octet-stream";
   if (mimeType !== undefined && !isMimeType(mimeType)) {
-    return fail("invalid_argument", `${label} has a mimeType that is none; write it like image/png`);
+    return fail("invalid_argument", `${label} has an invalid mimeType; write it like image/png`);
   }
   const size = sizeOf(content, encoding, limits.maxFileBytes);
   if (typeof size === "string") return fail("invalid_argument", `${label} ${size}`);

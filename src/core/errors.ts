@@ -191,6 +191,13 @@ export function fail(
   return { ok: false, code, error, ...more };
 }
 
+/** A cursor that no page of this list gave out. */
+export function badCursor(list: string): Failure {
+  return fail("invalid_argument", `cursor is not one that ${list} gave out`, {
+    hint: "Use nextCursor of the page before as it is, or leave cursor out for the first page.",
+  });
+}
+
 /** The result that a tool gives for a failure: one JSON object, details flattened into it. */
 export function toolFailure(failure: Failure): Record<string, unknown> {
   const { code, error, hint, details } = failure;

@@ -86,11 +86,11 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   let sent = "";
   let sentAt = Number.NEGATIVE_INFINITY;
   let next: Timer | undefined;
-  const rest = (): void => {
+  const cancelNext = (): void => {
     next?.cancel();
     next = undefined;
   };
-  over.addEventListener("abort", rest, { once: true });
+  over.addEventListener("abort", cancelNext, { once: true });
   const send = (text: string): void => {
     sent = text;
     sentAt = clock.monotonic();
@@ -98,7 +98,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
   /** Passes on what was left out so far. */
   const whole = (): void => {
-    rest();
+    cancelNext();
     if (last !== "" && last !== sent && mayStream(run, last)) send(last);
   };
   return {
@@ -112,7 +112,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
     /** Before its message is written: its end was left out, maybe, and nothing else carries that. */
     whole,
     written(): void {
-      rest();
+      cancelNext();
       last = "";
       sent = "";
     },

@@ -243,7 +243,7 @@ export async function setBindingLimits(
 ): Promise<Result<ThreadBinding>> {
   for (const hours of Object.values(limits)) {
     if (hours === undefined || (hours >= 0 && hours <= HOURS_MAX)) continue;
-    return fail("invalid_argument", `a binding lasts 0 (without end) to ${HOURS_MAX} hours`);
+    return fail("invalid_argument", `a binding may last 1 to ${HOURS_MAX} hours, or 0 for no end`);
   }
   const limited = (binding: ThreadBinding): ThreadBinding => ({
     ...binding,

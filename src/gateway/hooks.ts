@@ -150,7 +150,7 @@ class Door {
     }
     if (!raw.ok) return raw;
     const body = jsonOf(raw.value);
-    if (body === undefined) return fail("invalid_argument", "the body is no JSON");
+    if (body === undefined) return fail("invalid_argument", "the body is not valid JSON");
     return ok({ name: mapping?.id ?? name, raw: raw.value, body, header, signal: c.req.raw.signal });
   }
 

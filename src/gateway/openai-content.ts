@@ -77,14 +77,14 @@ export function chatItems(messages: unknown): Result<Item[]> {
 function nameOf(value: unknown, where: string): Result<{ name?: string }> {
   if (value == null) return ok({});
   const fits = typeof value === "string" && value !== "" && value.length <= NAME_CHARS_MAX;
-  return fits ? ok({ name: value }) : refuse(where, `must be a text of 1 to ${NAME_CHARS_MAX} characters`);
+  return fits ? ok({ name: value }) : refuse(where, `must be a string of 1 to ${NAME_CHARS_MAX} characters`);
 }
 
 /** The input of a response, its contents unread. What a model thought is no part of what was said. */
 export function inputItems(input: unknown): Result<Item[]> {
   if (typeof input === "string") return ok([{ role: "user", where: "input", content: input }]);
   if (!Array.isArray(input) || input.length === 0) {
-    return refuse("input", "must be a text, or a list with at least one item");
+    return refuse("input", "must be a string, or a list with at least one item");
   }
   const items: Item[] = [];
   for (const [index, item] of input.entries()) {
@@ -106,10 +106,12 @@ function partOf(part: unknown, role: Turn["role"], where: string): Result<string
   if (!isObject(part)) return refuse(where, "must be an object with a type");
   const { type } = part;
   if (type === "text" || type === "input_text" || type === "output_text") {
-    return typeof part.text === "string" ? ok(part.text) : refuse(`${where}.text`, "must be a text");
+    return typeof part.text === "string" ? ok(part.text) : refuse(`${where}.text`, "must be a string");
   }
   if (type === "refusal") {
-    return typeof part.refusal === "string" ? ok(part.refusal) : refuse(`${where}.refusal`, "must be a text");
+    return typeof part.refusal === "string"
+      ? ok(part.refusal)
+      : refuse(`${where}.refusal`, "must be a string");
   }
   if (type === "image_url" || type === "input_image") {
     if (role !== "user") return refuse(where, "only a user's message may hold images");
@@ -132,7 +134,7 @@ function readItem(item: Item): Result<Turn> {
   const named = name === undefined ? {} : { name };
   if (content == null && role === "assistant") return ok({ role, text: "", images: [], ...named });
   if (typeof content === "string") return ok({ role, text: content, images: [], ...named });
-  if (!Array.isArray(content)) return refuse(where, "must be a text or a list of parts");
+  if (!Array.isArray(content)) return refuse(where, "must be a string or a list of parts");
   const texts: string[] = [];
   const images: ImageBlock[] = [];
   for (const [index, part] of content.entries()) {

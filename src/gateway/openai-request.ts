@@ -59,7 +59,7 @@ function wrong(param: string, text: string): ReturnType<typeof fail> {
 function textIn(body: Body, field: string, charsMax: number): Result<string | undefined> {
   const value = body[field];
   if (value == null) return ok(undefined);
-  if (typeof value !== "string" || value === "") return wrong(field, "must be a text that is not empty");
+  if (typeof value !== "string" || value === "") return wrong(field, "must be a string that is not empty");
   if (value.length > charsMax) return wrong(field, `must have at most ${charsMax} characters`);
   if (!value.isWellFormed()) return wrong(field, "holds half a character");
   return ok(value);
@@ -205,7 +205,7 @@ function readResponse(body: Body, keyed: boolean): Result<AgentRequest> {
   const previous = previousIn(body);
   if (!previous.ok) return previous;
   if (instructions != null && typeof instructions !== "string")
-    return wrong("instructions", "must be a text");
+    return wrong("instructions", "must be a string");
   const items = inputItems(body.input);
   if (!items.ok) return items;
   const keepsHistory = keyed || base.value.user !== undefined || previous.value !== undefined;

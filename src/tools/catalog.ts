@@ -140,7 +140,7 @@ function findTool(policy: Policy, name: string): Result<Tool> {
   // Of a server that may not be used nobody asked what tools it has.
   const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
-  if (name === NODES_TOOL) return fail("node_not_found", "no node is paired here", { hint });
+  if (name === NODES_TOOL) return fail("node_not_found", "no node is paired with this gateway", { hint });
   const missing = policy.outside?.missing.find(({ server }) => name.startsWith(outsidePrefix(server)));
   if (missing !== undefined) {
     const { server, why } = missing;

@@ -138,7 +138,7 @@ export const nodesTool: Tool = {
   },
   async execute(ctx, args, call) {
     const door = ctx.nodes;
-    if (door === undefined) return toolFailure(fail("node_not_found", "no node is paired here"));
+    if (door === undefined) return toolFailure(fail("node_not_found", "no node is paired with this gateway"));
     switch (args.action) {
       case "list":
         return list(ctx, door);

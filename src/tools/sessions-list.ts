@@ -1,7 +1,7 @@
 // Owns the tool `sessions_list`: which sessions the caller can see, newest first (SPEC 3).
 
 import { existsSync } from "node:fs";
-import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { badCursor, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import type { Message } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
@@ -88,7 +88,7 @@ function readRequest(args: Record<string, unknown>, nowMs: number): Result<ListR
   if (!search.ok) return search;
   const cursor = textArgument(args, "cursor", CURSOR_CHARS_MAX);
   if (!cursor.ok) return cursor;
-  if (cursor.value !== undefined && !isSessionCursor(cursor.value)) return badCursor();
+  if (cursor.value !== undefined && !isSessionCursor(cursor.value)) return badCursor("this tool");
   const agentId = readAgentId(args.agentId);
   if (!agentId.ok) return agentId;
   const { activeMinutes } = args;
@@ -108,13 +108,6 @@ function readRequest(args: Record<string, unknown>, nowMs: number): Result<ListR
       : {}),
   };
   return ok({ filter, messageLimit: messageLimit.value });
-}
-
-/** A cursor that no page gave out. */
-export function badCursor(): Failure {
-  return fail("invalid_argument", "cursor is not one that this tool gave out", {
-    hint: "Use nextCursor of the page before as it is, or leave cursor out for the first page.",
-  });
 }
 
 function readKinds(value: unknown): Result<SessionKind[] | undefined> {

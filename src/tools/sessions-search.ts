@@ -3,14 +3,14 @@
 // SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
 // SS3: the index is read beside the event loop, and no longer than the caller waits.
 
-import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { badCursor, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
 import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
 import { getSession } from "../store/sessions.ts";
 import { type SearchHit, searchTranscripts } from "../store/transcript-search.ts";
 import { countArgument, textArgument } from "./arguments.ts";
 import { KEY_CHARS_MAX } from "./sessions-history.ts";
-import { badCursor, readAgentId } from "./sessions-list.ts";
+import { readAgentId } from "./sessions-list.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const LIMIT = { fallback: 20, min: 1, max: 100 };
@@ -45,7 +45,8 @@ export const sessionsSearch: Tool = {
     if (!limit.ok) return toolFailure(limit);
     const cursor = textArgument(args, "cursor", CURSOR_CHARS_MAX);
     if (!cursor.ok) return toolFailure(cursor);
-    if (cursor.value !== undefined && !/^\d{1,15}$/.test(cursor.value)) return toolFailure(badCursor());
+    if (cursor.value !== undefined && !/^\d{1,15}$/.test(cursor.value))
+      return toolFailure(badCursor("this tool"));
     const agentId = readAgentId(args.agentId);
     if (!agentId.ok) return toolFailure(agentId);
     const only = await namedSession(ctx, args);

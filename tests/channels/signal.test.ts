@@ -229,7 +229,7 @@ describe("Signal: what comes in", () => {
     const [message] = await heard(1);
     server.attachments.clear();
     const loaded = await message?.media[0]?.load(1_000, new AbortController().signal);
-    expect(loaded).toMatchObject({ ok: false, error: expect.stringContaining("can't be had") });
+    expect(loaded).toMatchObject({ ok: false, error: expect.stringContaining("could not be fetched") });
   });
 });
 

@@ -183,7 +183,7 @@ test.each<[string, unknown, string, string]>([
   ["no list", "a.txt", "invalid_argument", "attachments must be a list"],
   ["no object", ["a.txt"], "invalid_argument", "attachments[0] must be an object"],
   ["a name that is no text", [file({ name: 7 })], "invalid_argument", "attachments[0] must have a name"],
-  ["no content", [{ name: "a.txt" }], "invalid_argument", 'attachments[0] "a.txt" must have a content'],
+  ["no content", [{ name: "a.txt" }], "invalid_argument", 'attachments[0] "a.txt" must have content'],
   [
     "an unknown field",
     [file({ path: "/x" })],

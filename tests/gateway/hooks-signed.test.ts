@@ -50,7 +50,7 @@ test("the signature of GitHub's own example is accepted", async () => {
   };
   // The body is no JSON, which is found out behind the signature.
   const told = await post(house, "/hooks/github", "Hello, World!", headers);
-  expect(told).toMatchObject({ status: 400, body: { error: { message: "the body is no JSON" } } });
+  expect(told).toMatchObject({ status: 400, body: { error: { message: "the body is not valid JSON" } } });
   expect((await post(house, "/hooks/github", "Hello, World?", headers)).status).toBe(401);
 });
 

@@ -52,8 +52,8 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
     "messages[0]",
     /calls its own/,
   ],
-  ["no content", message({}), "messages[0].content", /must be a text or a list/],
-  ["a number as content", message({ content: 5 }), "messages[0].content", /must be a text or a list/],
+  ["no content", message({}), "messages[0].content", /must be a string or a list/],
+  ["a number as content", message({ content: 5 }), "messages[0].content", /must be a string or a list/],
   ["nothing said", message({ content: "  " }), "messages", /must end with a user message/],
   [
     "the assistant's word last",
@@ -115,7 +115,7 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
   ],
   ["stream as text", chat({ stream: "yes" }), "stream", /true or false/],
   ["stream options as text", chat({ stream_options: "x" }), "stream_options", /must be an object/],
-  ["a user who is a number", chat({ user: 5 }), "user", /must be a text/],
+  ["a user who is a number", chat({ user: 5 }), "user", /must be a string/],
   ["a user too long", chat({ user: "x".repeat(513) }), "user", /at most 512/],
   ["a user of half a character", chat({ user: "\ud800" }), "user", /half a character/],
   ["text of half a character", message({ content: "\ud800" }), "messages", /half a character/],
@@ -133,7 +133,7 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
   ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
   ["work in the background", response({ background: true }), "background", /comes with the request/],
   ["a format", response({ text: { format: { type: "json_schema" } } }), "text", /no format can be promised/],
-  ["no input", { model: MODEL }, "input", /must be a text, or a list/],
+  ["no input", { model: MODEL }, "input", /must be a string, or a list/],
   [
     "a tool's output",
     response({ input: [{ type: "function_call_output" }] }),
@@ -141,13 +141,13 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
     /not supported; there is/,
   ],
   ["a reference", response({ input: [{ type: "item_reference", id: "x" }] }), "input[0]", /not supported/],
-  ["instructions in a list", response({ instructions: [] }), "instructions", /must be a text/],
+  ["instructions in a list", response({ instructions: [] }), "instructions", /must be a string/],
   ["metadata in depth", response({ metadata: { a: { b: 1 } } }), "metadata", /at most 16 texts/],
   [
     "a previous id of another kind",
     response({ previous_response_id: 7 }),
     "previous_response_id",
-    /must be a text/,
+    /must be a string/,
   ],
 ];
 test.each(RESPONSES)("a response with %s is refused in words", (_, body, param, words) => {

@@ -21,7 +21,7 @@ test("TN1: no device, no tool: it is not offered, and a call says why", async ()
   expect(await call(client, { action: "list" })).toMatchObject({
     status: "error",
     code: "node_not_found",
-    error: "no node is paired here",
+    error: "no node is paired with this gateway",
   });
   await pairedDevice(one);
   expect(await names()).toContain("nodes");

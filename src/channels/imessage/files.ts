@@ -16,7 +16,7 @@ function atHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
-const missing = (why: string): Failure => fail("file_problem", `the file can't be had: ${why}`);
+const missing = (why: string): Failure => fail("file_problem", `the file could not be fetched: ${why}`);
 
 /** The real path, if it is below one of the folders. */
 async function allowedPath(path: string, folders: readonly string[]): Promise<string | undefined> {

@@ -86,9 +86,10 @@ function loadOf({ settings, daemon }: Place, id: string): InboundMedia["load"] {
       signal,
     });
     if (answer.kind !== "result")
-      return fail("file_problem", `the file can't be had: ${whyNot(answer, settings.url)}`);
+      return fail("file_problem", `the file could not be fetched: ${whyNot(answer, settings.url)}`);
     const data = textOf(fieldsOf(answer.value).data);
-    if (data === undefined) return fail("file_problem", "the file can't be had: signal-cli gave no data");
+    if (data === undefined)
+      return fail("file_problem", "the file could not be fetched: signal-cli gave no data");
     const bytes = Buffer.from(data, "base64");
     if (bytes.length > maxBytes) return fail("too_large", `the file has more than ${maxBytes} bytes`);
     return ok(new Uint8Array(bytes));

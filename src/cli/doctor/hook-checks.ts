@@ -17,7 +17,7 @@ function noToken(needed: boolean, mend: string): Finding {
 export async function checkHooks(settings: Settings): Promise<Finding[]> {
   const { enabled, token, mappings } = settings.hooks;
   if (!enabled) return [];
-  const mend = "Set hooks.token to a text of its own, like that of: openssl rand -hex 24";
+  const mend = "Set hooks.token to a secret of its own, such as the output of: openssl rand -hex 24";
   if (token === undefined) {
     const signed = mappings.filter(({ proof }) => proof.kind !== "token").length;
     return [noToken(signed === 0 || signed < mappings.length, mend)];

@@ -197,7 +197,7 @@ async function showNotice(machine: Machine, { params, signal }: Wanted): Promise
   const own = isObject(params) ? params : {};
   const body = textOf(own.body, BODY_MAX_CHARS);
   const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
-  if (body === "") return refuse("INVALID_REQUEST", "notify takes {title?, body}: body is a text");
+  if (body === "") return refuse("INVALID_REQUEST", "notify takes {title?, body}: body is a string");
   const shown = await onDesktop(machine, title, body, signal);
   if (!shown) machine.show(`${title}: ${body}`);
   return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };

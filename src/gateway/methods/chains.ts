@@ -3,7 +3,7 @@
 //      figure counts them (I9).
 
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/chain-step.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { canonicalKey } from "../../core/session-key.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { keyRulesOf } from "../../flows/access.ts";
@@ -49,7 +49,7 @@ function placeOf(cursor: string | undefined): Result<ChainPlace | undefined> {
   if (cursor === undefined) return ok(undefined);
   const [, at, chainId] = /^(\d{1,15})\.(.{1,200})$/s.exec(cursor) ?? [];
   if (at !== undefined && chainId !== undefined) return ok({ lastAt: Number(at), chainId });
-  return fail("invalid_argument", "cursor is not one that chains.list gave out");
+  return badCursor("chains.list");
 }
 
 function limitsOf(ctx: CallContext): ChainRow["limits"] {

@@ -2,7 +2,7 @@
 // CR1: a job whose session the token does not cover is not listed, counted or found (I9).
 // CR2: what is delivered to a place is said by those who may write there.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
@@ -99,7 +99,7 @@ async function list(
   const { cursor, agentId } = params;
   const [, createdAt, id] = (cursor === undefined ? undefined : CURSOR.exec(cursor)) ?? [];
   if (cursor !== undefined && id === undefined) {
-    return fail("invalid_argument", "cursor is not one that cron.list gave out");
+    return badCursor("cron.list");
   }
   const covered = createGate(ctx.deps.settings, ctx.caller, "list");
   const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);

@@ -3,7 +3,7 @@
 //      its route or its failure names is left out for those whose token does not cover that one.
 
 import { routeFor, wordsFor } from "../../core/chain-step.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { operatorKey } from "../../flows/access.ts";
@@ -51,7 +51,7 @@ async function list(
 ): Promise<Result<PayloadOf<"deliveries.list">>> {
   const { state, includeDismissed } = params;
   if (params.cursor !== undefined && !/^\d{1,15}$/.test(params.cursor)) {
-    return fail("invalid_argument", "cursor is not one that deliveries.list gave out");
+    return badCursor("deliveries.list");
   }
   // A key, not a session: what a deleted one left in the outbox is still there.
   const key =

@@ -185,7 +185,8 @@ function turnOf(event: string, payload: Record<string, unknown>): Result<TurnFie
     return typeof value === "string" && value.trim() !== "" ? value : undefined;
   };
   const message = own(kind?.text ?? "message") ?? own("message");
-  if (typeof message !== "string") return fail("invalid_argument", `${event}: ${kind?.text} must be a text`);
+  if (typeof message !== "string")
+    return fail("invalid_argument", `${event}: ${kind?.text} must be a string`);
   const seconds = own("timeoutSeconds");
   const isTime = typeof seconds === "number" && Number.isFinite(seconds) && seconds >= 0;
   if (seconds !== undefined && seconds !== null && !isTime) {
@@ -212,7 +213,8 @@ async function event(
   if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
   const payload = eventPayload(params);
   if (payload === undefined) {
-    return fail("invalid_argument", `${params.event}: the payload must be one JSON object of bounded size`);
+    const most = `at most ${EVENT_MAX_CHARS} characters, not nested too deeply`;
+    return fail("invalid_argument", `${params.event}: the payload must be one JSON object of ${most}`);
   }
   const turn = turnOf(params.event, payload);
   if (!turn.ok) return turn;

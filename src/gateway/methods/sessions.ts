@@ -2,7 +2,7 @@
 // SE1: a session is named by key, id or label through `flows/access` only; what may be touched is decided
 //      there.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { textOf } from "../../core/message.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import type { Session } from "../../core/session.ts";
@@ -118,7 +118,7 @@ async function list(
   params: ParamsOf<"sessions.list">,
 ): Promise<Result<PayloadOf<"sessions.list">>> {
   if (params.cursor !== undefined && !isSessionCursor(params.cursor)) {
-    return fail("invalid_argument", "cursor is not one that sessions.list gave out");
+    return badCursor("sessions.list");
   }
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");

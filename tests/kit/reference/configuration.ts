@@ -1,7 +1,7 @@
 // docs/reference/CONFIGURATION.md: every key of the configuration file.
 
 import { configJsonSchema } from "../../../src/config/schema.ts";
-import { anchor, code, GENERATED, page, table } from "./markdown.ts";
+import { anchor, code, GENERATED, page, table, wrapped } from "./markdown.ts";
 import { bytes, type Schema, typeWords } from "./schema.ts";
 
 interface Key {
@@ -119,7 +119,11 @@ export function configurationPage(): string {
     "What the keys are for, with examples: [CONFIGURATION.md](../CONFIGURATION.md). The file is read once, at the start, so every key\n" +
       "takes effect at the next start; `parley config check` says what a restart would change. A list is written `[]`, a name of your\n" +
       "own `<name>`. Sizes are bytes, in powers of 1024 where that is shorter.",
-    [...all.keys()].map((name) => `[\`${name}\`](#${anchor(name)})`).join(" · "),
+    wrapped(
+      "Parts:",
+      [...all.keys()].map((name) => `[\`${name}\`](#${anchor(name)})`),
+      ".",
+    ),
     ...[...all].map(([name, keys]) =>
       page(
         `## ${name}`,

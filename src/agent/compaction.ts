@@ -2,6 +2,7 @@
 // C1: a cut never parts a tool call from its result.
 // C2: history keeps everything: a compaction is one more entry, and nothing is deleted.
 // C3: the summary is made by the model itself, from text alone: no provider's pairing rules apply to it.
+// C4: in that text every line is quoted under who spoke it: nobody is remembered as another.
 
 import {
   type Compaction,

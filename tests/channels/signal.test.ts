@@ -222,6 +222,19 @@ describe("Signal: what comes in", () => {
       .toContain("no signal-cli daemon (HTTP 404)");
   });
 
+  test("SG4: an attachment comes from the daemon alone, by its id, and no more of it than is wanted", async () => {
+    const { says, server, heard } = await listening();
+    const media = { name: "../../a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(5_000) };
+    await says({ chat: "direct", text: "see", media });
+    const [message] = await heard(1);
+    const load = (maxBytes: number) => message?.media[0]?.load(maxBytes, new AbortController().signal);
+    // It is larger than was said.
+    server.attachments.set("file-1.pdf", new Uint8Array(50_000));
+    expect(await load(5_000)).toMatchObject({ ok: false });
+    expect(await load(49_999)).toMatchObject({ ok: false });
+    expect(await load(50_000)).toMatchObject({ ok: true });
+  });
+
   test("an attachment that the daemon no longer has is told, and costs no more than its words", async () => {
     const { says, server, heard } = await listening();
     const media = { name: "a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(10) };

@@ -4,6 +4,7 @@
 //      on from is that of the event before it.
 // SG2: what a daemon that keeps events brings again after a break is the same message again: its id is.
 // SG3: an account that the daemon does not have is a lasting problem, told by its number.
+// SG4: of an attachment no more than is wanted is taken from the daemon, by the id that it gave it.
 
 import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";

@@ -28,6 +28,7 @@ const SANDBOX = {
   memoryMb: 1_024,
   processesMax: 128,
   diskMb: 1_024,
+  git: "read",
 };
 
 test("without a file everything has a default and the offline model answers", () => {
@@ -232,7 +233,7 @@ test("sub-agents, sandbox and budgets: what is set arrives, an agent's own befor
     image: "debian:13",
   };
   expect(settings.agents.map(({ sandbox }) => sandbox)).toEqual([
-    { ...base, mode: "all", network: false, sessionToolsVisibility: "all" },
+    { ...base, mode: "all", network: false, sessionToolsVisibility: "all", git: "write" },
     base,
   ]);
   expect(settings.agents.map(({ subagents }) => subagents)).toEqual([

@@ -151,6 +151,11 @@ function onlyKnown(program: Command, action: Action): Action {
   return async (cli, args, options) => {
     const [word] = args;
     if (word === undefined) return action(cli, args, options);
+    if (word === "help") {
+      const named = program.commands.find((command) => command.name() === args[1]) ?? program;
+      named.outputHelp();
+      return EXIT.done;
+    }
     const [nearest] = closestKeys(
       word,
       program.commands.map((command) => command.name()),
@@ -162,7 +167,7 @@ function onlyKnown(program: Command, action: Action): Action {
 }
 
 /** The program; `finish` gets the exit code of the command that was called. */
-function buildProgram(
+export function buildProgram(
   parts: CliParts,
   finish: (code: number) => void,
   tell: (text: string) => void,

@@ -89,6 +89,7 @@ const AGENT: Rule<Settings["agents"][number]> = {
     mode: "show",
     sessionToolsVisibility: "show",
     network: "show",
+    git: "show",
     backend: "show",
     memoryMb: "show",
     processesMax: "show",

@@ -72,6 +72,22 @@ test("what is wrong is said before a gateway is asked, or in the gateway's words
   expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('no job has the id or name "nothing"') });
 });
 
+test("a job is named by its id, or by a name that only one has", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  for (const name of ["news", "twice", "twice"])
+    expect((await run(home, ["cron", "add", "say so", "--every", "1h", "--name", name])).code).toBe(0);
+  expect((await run(home, ["cron", "run", "news"])).out).toMatch(/^[0-9a-f-]{36}: runs now, in cron:/);
+  await expect.poll(async () => (await run(home, ["cron", "runs", "news"])).out).toMatch(/manual +ok/);
+  expect((await run(home, ["cron", "update", "news", "--name", "old"])).out).toContain("is changed");
+  expect(await run(home, ["cron", "remove", "news"])).toMatchObject({ code: 1 });
+  expect(await run(home, ["cron", "remove", "twice"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('2 jobs are called "twice": give an id'),
+  });
+  expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} stays/);
+});
+
 test("with cron.enabled false the list and a new job say that nothing is fired", async () => {
   const { home } = await makeHome({ cron: { enabled: false } });
   await startGateway(home);

@@ -48,6 +48,7 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
       memoryMb: 1_024,
       processesMax: 128,
       diskMb: 1_024,
+      git: "read",
     },
     ...more,
   };

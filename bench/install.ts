@@ -1,0 +1,65 @@
+// The figures of an install: what `npm ci` of the lock file puts on the disk for somebody who runs Parley,
+// with the libraries of optional channels and without. Node itself is not among them.
+// IN1: it is a real install into a folder of its own; where the registry can't be reached there is no figure,
+//      and a note says why.
+
+import { execFile } from "node:child_process";
+import { copyFileSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { inFolder } from "./in-folder.ts";
+import type { Row } from "./measure.ts";
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
+const INSTALL_MAX_MS = 300_000;
+/** What a block of `lstat` is, whatever the file system's own are. */
+const BLOCK_BYTES = 512;
+
+/** The disk that a folder takes, as `du` counts it. */
+function diskMb(path: string): number {
+  const stat = lstatSync(path);
+  const own = (stat.blocks * BLOCK_BYTES) / 2 ** 20;
+  if (!stat.isDirectory()) return own;
+  return readdirSync(path).reduce((sum, name) => sum + diskMb(join(path, name)), own);
+}
+
+/** How many packages npm wrote down to be installed there. */
+function packagesIn(nodeModules: string): number {
+  const written = JSON.parse(readFileSync(join(nodeModules, ".package-lock.json"), "utf8")) as {
+    packages: object;
+  };
+  return Object.keys(written.packages).length;
+}
+
+async function install(omit: readonly string[]): Promise<{ megabytes: number; packages: number }> {
+  return inFolder(async (dir) => {
+    for (const file of ["package.json", "package-lock.json", ".npmrc"]) {
+      copyFileSync(join(ROOT, file), join(dir, file));
+    }
+    const args = ["ci", "--ignore-scripts", "--fetch-retries=0", ...omit.map((kind) => `--omit=${kind}`)];
+    await promisify(execFile)("npm", args, { cwd: dir, timeout: INSTALL_MAX_MS });
+    const nodeModules = join(dir, "node_modules");
+    return { megabytes: diskMb(nodeModules), packages: packagesIn(nodeModules) };
+  });
+}
+
+const KINDS = [
+  { size: "without optional ones", omit: ["dev", "optional"], target: "< 150" },
+  { size: "with Telegram and Discord", omit: ["dev"] },
+] as const;
+
+export async function installSize(): Promise<Row[]> {
+  const rows: Row[] = [];
+  try {
+    for (const { size, omit, ...rest } of KINDS) {
+      const { megabytes, packages } = await install(omit);
+      rows.push({ name: "install, on the disk", size, unit: "MB", samples: [megabytes], ...rest });
+      rows.push({ name: "install", size, unit: "packages", samples: [packages] });
+    }
+  } catch (error) {
+    const { stderr = String(error) } = error as { stderr?: string };
+    console.error(`no figure of an install: npm ci failed here: ${stderr.trim().split("\n")[0]}`);
+  }
+  return rows;
+}

@@ -1,0 +1,123 @@
+// The figures of a start: the real program, in a home of its own, until it says that it is ready; and what it
+// holds of the memory when nothing is asked of it.
+// ST1: the first start of a kind counts for nobody: it fills the caches of disk and compiler.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { inFolder } from "./in-folder.ts";
+import { type Row, residentMb } from "./measure.ts";
+
+const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+const STARTS = 15;
+const STARTS_WITH_CHANNELS = 5;
+const IDLE_STARTS = 3;
+const IDLE_MS = 3_000;
+const READY_MAX_MS = 20_000;
+
+/** What is in the configuration file, and how long it is left alone before its memory is read. */
+interface Start {
+  readonly config: object | undefined;
+  readonly idleMs: number;
+}
+
+/** The address that the program prints once it listens. */
+function addressOf(child: ReturnType<typeof spawn>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    child.stdout?.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+      const found = /http:\/\/[\d.]+:\d+/.exec(text);
+      if (found !== null) resolve(found[0]);
+    });
+    child.stderr?.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    child.once("exit", (code) => reject(new Error(`the gateway ended with ${code}: ${text}`)));
+    setTimeout(() => reject(new Error(`not ready in ${READY_MAX_MS} ms: ${text}`)), READY_MAX_MS).unref();
+  });
+}
+
+/** Starts the real program, waits until it answers that it is ready, and ends it again. */
+async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; idleMb: number[] }> {
+  return inFolder(async (home) => {
+    if (config !== undefined) {
+      mkdirSync(join(home, ".parley"));
+      writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(config));
+    }
+    const from = performance.now();
+    const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
+    // As `npm start` starts it.
+    const args = ["--max-semi-space-size=2", LAUNCHER, "gateway", "--port", "0"];
+    const child = spawn(process.execPath, args, { env });
+    try {
+      const ready = await fetch(`${await addressOf(child)}/readyz`);
+      if (ready.status !== 200) throw new Error(`/readyz says ${ready.status}`);
+      const readyMs = performance.now() - from;
+      if (idleMs === 0) return { readyMs, idleMb: [] };
+      await new Promise((resolve) => setTimeout(resolve, idleMs));
+      const mb = child.pid === undefined ? undefined : residentMb(child.pid);
+      return { readyMs, idleMb: mb === undefined ? [] : [mb] };
+    } finally {
+      child.removeAllListeners("exit");
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill("SIGTERM");
+      await ended;
+    }
+  });
+}
+
+async function startsOf(config: object | undefined, times: number): Promise<number[]> {
+  const readyMs: number[] = [];
+  for (let at = 0; at <= times; at += 1) readyMs.push((await startOnce({ config, idleMs: 0 })).readyMs);
+  return readyMs.slice(1);
+}
+
+async function idleOf(config: object | undefined): Promise<number[]> {
+  const megabytes: number[] = [];
+  for (let at = 0; at < IDLE_STARTS; at += 1) {
+    megabytes.push(...(await startOnce({ config, idleMs: IDLE_MS })).idleMb);
+  }
+  return megabytes;
+}
+
+/** A platform that takes every call and answers none: what is measured is the gateway, not the network. */
+async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise<T> {
+  const server = createServer(() => {});
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/** Cold start and idle memory, without channels and with two of them. */
+export async function startUp(): Promise<Row[]> {
+  const plain = "no channels";
+  const busy = "Telegram and Signal";
+  const rows: Row[] = [
+    {
+      name: "cold start to /readyz",
+      size: plain,
+      unit: "ms",
+      samples: await startsOf(undefined, STARTS),
+      target: "< 300",
+    },
+    { name: "idle RSS", size: plain, unit: "MB", samples: await idleOf(undefined), target: "< 90" },
+  ];
+  await withSilentPlatform(async (url) => {
+    const telegram = { botToken: "1:bench", apiRoot: url };
+    const signal = { number: "+15550000001", url };
+    const config = { channels: { telegram, signal } };
+    const samples = await startsOf(config, STARTS_WITH_CHANNELS);
+    rows.push({ name: "cold start to /readyz", size: busy, unit: "ms", samples });
+    rows.push({ name: "idle RSS", size: busy, unit: "MB", samples: await idleOf(config) });
+  });
+  // Where /proc is not there the memory is not known.
+  return rows.filter(({ samples }) => samples.length > 0);
+}

@@ -201,7 +201,11 @@ export class OutboxWorker implements Outbox {
     try {
       return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery, this.#parts.owner));
     } catch (error) {
-      this.#parts.world.log.warn({ err: error, ...aboutOf(delivery) }, "an attempt could not be recorded");
+      sayAgain(
+        withFields(this.#parts.world.log, aboutOf(delivery)),
+        error,
+        "an attempt could not be recorded",
+      );
       await this.#pause();
       return false;
     }

@@ -4,9 +4,12 @@
 import { isSecretName } from "../core/redact.ts";
 import type { Settings } from "../core/settings.ts";
 import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
-import { isTree, type Tree } from "./source.ts";
 
+type Tree = Record<string, unknown>;
 type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
+
+const isTree = (value: unknown): value is Tree =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const SET = "(set)";
 const NONE = "(none)";

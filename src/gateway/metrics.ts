@@ -44,6 +44,7 @@ export interface Moment {
     readonly load: Load;
     readonly deliveries: { readonly pending: number; readonly failed: number };
     readonly openWaits: number;
+    readonly lanes: { readonly busy: number; readonly longest: number };
   };
   readonly connections: number;
 }
@@ -223,6 +224,12 @@ export class Metrics {
       ]),
       gauge("parley_slots", "Runs that may execute at once, in the whole deployment.", slots?.max),
       gauge("parley_slots_taken", "Slots that are taken, in the whole deployment.", slots?.taken),
+      gauge("parley_lanes", "Sessions with unfinished runs, in the store.", store?.lanes.busy),
+      gauge(
+        "parley_lane_runs_max",
+        "Unfinished runs of the session with most of them.",
+        store?.lanes.longest,
+      ),
       gauge("parley_waits_open", "Runs and callers that wait for a run, in the store.", store?.openWaits),
       gauge("parley_deliveries", "Deliveries of the store that wait, or failed and were not dismissed.", [
         ...inState(["pending", pending], ["failed", failed]),

@@ -180,6 +180,22 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
   return counts;
 }
 
+/** How many sessions have unfinished runs, and how many of them the fullest one has. */
+export async function laneFigures(db: Db): Promise<{ readonly busy: number; readonly longest: number }> {
+  const { busy, longest } = await db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom("runs")
+        .select((of) => of.fn.countAll<number>().as("n"))
+        .where("state", "in", ACTIVE)
+        .groupBy("session_key")
+        .as("lane"),
+    )
+    .select((eb) => [eb.fn.countAll<number>().as("busy"), eb.fn.max<number | null>("n").as("longest")])
+    .executeTakeFirstOrThrow();
+  return { busy: Number(busy), longest: Number(longest ?? 0) };
+}
+
 export interface RunEndFacts {
   readonly end: RunEnd;
   readonly usage: Usage;

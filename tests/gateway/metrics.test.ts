@@ -84,6 +84,7 @@ test("a run that waits for another is a wait, and both are unfinished runs of th
   const { exposed } = await scrape(house.http);
   expect(exposed.value("parley_waits_open")).toBe(1);
   expect(exposed.value("parley_runs", { state: "running" })).toBe(1);
+  expect([exposed.value("parley_lanes"), exposed.value("parley_lane_runs_max")]).toEqual([1, 1]);
   gate.resolve();
   await answer;
   expect((await scrape(house.http)).exposed.value("parley_waits_open")).toBe(0);

@@ -187,6 +187,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   countAhead: (tx) => runs.countAhead(tx, sampleRun()),
   lanesWithWork: (tx) => claims.lanesWithWork(tx),
   countByState: (tx) => runs.countByState(tx),
+  laneFigures: (tx) => runs.laneFigures(tx),
   listRuns: (tx) => runs.listRuns(tx, { sessionKey: KEY, limit: 5 }),
   listRunsInState: (tx) => runs.listRuns(tx, { sessionKey: KEY, states: ["ok"], limit: 5 }),
   getChain: (tx) => chains.getChain(tx, "chain-1"),

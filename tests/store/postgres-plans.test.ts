@@ -200,6 +200,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   countAhead: (tx) => runs.countAhead(tx, sampleRun({ sessionKey: BUSY, laneSeq: ROWS })),
   lanesWithWork: (tx) => claims.lanesWithWork(tx),
   countByState: (tx) => runs.countByState(tx),
+  laneFigures: (tx) => runs.laneFigures(tx),
   listRuns: (tx) => runs.listRuns(tx, { sessionKey: BUSY, limit: 50 }),
   isHeld: (tx) => claims.isHeld(tx, FENCE),
   requeueHeld: (tx) => claims.requeueHeld(tx),

@@ -34,8 +34,7 @@ function open() {
   const world = fakeWorld();
   const out = held();
   const queue = new SpanQueue({ clock: world.clock, log: world.log, exporter: out.exporter });
-  const dropped = (): number =>
-    world.logged.reduce((sum, { fields }) => sum + Number(fields.dropped ?? 0), 0);
+  const dropped = (): number => world.logged.reduce((sum, { fields }) => sum + Number(fields.count ?? 0), 0);
   return { world, queue, dropped, ...out };
 }
 
@@ -85,7 +84,7 @@ test("SQ3: losses are one line at first, then one a minute, and none while nothi
   expect(lines()).toBe(1);
   await world.advance(60_000);
   expect([lines(), dropped()]).toEqual([2, 52]);
-  expect(world.logged[1]).toMatchObject({ level: "warn", fields: { dropped: 50, reason: "b" } });
+  expect(world.logged[1]).toMatchObject({ level: "warn", fields: { count: 50, why: "b" } });
   await world.advance(600_000);
   expect([lines(), world.pendingDelays().length]).toEqual([2, 0]);
   queue.drop(1, "c");

@@ -269,7 +269,7 @@ test("TR4: with the collector away every run ends, and what was lost is one line
   const lines = world.logged.filter(({ text }) => text.startsWith("spans were dropped"));
   // One at the first loss, one at the stop.
   expect(lines.length).toBeLessThanOrEqual(2);
-  expect(lines.reduce((sum, { fields }) => sum + Number(fields.dropped), 0)).toBe(40);
+  expect(lines.reduce((sum, { fields }) => sum + Number(fields.count), 0)).toBe(40);
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 

@@ -8,6 +8,7 @@ import { defaultAgent } from "../../core/settings.ts";
 import { hasScope } from "../../core/visibility.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
 import { listProcesses } from "../../store/processes.ts";
+import { laneFigures } from "../../store/runs.ts";
 import { countOpenWaits } from "../../store/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
@@ -39,11 +40,12 @@ async function workOf(deps: GatewayDeps) {
 /** What the figures are read from. A store that does not answer leaves its own out. */
 export async function momentOf(deps: GatewayDeps, connections: number): Promise<Moment> {
   try {
-    const [{ lanes: load, deliveries }, openWaits] = await Promise.all([
+    const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
       workOf(deps),
       countOpenWaits(deps.engine.store.db),
+      laneFigures(deps.engine.store.db),
     ]);
-    return { store: { load, deliveries, openWaits }, connections };
+    return { store: { load, deliveries, openWaits, lanes }, connections };
   } catch (error) {
     deps.world.log.warn({ err: error }, "the store could not be counted");
     return { connections };

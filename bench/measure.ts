@@ -41,6 +41,26 @@ export async function sample(
   return samples;
 }
 
+const WARM_UP = 10;
+const TIMES_MIN = 5;
+
+/** As many samples as fit into `forMs`, at most `timesMax` and at least a few. */
+export async function sampleFor(
+  work: (at: number) => Promise<unknown>,
+  { timesMax = 200, forMs = 1_500 }: { readonly timesMax?: number; readonly forMs?: number } = {},
+): Promise<number[]> {
+  const start = performance.now();
+  const left = (): boolean => performance.now() - start < forMs;
+  for (let at = 0; at < WARM_UP && left(); at += 1) await work(at);
+  const samples: number[] = [];
+  while (samples.length < TIMES_MIN || (samples.length < timesMax && left())) {
+    const from = performance.now();
+    await work(WARM_UP + samples.length);
+    samples.push(performance.now() - from);
+  }
+  return samples;
+}
+
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

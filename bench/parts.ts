@@ -3,6 +3,7 @@
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
 import { installSize } from "./install.ts";
+import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
 import { spawning } from "./spawning.ts";
@@ -21,4 +22,5 @@ export const PARTS: Readonly<Record<string, Part>> = {
   install: installSize,
   overhead: runOverhead,
   spawns: () => spawning(inFolder, world),
+  lists,
 };

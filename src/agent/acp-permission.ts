@@ -9,6 +9,8 @@ import { redactSecrets } from "../core/redact.ts";
 import type { Log, World } from "../world.ts";
 
 const OPEN_MAX = 200;
+/** Of one session: an agent that asks without end takes no other one's place. */
+const OPEN_OF_SESSION_MAX = 20;
 const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 
@@ -41,7 +43,7 @@ export class PermissionDesk {
   /** Resolves with what an operator says, and with a denial when nobody does. */
   ask(asked: Asked, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
     const { askMs, rawInput, title, kind, ...rest } = asked;
-    if (signal.aborted || this.#open.size >= OPEN_MAX) return Promise.resolve("deny");
+    if (signal.aborted || !this.#hasRoom(asked.sessionKey)) return Promise.resolve("deny");
     const { clock, ids } = this.#world;
     const askedAt = clock.now();
     const detail = rawInput == null ? {} : { detail: shown(JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
@@ -65,6 +67,11 @@ export class PermissionDesk {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);
     });
+  }
+
+  #hasRoom(sessionKey: string): boolean {
+    const ofSession = this.list().filter((question) => question.sessionKey === sessionKey);
+    return this.#open.size < OPEN_MAX && ofSession.length < OPEN_OF_SESSION_MAX;
   }
 
   /** What is asked at this moment, oldest first. */

@@ -7,6 +7,7 @@
 import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
+import { sayAgain } from "../engine/until-stored.ts";
 import { publishOutbox } from "../flows/outbox.ts";
 import {
   type AttemptOutcome,
@@ -19,7 +20,7 @@ import {
   recoverOpenAttempts,
 } from "../store/deliveries.ts";
 import type { Db } from "../store/sql.ts";
-import type { Timer, World } from "../world.ts";
+import { type Timer, type World, withFields } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 
 const RETRY_MIN_MS = 1_000;
@@ -107,7 +108,7 @@ export class OutboxWorker implements Outbox {
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
-      .catch((error: unknown) => this.#parts.world.log.error({ err: error }, "the outbox could not be swept"))
+      .catch((error: unknown) => sayAgain(this.#parts.world.log, error, "the outbox could not be swept"))
       .finally(() => {
         this.#recovering = undefined;
         this.deliveryQueued();
@@ -158,7 +159,7 @@ export class OutboxWorker implements Outbox {
       const nextAt = await nextDueAt(db, of);
       this.#wakeAt(nextAt);
     } catch (error) {
-      world.log.error({ err: error }, "the outbox could not be read");
+      sayAgain(world.log, error, "the outbox could not be read");
       this.#wakeAt(world.clock.now() + RETRY_MIN_MS);
     }
     this.#looking = false;
@@ -217,8 +218,9 @@ export class OutboxWorker implements Outbox {
         });
         return;
       } catch (error) {
-        world.log.error(
-          { err: error, ...aboutOf(delivery) },
+        sayAgain(
+          withFields(world.log, aboutOf(delivery)),
+          error,
           "the outcome of a delivery could not be stored",
         );
         if (this.#state === "stopped") return;

@@ -122,6 +122,9 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
     config.command("check").description("say what is wrong with it, or what it amounts to"),
     async () => (await import("./commands/config-check.ts")).checkConfig,
   );
+  const schema = config.command("schema").description("its JSON Schema, for completion in an editor");
+  schema.option("--write <file>", "into this file instead of standard output");
+  on(schema, async () => (await import("./commands/config-schema.ts")).printSchema);
   const doctor = parent.command("doctor").description("find out what does not work, and how to mend it");
   doctor.option("--offline", "ask no model, channel or tool server, which may cost a few tokens");
   on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);

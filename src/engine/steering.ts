@@ -37,7 +37,9 @@ export async function takeSteering(
   const { store, commit, finish } = parts;
   if (run.route === undefined) return undefined;
   if (!takesOver(run, await nextQueued(store.db, run.sessionKey))) return undefined;
+  let read = "";
   const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {
+    read = "";
     await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
     if (!(await isHeld(unit.tx, fence))) return "lost";
     const next = await nextQueued(unit.tx, run.sessionKey);
@@ -46,11 +48,12 @@ export async function takeSteering(
     const message = await writeMessage(unit, run, next);
     const over: Run = { ...next, input: { ...next.input, takenBy: run.runId } };
     await noteTaken(unit.tx, over);
+    read = next.runId;
     await endInUnit(unit, over, { state: "ok", reply: "" }, finish);
     return message;
   });
-  if (taken !== undefined && taken !== "lost") parts.world.log.debug({}, "a run reads a message that came");
   if (taken === "lost") throw new LostLane(`run ${run.runId} no longer holds its lane`);
+  if (taken !== undefined) parts.world.log.debug({ steeredRunId: read }, "a run reads a message that came");
   return taken;
 }
 

@@ -87,6 +87,7 @@ export async function acpTurn(
         env: { ...plainEnvironment(host.environment), ...runtime.env },
         cwd: runtime.cwd ?? agent.workspace,
         makeCwd: runtime.cwd === undefined,
+        secrets: [...runtime.command.slice(1), ...Object.values(runtime.env)],
       },
       mcpServers: () => (runtime.sessionTools ? [mcpServerOf(host, sessionKey)] : []),
       idleMs: runtime.idleMinutes * 60_000,

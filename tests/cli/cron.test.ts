@@ -25,6 +25,15 @@ test("a job is made, listed, changed, run, looked back on and removed", async ()
       { id, missed: "skip", timeoutSeconds: 60, deliver: { channel: "webchat", to: "agent:main:main" } },
     ],
   });
+  expect((await run(home, ["cron", "run", "Morning report"])).out).toContain(`runs now, in cron:${id}`);
+  const mistyped = await run(home, ["cron", "run", "Mourning report"]);
+  expect(mistyped).toMatchObject({ code: 1, err: expect.stringContaining('Did you mean "Morning report"?') });
+  await run(home, ["cron", "add", "x", "--every", "1h", "--name", "Morning report"]);
+  const two = await run(home, ["cron", "remove", "Morning report"]);
+  expect(two).toMatchObject({ code: 1, err: expect.stringContaining("2 jobs are called") });
+  expect(two.err).toContain(id);
+  const other = /([0-9a-f-]{36})/.exec(two.err.replace(id, ""))?.[1] ?? "";
+  expect((await run(home, ["cron", "remove", other])).code).toBe(0);
   const changed = await run(home, ["cron", "update", id, "--every", "30m", "--no-deliver", "--name", ""]);
   expect(changed.out).toContain("is changed. every 30 minutes");
   const after = await runJson(home, ["cron", "list"]);

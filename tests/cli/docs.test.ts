@@ -39,24 +39,6 @@ test("every configuration in the documents is valid", () => {
   }
 });
 
-test("every command in the documents is one: none is answered as wrong usage", async () => {
-  const lines = DOCUMENTS.flatMap((path) => blocks(path, "sh"))
-    .join("")
-    .split("\n");
-  const commands = lines
-    .filter((line) => line.startsWith("npx parley "))
-    .map((line) => line.replace(/ +#.*$/, ""));
-  expect(commands.length).toBeGreaterThan(8);
-  const nowhere = temporaryFolder();
-  for (const command of commands) {
-    const words = [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
-      ([, single, double, bare]) => single ?? double ?? bare ?? "",
-    );
-    const { code, err } = await run(nowhere, ["--url", "127.0.0.1:1", "--token", "x", ...words.slice(2)]);
-    expect({ command, wrong: code === 2 ? err : "" }).toEqual({ command, wrong: "" });
-  }
-});
-
 test("every source file has its place in the architecture's tree", () => {
   const tree = blocks("docs/ARCHITECTURE.md", "").join("");
   const files = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })

@@ -1,24 +1,16 @@
 // Every command of every document is run, in the order in which a reader would run them, and answers as the document
 // shows it; what can't be run here stands in left-out.ts.
 
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Finished } from "../cli/kit.ts";
 import { cleanup } from "../kit/engine.ts";
 import { Ground } from "./ground.ts";
-import { LEFT_OUT, type LeftOut, ROOT } from "./left-out.ts";
+import { LEFT_OUT, type LeftOut } from "./left-out.ts";
 import { type Command, readPage, type Step } from "./page.ts";
+import { PAGES, readDocument } from "./pages.ts";
 import { type Scene, sceneOf } from "./scenes.ts";
 import { mismatch } from "./shown.ts";
 
-const PAGES = [
-  ...["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "ui/README.md"],
-  ...readdirSync(join(ROOT, "docs"))
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => `docs/${name}`),
-];
-const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 const usedEntries = new Set<LeftOut>();
 
 function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | undefined {
@@ -32,9 +24,12 @@ function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | 
 }
 
 /** Commands that change nothing: what they show may need a moment to come about. */
-const LOOKING =
-  /^(?:npx )?parley (?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)(?= --| [^a-z]| (?:list|tree|history|show)|$)/;
-const PATIENCE_MS = 10_000;
+const LOOKING = new RegExp(
+  "^(?:npx )?parley (?:--(?:url|token) \\S+ )*" +
+    "(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
+    "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
+);
+const PATIENCE_MS = 20_000;
 
 async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {
   let said = text;
@@ -49,14 +44,17 @@ const begins = <T>(table: Readonly<Record<string, T>> | undefined, text: string)
 
 /** Runs one command as the scene has it. */
 async function perform(path: string, scene: Scene, ground: Ground, command: Command): Promise<Finished> {
-  const page = readPage(read(path));
+  const page = readPage(readDocument(path));
   await begins(scene.before, command.text)?.(ground, page);
   const skipped = leftOut(path, command);
   if (skipped !== undefined) {
     await skipped[0].instead(ground, skipped[1]);
     return { code: command.code, out: "", err: "" };
   }
-  if (command.text === "npm start") return { code: 0, out: await ground.launch(), err: "" };
+  if (command.text === "npm start") {
+    const out = await (scene.gateway === "mortal" ? ground.launch() : ground.start());
+    return { code: 0, out, err: "" };
+  }
   const text = await withWords(scene, ground, command.text);
   const ready = begins(scene.lasting, command.text);
   if (ready !== undefined) return { code: 0, out: await ground.keep(text, ready), err: "" };
@@ -91,7 +89,7 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
 }
 
 test.each(PAGES)("the commands of %s do what is said of them", async (path) => {
-  const page = readPage(read(path));
+  const page = readPage(readDocument(path));
   expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
   if (page.steps.length === 0) return;
   const scene = sceneOf(path);

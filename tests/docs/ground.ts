@@ -4,7 +4,7 @@
 // GR1: nothing outside of the home is written: paths below /var/backups, /srv and the like lie in it.
 // GR2: the gateway is reached at a port of its own; the documents' 7275 is read as that one.
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ import { addressOf, LAUNCHER, launch } from "../kit/fleet.ts";
 
 type Json = Record<string, unknown>;
 
+const DOCUMENTED_PORT = 7275;
 /** What is written there must not be written on a machine of ours. */
 const ELSEWHERE = /(?<![\w.])\/(?:var\/backups|srv|etc\/prometheus)\//g;
 
@@ -40,14 +41,16 @@ export class Ground {
   /** What the fakes around the document want remembered. */
   readonly facts: Record<string, string> = {};
   readonly #bin: string;
+  readonly #ports: readonly number[];
   /** Ends the gateway, if there is one. */
   #leave: (signal: "SIGINT" | "SIGKILL") => Promise<void> = async () => {};
   /** Assignments of earlier blocks, which a shell would remember. */
   #remembered = "";
 
-  private constructor(port: number, env: Readonly<Record<string, string>>) {
+  private constructor(ports: readonly number[], env: Readonly<Record<string, string>>) {
     this.home = temporaryFolder();
-    this.port = port;
+    this.#ports = ports;
+    this.port = ports[0] ?? 0;
     this.work = join(this.home, "work");
     this.#bin = join(this.home, "bin");
     for (const path of [this.work, this.#bin, join(this.home, "var/backups"), join(this.home, ".parley")])
@@ -63,7 +66,7 @@ export class Ground {
   }
 
   static async open(env: Readonly<Record<string, string>> = {}): Promise<Ground> {
-    return new Ground(await freePort(), env);
+    return new Ground([await freePort(), await freePort(), await freePort()], env);
   }
 
   /** A program that the shell finds before all others. */
@@ -86,10 +89,12 @@ export class Ground {
     writeFileSync(configPath, JSON.stringify({ ...there, gateway: { ...gateway, port } }), { mode: 0o600 });
   }
 
-  async start(): Promise<void> {
+  /** A gateway in this process, which says nothing. */
+  async start(): Promise<string> {
     this.configure();
     const { stop } = await startGateway(this.home, this.env);
     this.#leave = () => stop();
+    return "";
   }
 
   async stop(): Promise<void> {
@@ -112,23 +117,46 @@ export class Ground {
     });
     await addressOf(child);
     while (!/another terminal: .*\n/.test(said)) await once(child.stdout as Readable, "data");
-    return this.#there(said);
+    return said;
   }
 
   /** As it is meant here: the port, and the places that are not ours. */
   #here(text: string): string {
-    return text.replaceAll("7275", String(this.port)).replace(ELSEWHERE, (path) => `${this.home}${path}`);
+    return text
+      .replace(/\b727[567]\b/g, (named) => String(this.#ports[Number(named) - DOCUMENTED_PORT]))
+      .replace(ELSEWHERE, (path) => `${this.home}${path}`);
   }
 
-  /** As the document would show it. */
-  #there(text: string): string {
-    return text.replaceAll(this.work, "/home/you/parley").replaceAll(this.home, "/home/you");
+  /** Gateways that the document kills, by the port that they have there: these are processes. */
+  readonly mortal = new Set<string>();
+  readonly #beside = new Map<string, ChildProcess>();
+
+  async #launchBeside(words: readonly string[], named: string): Promise<string> {
+    const child = launch(this.home, words, [], this.env);
+    const exited = once(child, "exit");
+    this.#beside.set(named, child);
+    cleanup(async () => {
+      child.kill("SIGKILL");
+      await exited;
+    });
+    return addressOf(child);
   }
+
+  /** As if its power were cut. */
+  readonly kill = async (named: string): Promise<void> => {
+    const child = this.#beside.get(named);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  };
 
   /** Starts a command that goes on until the end of the test; resolves once it says what it is waited for. */
   async keep(text: string, ready: RegExp): Promise<string> {
     const words = wordsOf(this.#here(text), this.home);
     if (words === undefined) throw new Error(`a shell would have to read "${text}"`);
+    const port = /--port (\d+)/.exec(text)?.[1];
+    if (port !== undefined && this.mortal.has(port)) return this.#launchBeside(words, port);
     const going: Call = call(this.home, words, { env: this.env });
     cleanup(async () => {
       going.interrupt("SIGTERM");
@@ -139,16 +167,19 @@ export class Ground {
     return going.out() + going.err();
   }
 
+  /** The one JSON document that a command of ours prints. */
+  async json(words: readonly string[]): Promise<Json> {
+    const { out } = await run(this.home, ["--json", ...words], { env: this.env });
+    return JSON.parse(out) as Json;
+  }
+
   /** Runs what is one command of ours in this process, everything else in a shell. */
   async run(text: string, input = ""): Promise<Finished> {
     if (existsSync(this.configPath)) this.configure();
     const here = this.#here(text);
     const words = wordsOf(here, this.home);
-    const finished =
-      words === undefined
-        ? await this.#shell(here, input)
-        : await run(this.home, words, { env: this.env, input, sandbox: SANDBOX });
-    return { ...finished, out: this.#there(finished.out), err: this.#there(finished.err) };
+    if (words === undefined) return this.#shell(here, input);
+    return run(this.home, words, { env: this.env, input, sandbox: SANDBOX });
   }
 
   async #shell(script: string, input: string): Promise<Finished> {

@@ -2,13 +2,11 @@
 // instead. An entry that fits no command any more fails, as does a command that neither runs nor stands here.
 
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Ground } from "./ground.ts";
-
-export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+import { ROOT, readDocument } from "./pages.ts";
 
 export interface LeftOut {
   /** In which documents; absent: in any. */
@@ -19,8 +17,7 @@ export interface LeftOut {
   readonly instead: (ground: Ground, found: RegExpExecArray) => unknown;
 }
 
-const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
-const PACKAGE = JSON.parse(read("package.json")) as { name: string; scripts: Record<string, string> };
+const PACKAGE = JSON.parse(readDocument("package.json")) as { name: string; scripts: Record<string, string> };
 
 function expectThat(good: boolean, otherwise: string): void {
   if (!good) throw new Error(otherwise);
@@ -42,10 +39,26 @@ async function checkUnit(ground: Ground): Promise<void> {
   expectThat(code === 0 && out.includes("[Service]"), `no unit: ${out}`);
 }
 
-/** Of `docker compose`: the files that it is given are there and name what they need. */
-function checkCompose(file: string): void {
-  const text = read(file);
-  expectThat(/^services:$/m.test(text), `${file} has no services`);
+/** Of `docker compose`: the files that it is given are there, or in the document, and have the services that it names. */
+function checkCompose(command: string): void {
+  const given = readDocument("docs/HOWTO-CLUSTER.md");
+  const own = /^```yaml\n(x-member[\s\S]*?)^```/m.exec(given)?.[1] ?? "";
+  const files = [...command.matchAll(/--file (\S+)/g)].map(([, file = ""]) => file);
+  const texts = (files.length === 0 ? ["compose.yaml"] : files).map((file) =>
+    file === "cluster.yaml" ? own : readDocument(file),
+  );
+  const services = texts.flatMap((text) => [...text.matchAll(/^ {2}([\w-]+):/gm)].map(([, name]) => name));
+  const words = command.replace(/--file \S+/g, "").split(" ");
+  const action = words.findIndex((word) => ["up", "build", "exec"].includes(word));
+  const named = words.slice(action + 1).find((word) => !word.startsWith("--"));
+  expectThat(services.includes("database"), `${files} have no database`);
+  expectThat(named === undefined || services.includes(named), `no service ${named} in ${services}`);
+}
+
+/** The documents' own health check answers so, at a gateway of ours. */
+async function checkReady(ground: Ground): Promise<void> {
+  const { code, out } = await ground.run("curl -s http://127.0.0.1:7275/readyz");
+  expectThat(code === 0 && out.includes('"ready"'), out);
 }
 
 export const LEFT_OUT: readonly LeftOut[] = [
@@ -66,17 +79,15 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, script = ""]) => checkScript(script),
   },
   {
-    command: /^npm run sim -- --seeds 100000$/,
-    why: "hours",
-    instead: async () => {
-      const { stdout } = await run(process.execPath, [join(ROOT, "tests/sim/run.ts"), "--seeds", "2"]);
-      expectThat(/\b2 stories/.test(stdout), stdout);
-    },
+    command: /^npm run sim -- --seeds? \d+$/,
+    why: "hours, and tests/sim tells stories from such seeds in each run of tests",
+    instead: () => checkScript("sim"),
   },
   {
-    command: /^npm run sim -- (.*)$/,
+    command: /^npm run (sim) -- (--mutant list)$/,
     why: "npm is not asked; the script itself is run with these options",
-    instead: async (_, [, options = ""]) => {
+    instead: async (_, [, script = "", options = ""]) => {
+      checkScript(script);
       await run(process.execPath, [join(ROOT, "tests/sim/run.ts"), ...options.split(" ")]);
     },
   },
@@ -86,8 +97,18 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: checkUnit,
   },
   {
-    command: /^docker /,
+    command: /^docker compose (.*)$/,
     why: "no daemon; tests/container.test.ts reads Dockerfile and compose.yaml",
-    instead: () => checkCompose("compose.yaml"),
+    instead: (_, [command]) => checkCompose(command),
+  },
+  {
+    command: /^docker (?:build|run|exec) /,
+    why: "no daemon; tests/container.test.ts reads the Dockerfile and runs the image's health check",
+    instead: () => expectThat(/^FROM \S+/m.test(readDocument("Dockerfile")), "there is no Dockerfile"),
+  },
+  {
+    command: /^curl -s https:\/\/parley\.example\/readyz$/,
+    why: "a host of the reader's; the same is asked of a gateway of the test's",
+    instead: checkReady,
   },
 ];

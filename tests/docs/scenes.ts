@@ -2,15 +2,15 @@
 // at the edges, and what stands for a placeholder. A document without an entry has three agents that may reach each
 // other, on the offline model.
 
+import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import JSON5 from "json5";
-import { runJson } from "../cli/kit.ts";
 import { Talk } from "../import/source.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine.ts";
 import { SECRET, startReceiver } from "../kit/hook-receiver.ts";
-import { startTelegram } from "../kit/telegram-server.ts";
+import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
 import { freshUrl } from "../store/moves.ts";
 import type { Ground } from "./ground.ts";
 import type { Page } from "./page.ts";
@@ -18,8 +18,11 @@ import type { Page } from "./page.ts";
 type Json = Record<string, unknown>;
 
 export interface Scene {
-  /** `reader`: the document says when to start it. Default: there is one from the beginning. */
-  readonly gateway?: "none" | "reader";
+  /**
+   * `reader`: the document says when to start it; `mortal`: and kills it, so that it has to be a process. Default: there
+   * is one from the beginning.
+   */
+  readonly gateway?: "none" | "reader" | "mortal";
   readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;
   readonly env?: Readonly<Record<string, string>>;
   /** What stands for a word that a reader replaces. */
@@ -49,7 +52,7 @@ const moment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve,
 /** The first id that a command of ours prints, as one JSON document. */
 async function first(ground: Ground, list: string, ...words: string[]): Promise<string> {
   for (let tries = 0; tries < 400; tries += 1) {
-    const [row] = (await runJson(ground.home, words))[list] as { id?: string; code?: string }[];
+    const [row] = (await ground.json(words))[list] as { id?: string; code?: string }[];
     const found = row?.id ?? row?.code;
     if (found !== undefined) return found;
     await moment();
@@ -58,8 +61,8 @@ async function first(ground: Ground, list: string, ...words: string[]): Promise<
 }
 
 /** Not the first: that one is called by its name. */
-async function cronId({ home }: Ground): Promise<string> {
-  const { jobs } = await runJson(home, ["cron"]);
+async function cronId(ground: Ground): Promise<string> {
+  const { jobs } = await ground.json(["cron"]);
   return (jobs as { id: string }[])[1]?.id ?? "";
 }
 
@@ -67,6 +70,10 @@ export const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
 
 /** A bot at a platform of the test's own, to which Ada has written; and the configuration that leads there. */
 async function bot(): Promise<string> {
+  return (await platform()).url;
+}
+
+async function platform(): Promise<TelegramServer> {
   const server = await startTelegram();
   cleanup(() => server.close());
   const one = server.addBot(BOT_TOKEN, "parley_test_bot");
@@ -74,8 +81,21 @@ async function bot(): Promise<string> {
   const from = { id: 1001, is_bot: false, first_name: "Ada" };
   const chat = { id: 1001, type: "private", first_name: "Ada" };
   server.push(one, { message: { message_id: 1, date: 1_790_000_000, chat, from, text: "hello" } });
-  return server.url;
+  return server;
 }
+
+/** What Ada writes next. */
+function writes(server: TelegramServer, text: string): void {
+  const [one] = server.bots;
+  if (one === undefined) throw new Error("there is no bot");
+  server.nextMessageId += 10;
+  const from = { id: 1001, is_bot: false, first_name: "Ada" };
+  const chat = { id: 1001, type: "private", first_name: "Ada" };
+  server.push(one, { message: { message_id: server.nextMessageId, date: 1_790_000_000, chat, from, text } });
+}
+
+/** The one bot of the how-to, kept until its document is through. */
+let howToBot: TelegramServer | undefined;
 
 function leaveClawState({ home }: Ground): void {
   const talk = new Talk();
@@ -116,11 +136,6 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     gateway: "reader",
     config: () => undefined,
     before: {
-      "npx parley config check": async (ground, page) => {
-        await ground.stop();
-        ground.configure(ownConfig(page));
-        await ground.start();
-      },
       "npx parley channels add telegram": async (ground) => {
         ground.facts.apiRoot = await bot();
       },
@@ -136,7 +151,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   "CONTRIBUTING.md": { gateway: "reader", config: () => undefined },
   "docs/TOUR.md": {
-    gateway: "reader",
+    gateway: "mortal",
     config: () => undefined,
     input: { "npx parley chat": "list sessions\n" },
   },
@@ -165,6 +180,66 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   "docs/HOOKS.md": {
     config: (page) => ownConfig(page),
     env: { HOOKS_TOKEN: "a-token-of-the-documents" },
+  },
+  "docs/HOWTO-CODING-AGENTS.md": {
+    config: (page, { home }) => {
+      const shop = join(home, "projects", "shop");
+      mkdirSync(shop, { recursive: true });
+      execFileSync("git", ["init", "--quiet", shop]);
+      return ownConfig(page);
+    },
+    before: {
+      "npx parley permissions  ": async (ground, page) => {
+        await ground.stop();
+        const config = ownConfig(page, 1) as { agents: { list: { runtime: Json }[] } };
+        for (const { runtime } of config.agents.list) runtime.command = [...ACP_AGENT];
+        ground.configure(config);
+        await ground.start();
+        await ground.run('parley send --session agent:writer:main "ask"');
+      },
+    },
+    words: {
+      "6f1c0a52-0000-4000-8000-000000000000": (ground) => first(ground, "permissions", "permissions"),
+    },
+  },
+  "docs/HOWTO-TELEGRAM-RESEARCH.md": {
+    env: { BOT_TOKEN },
+    config: async (page) => {
+      howToBot = await platform();
+      const config = ownConfig(page) as { channels: { telegram: Json } };
+      config.channels.telegram = {
+        ...{ ...config.channels.telegram, apiRoot: howToBot.url },
+        inbound: { debounceMs: 0 },
+      };
+      return config;
+    },
+    words: { K7QX2MRD: (ground) => first(ground, "peers", "channels", "pair") },
+    before: {
+      "npx parley sessions history agent:assistant:main": async (ground) => {
+        if (howToBot === undefined) throw new Error("there is no bot");
+        writes(howToBot, "ask research: which database would you take for a small shop?");
+        while (!howToBot.sent.some(({ text }) => text?.includes("research answered"))) await moment();
+        await ground.run("parley deliveries");
+      },
+    },
+  },
+  "docs/HOWTO-CLUSTER.md": {
+    gateway: "none",
+    config: async (page, ground) => {
+      ground.env.PARLEY_DATABASE_URL = await freshUrl();
+      ground.mortal.add("7276");
+      return ownConfig(page);
+    },
+    env: { PARLEY_TOKEN: "a-token-that-all-of-them-have" },
+    words: {
+      "postgres://parley:secret@127.0.0.1:5432/parley": ({ env }) => env.PARLEY_DATABASE_URL ?? "",
+      // A reader needs the time to change terminals.
+      "wait 10 seconds": () => "wait 2 seconds",
+    },
+    lasting: { "npx parley gateway --port": /another terminal/ },
+    before: {
+      "npx parley --url ws://127.0.0.1:7277 sessions": ({ kill }) => kill("7276"),
+    },
   },
   "docs/IMPORT.md": {
     gateway: "none",

@@ -6,6 +6,7 @@
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g, "<id>"],
   [/\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b/g, "<id>"],
+  [/\b[A-Z2-9]{8}\b/g, "<code>"],
   [/\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?/g, "<date>"],
   [/\b\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d\b/g, "<date>"],
   [/\b(?:just now|\d+ (?:s|min|h|d) ago)/g, "<ago>"],

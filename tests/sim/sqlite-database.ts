@@ -53,7 +53,8 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
     return {
       processesMax: 1,
       async open(log) {
-        const store = await openSqlite({ dir, durability: "normal", log });
+        // When another thread answers is left to chance: here one thread reads all.
+        const { aside: _, ...store } = await openSqlite({ dir, durability: "normal", log });
         // Closing undoes an open transaction, and happens before the call returns.
         return { store, kill: () => void store.close() };
       },

@@ -1,6 +1,7 @@
 // Owns `parley cron`: scheduled jobs as an operator makes, sees and fires them.
 
 import { safeLine } from "../../core/safe-text.ts";
+import { closestKeys } from "../../core/session-key.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
 import { age, count, excerpt, table } from "../layout.ts";
@@ -117,6 +118,54 @@ export async function listJobs(
   });
 }
 
+const LOOKED_AT_ONCE = 500;
+const JOB_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** The job that a word of the command line means: its id, or its name where only one has it. */
+async function jobIn(link: Link, word: string): Promise<Reply<string>> {
+  if (JOB_ID.test(word)) return { ok: true, value: word };
+  const jobs: Job[] = [];
+  let cursor: string | undefined;
+  do {
+    const more = cursor === undefined ? {} : { cursor };
+    const page = await link.call<Page>("cron.list", { limit: LOOKED_AT_ONCE, ...more });
+    if (!page.ok) return page;
+    jobs.push(...page.value.jobs);
+    cursor = page.value.nextCursor;
+  } while (cursor !== undefined);
+  const byId = jobs.find(({ id }) => id === word);
+  const found = byId === undefined ? jobs.filter(({ name }) => name === word) : [byId];
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return { ok: true, value: only.id };
+  const named = JSON.stringify(word.slice(0, 80));
+  if (only !== undefined) {
+    const ids = found.map(({ id }) => id).join(", ");
+    const error = `${found.length} jobs are called ${named}: say which, by its id (${ids})`;
+    return { ok: false, code: "INVALID_REQUEST", error };
+  }
+  const names = jobs.flatMap(({ name }) => name ?? []);
+  const nearest = closestKeys(word, names, 1).map((name) => ` Did you mean ${JSON.stringify(name)}?`);
+  const hint = "parley cron list shows their ids and names.";
+  return {
+    ok: false,
+    code: "NOT_FOUND",
+    error: `no job has the id or name ${named}.${nearest.join("")}`,
+    hint,
+  };
+}
+
+/** Does something to the job that the first argument means. */
+async function withJob(
+  cli: Cli,
+  [word = ""]: readonly string[],
+  work: (link: Link, id: string) => Promise<number>,
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const found = await jobIn(link, word);
+    return found.ok ? work(link, found.value) : cli.fail(found);
+  });
+}
+
 type Asked = Record<string, unknown>;
 type Read =
   | { readonly ok: true; readonly value: Asked | undefined }
@@ -222,33 +271,6 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
     return cli.fail({ code: "usage", error: "what is to change? See parley cron update --help" }, EXIT.usage);
   }
   return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "is changed"));
-}
-
-/** The job that an id means, or a name that only one job has; what is neither is the gateway's to refuse. */
-async function jobId(link: Link, wanted: string): Promise<Reply<string>> {
-  if (/^[0-9a-f-]{36}$/.test(wanted)) return { ok: true, value: wanted };
-  const named: Job[] = [];
-  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
-    const page = await link.call<Page>("cron.list", cursor === undefined ? {} : { cursor });
-    if (!page.ok) return page;
-    named.push(...page.value.jobs.filter(({ name }) => name === wanted));
-    cursor = page.value.nextCursor;
-  }
-  const [first, ...others] = named;
-  if (others.length === 0) return { ok: true, value: first?.id ?? wanted };
-  const error = `${others.length + 1} jobs are called ${JSON.stringify(wanted)}: give an id`;
-  return { ok: false, code: "invalid_argument", error, hint: "parley cron shows them." };
-}
-
-async function withJob(
-  cli: Cli,
-  [wanted = ""]: readonly string[],
-  work: (link: Link, id: string) => Promise<number>,
-): Promise<number> {
-  return withLink(cli, async (link) => {
-    const id = await jobId(link, wanted);
-    return id.ok ? work(link, id.value) : cli.fail(id);
-  });
 }
 
 export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {

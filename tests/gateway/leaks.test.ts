@@ -9,6 +9,7 @@ import { addRefusal } from "../../src/store/refusals.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { insertBinding } from "../../src/store/thread-bindings.ts";
 import { endOf } from "../kit/engine.ts";
+import { codesOf } from "../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
 import { type House, joined, openHouse, type Raw, TOKEN } from "./kit.ts";
 import { codeIn, newDevice, pairedDevice, tryNode } from "./node-kit.ts";
@@ -218,7 +219,11 @@ test("I9, I14: no answer and no event tells a scoped token of a session that it 
     for (const params of all) {
       const id = `q${at++}`;
       raw.send({ type: "req", id, method, params });
-      const answer = JSON.stringify(await raw.res(id));
+      const frame = await raw.res(id);
+      const answer = JSON.stringify(frame);
+      const code = frame.error?.details?.code;
+      if (code !== undefined)
+        expect.soft(codesOf(method as MethodName), `${method}: ${answer}`).toContain(code);
       const found = [...PLANTED, hiddenChain].filter(
         (word) => answer.includes(word) && !JSON.stringify(params).includes(word),
       );

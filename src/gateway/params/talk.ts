@@ -173,7 +173,7 @@ export const TALK_METHODS = {
     does: "Sends a text to people without a model. `queued`: it is in the outbox.",
     params: SEND,
     ignored: ["mediaUrl", "mediaUrls", "gifPlayback", "agentId"],
-    fails: [...NAMES_SESSION, "channel_unknown", "send_denied", "session_archived"],
+    fails: [...NAMES_SESSION, "channel_unknown", "send_denied", "queue_full", "session_archived"],
     causes: ["deliveries", "chat", "sessions"],
   },
 } as const satisfies Record<string, MethodSpec>;

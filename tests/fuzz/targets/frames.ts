@@ -12,6 +12,7 @@ import { CLOSE } from "../../../src/gateway/protocol.ts";
 import { toolNames } from "../../../src/tools/catalog.ts";
 import { connectParams, type Frame, TOKEN } from "../../gateway/kit.ts";
 import { type Device, nodeParams, pairedDevice } from "../../gateway/node-kit.ts";
+import { codesOf } from "../../kit/reference/codes.ts";
 import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText, nastyValue } from "../nasty.ts";
 import { typed } from "../schemas.ts";
@@ -227,6 +228,18 @@ function checkForms(frames: readonly Frame[]): void {
   }
 }
 
+/** A method fails with codes that its reference names; where two requests share an id, nobody can tell. */
+function checkCodes(frames: readonly Frame[], steps: readonly Step[]): void {
+  const said = steps.map((step) => (step.kind === "text" ? parsed(step.text) : undefined));
+  for (const { id, error } of frames) {
+    const [one, another] = said.filter((request) => request?.id === id);
+    const method = String(one?.method);
+    if (error === undefined || another !== undefined || !Object.hasOwn(METHODS, method)) continue;
+    const { code } = error.details ?? {};
+    must(codesOf(method as MethodName).includes(String(code)), `${method} fails with ${shown(error)}`);
+  }
+}
+
 function say(caller: Caller, step: Step): void {
   if (caller.socket.readyState !== caller.socket.OPEN) return;
   if (step.kind === "text") caller.socket.send(step.text);
@@ -327,6 +340,7 @@ async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Stor
   const isCut = after.some(({ kind }) => kind === "binary");
   await caller.until((frames) => !isCut && isAnswered(frames));
   checkForms(caller.frames);
+  checkCodes(caller.frames, after);
   if (caller.socket.readyState === caller.socket.OPEN)
     must(isAnswered(caller.frames), "a request was not answered");
   else must(CLOSE_CODES.includes(await caller.closed), `closed with ${await caller.closed}`);

@@ -4,16 +4,12 @@ import { IDEMPOTENCY } from "../../../src/gateway/idempotency.ts";
 import type { MethodSpec } from "../../../src/gateway/params/shapes.ts";
 import { CONNECT, METHODS, type MethodName } from "../../../src/gateway/params.ts";
 import { EVENTS } from "../../../src/gateway/protocol.ts";
+import { EVERY_METHOD } from "./codes.ts";
 import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
 import { FIELD_WORDS } from "./field-words.ts";
 import { code, GENERATED, link, linkedCodes, page, prose, table, wrapped } from "./markdown.ts";
 import { type Field, fieldsOf, type Schema, typeWords } from "./schema.ts";
 
-/** Codes that any method may answer. */
-const EVERY_METHOD = [
-  ...["invalid_argument", "unknown_argument", "unknown_method", "missing_scope", "idempotency_conflict"],
-  ...["rate_limited", "shutting_down", "store_unavailable", "internal"],
-];
 const IDEMPOTENCY_WORDS = {
   none: "",
   optional: "With an `idempotencyKey` it is done once.",

@@ -165,7 +165,7 @@ export const TOOL_ANSWERS: Readonly<Record<string, ToolAnswers>> = {
         "`deliveryId`, `channel`, `to`, `accountId?`, `threadId?`: it is in the outbox, and not yet delivered.",
       ],
     ],
-    codes: ["too_large", "channel_unknown", "not_visible", "send_denied", "run_aborted"],
+    codes: ["too_large", "channel_unknown", "not_visible", "send_denied", "queue_full", "run_aborted"],
     who: "Where a channel is set up: every session; sub-agents only if `tools.subagents.tools.allow` lists it.",
   },
   read: {

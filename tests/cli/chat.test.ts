@@ -22,6 +22,15 @@ test("what is piped in is said in order, and answered before the program ends", 
   expect([times(out, "agent: one"), times(out, "agent: two")]).toEqual([1, 1]);
 });
 
+test("what is typed right before /quit is said", async () => {
+  const { home } = await house();
+  const { code, out } = await run(home, ["chat"], { input: "say one\n/quit\n" });
+  expect({ code, isLost: out.includes("not sent") }).toEqual({ code: 0, isLost: false });
+  await expect
+    .poll(async () => (await run(home, ["sessions", "history", "main"])).out)
+    .toContain("agent: one");
+});
+
 test("tool calls and the messages of other sessions are shown, each once", async () => {
   const { home } = await house();
   const question = "ask research: what should we check before a release?";

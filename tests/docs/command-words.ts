@@ -37,6 +37,7 @@ export async function usageProblem(home: string, words: readonly string[]): Prom
     } else if (help.commands.length > 0 && /^[a-z][\w-]*$/.test(word)) {
       // The value of an option that stands before it.
       if (words[at - 1]?.startsWith("-") === true && !help.commands.includes(word)) continue;
+      if (word === "help") return undefined;
       if (!help.commands.includes(word)) return `there is no ${[...path, word].join(" ")}`;
       path.push(word);
       help = await helpOf(home, path);

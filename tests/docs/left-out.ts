@@ -79,6 +79,17 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, script = ""]) => checkScript(script),
   },
   {
+    pages: ["docs/BENCHMARKS.md"],
+    command: /^npm run (bench)(?: -- (.*))?$/,
+    why: "ten minutes, on a machine that does nothing else; what is looked at is whether it knows the options",
+    instead: (_, [, script = "", options = ""]) => {
+      checkScript(script);
+      const known = readDocument("bench/options.ts");
+      for (const [, option = ""] of options.matchAll(/--([a-z]+)/g))
+        expectThat(new RegExp(`\\b${option}\\b`).test(known), `bench has no --${option}`);
+    },
+  },
+  {
     command: /^npm run sim -- --seeds? \d+$/,
     why: "hours, and tests/sim tells stories from such seeds in each run of tests",
     instead: () => checkScript("sim"),

@@ -20,6 +20,7 @@ import { ChatView, type Op } from "./view.ts";
 /** Messages from before that are shown at the start. */
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
+const QUIT_WAIT_MS = 3_000;
 const USAGE_COLUMNS = 13;
 const HELP = [
   "/stop         stop the agent and its sub-agents (Ctrl-C too, while it works)",
@@ -54,6 +55,8 @@ class Conversation {
   readonly #said: Message[] = [];
   /** Runs of this session that have not ended, as far as one was told. */
   readonly #active = new Set<string>();
+  /** What was typed and is not accepted yet. */
+  readonly #sending = new Set<Promise<void>>();
   #reading: Promise<void> = Promise.resolve();
   #readAgain = false;
   #trouble: Trouble | undefined;
@@ -122,10 +125,20 @@ class Conversation {
       if (this.#trouble !== undefined) return;
       const text = line.trim();
       if (text === "") continue;
-      if (text === "/quit" || text === "/exit") return this.#leave();
+      if (text === "/quit" || text === "/exit") return this.#quit();
       if (text.startsWith("/")) await this.#command(text);
-      else void this.#say(text);
+      else this.#send(text);
     }
+  }
+
+  /** Whoever says something and leaves at once has said it; a gateway that is away is not waited for long. */
+  async #quit(): Promise<void> {
+    const { clock } = this.#cli.parts.world;
+    const late = Promise.withResolvers<void>();
+    const timer = clock.at(clock.now() + QUIT_WAIT_MS, late.resolve, "alive");
+    await Promise.race([Promise.all(this.#sending), late.promise]);
+    timer.cancel();
+    this.#leave();
   }
 
   #leave(): void {
@@ -142,11 +155,11 @@ class Conversation {
       case "/stop":
         return this.#stop();
       case "/subagents":
-        return argument === undefined ? this.#subagents() : void this.#say(text);
+        return argument === undefined ? this.#subagents() : this.#send(text);
       case "/history":
         return this.#history(Number(argument ?? HISTORY_DEFAULT));
       default:
-        if (isCommand(text)) return void this.#say(text);
+        if (isCommand(text)) return this.#send(text);
         return this.#tell(`there is no command ${safeLine(name ?? "")}; /help lists them`);
     }
   }
@@ -159,6 +172,11 @@ class Conversation {
     if (!page.ok) return this.#tell(safeLine(page.error));
     const lines = page.value.messages.flatMap((message) => messageLines(this.#cli, message));
     this.#terminal.show(lines.map((line): Op => ({ op: "line", text: line })));
+  }
+
+  #send(text: string): void {
+    const sending = this.#say(text).finally(() => this.#sending.delete(sending));
+    this.#sending.add(sending);
   }
 
   async #say(text: string): Promise<void> {

@@ -157,6 +157,12 @@ export function storeTools(world: World): StoreTools {
   };
 }
 
+/** What the settings want of this install that is no part of every one. */
+export async function missingFor({ traces }: Settings): Promise<string | undefined> {
+  if (traces === undefined) return undefined;
+  return (await import("./telemetry/libraries.ts")).missingLibraries();
+}
+
 /** Contains something harmless, to see whether it can be done here. */
 async function inspectSandbox(
   wanted: SandboxSettings,
@@ -269,6 +275,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
     // The doctor tells what the log would.
     inspectChannels: (accounts) => inspectChannels(accounts, { ...world, log: silentLog }),
+    missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: { ...world, log: silentLog }, env }),
   };
   return runCli(argv, parts);

@@ -1,5 +1,5 @@
-// Owns the plain HTTP routes beside the WebSocket: figures, one tool call; and where the others begin, the web
-// page among them. Loaded by the first request that is no probe of listener.ts.
+// Owns the plain HTTP routes beside the WebSocket: figures, one tool call; and where the others begin, the
+// web page among them. Loaded by the first request that is no probe of listener.ts.
 // HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
 // HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
 // HT3: what answers OpenAI's and MCP's clients, and web hooks, is loaded when the first one comes.

@@ -18,10 +18,13 @@ async function isReady({ deps }: HttpParts): Promise<boolean> {
 }
 
 /** What a supervisor asks, if it asks at all. */
-function probeOf({ method, url, headers }: IncomingMessage, { deps }: HttpParts): Probe | undefined {
+function probeOf({ method, url, headersDistinct }: IncomingMessage, { deps }: HttpParts): Probe | undefined {
   const probe = PROBES[url?.split("?", 1)[0] ?? ""];
   if (probe === undefined || (method !== "GET" && method !== "HEAD")) return undefined;
-  const { host, origin } = headers;
+  const { host: hosts = [], origin: origins = [] } = headersDistinct;
+  if (hosts.length > 1 || origins.length > 1) return undefined;
+  const [host] = hosts;
+  const [origin] = origins;
   return checkHeaders(deps.settings.gateway, { host, origin }).ok ? probe : undefined;
 }
 

@@ -1,7 +1,7 @@
 // How the program is built: for the package (`npm pack`), and for a checkout, which runs what was built of
 // just the files that it has (bin/freshness.js), and src as it is otherwise.
 // B1: main and app stand at the top of dist and all else one folder below, as in src: what finds other files
-//     beside it (file-worker, package.json, the page, the folder that a sandbox sees) finds them in both.
+//     beside it (its workers, package.json, the page, the folder that a sandbox sees) finds them in both.
 // B2: the browser's client is one file and reaches nothing of Node: the build fails on an import that is left.
 // B3: a library that every start needs is built in: read as one file, of which only what is used, it costs a
 //     third of the time and memory of its many files. What one call may need stays where npm put it.
@@ -21,7 +21,12 @@ export default defineConfig([
   {
     ...COMMON,
     name: "program",
-    entry: { main: "src/main.ts", app: "src/app.ts", "parts/file-worker": "src/tools/file-worker.ts" },
+    entry: {
+      main: "src/main.ts",
+      app: "src/app.ts",
+      "parts/file-worker": "src/tools/file-worker.ts",
+      "parts/sqlite-aside-worker": "src/store/sqlite-aside-worker.ts",
+    },
     platform: "node",
     target: "node24",
     // Their own dependencies come with them.

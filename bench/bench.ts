@@ -1,156 +1,96 @@
-// The figures of the product: `npm run bench`. Prints machine, sizes and percentiles; `--json FILE` writes
-// the samples too.
+// The figures of the product: `npm run bench`. What it may be told stands in options.ts, what it measures in
+// parts.ts, the way to a new part too.
 // BN1: nothing is asserted here, and no figure is rounded in our favour: the table is what was measured.
 
-import { writeFileSync } from "node:fs";
-import type { Session } from "../src/core/session.ts";
-import type { Settings } from "../src/core/settings.ts";
-import type { Engine } from "../src/engine/engine.ts";
-import { sessionViewer } from "../src/flows/access.ts";
-import { insertSession } from "../src/store/sessions.ts";
-import type { Store } from "../src/store/sql.ts";
-import { openSqlite } from "../src/store/sqlite.ts";
-import { appendEntry } from "../src/store/transcripts.ts";
-import { callTool, toolNames } from "../src/tools/catalog.ts";
-import { realWorld } from "../src/world.ts";
-import { inFolder } from "./in-folder.ts";
-import { installSize } from "./install.ts";
-import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
-import { machine, type Row, sample, table } from "./measure.ts";
-import { spawning } from "./spawning.ts";
-import { startUp } from "./start.ts";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { compare, comparison } from "./compare.ts";
+import { meets, type Row, table } from "./measure.ts";
+import { type Options, readOptions, USAGE, WrongUsage } from "./options.ts";
+import { PARTS } from "./parts.ts";
+import { fileNameOf, plotsOf, svgOf } from "./plot.ts";
+import {
+  filled,
+  headline,
+  type Measurement,
+  markdown,
+  measurementOf,
+  type PartRow,
+  readMeasurement,
+  withNewer,
+} from "./report.ts";
 
-const SESSIONS = 100_000;
-const MESSAGES = 10_000;
-const MAIN = "agent:main:main";
-const world = realWorld({ level: "silent" });
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const DOCUMENT = join(ROOT, "docs", "BENCHMARKS.md");
+const DOCUMENT_PLOTS = join(ROOT, "docs", "plots");
 
-interface Bench {
-  readonly engine: Engine;
-  readonly store: Store;
-  readonly settings: Settings;
-}
-
-async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
-  return inFolder(async (dir) => {
-    const settings = benchSettings(dir);
-    const store = await openSqlite({ dir: settings.store.dir, durability: "full", log: world.log });
-    const { maxConcurrent } = settings;
-    const engine = await instantEngine({ store, world, settings, maxConcurrent });
-    try {
-      return await work({ engine, store, settings });
-    } finally {
-      await engine.stop(0);
-      await store.close();
-    }
-  });
-}
-
-/** From the call to accept until the waiter is told: four commits with synchronous=FULL. */
-async function runOverhead(): Promise<Row> {
-  const samples = await withEngine(({ engine, store }) =>
-    sample(1_000, 200, async (at) => {
-      const sessionKey = chatKey(at % 50);
-      if (at < 50) await store.transaction((tx) => insertSession(tx, sessionRow(sessionKey, at)));
-      await oneRun(engine, sessionKey, 10_000);
-    }),
-  );
-  return {
-    name: "run overhead, in process",
-    size: "50 sessions in turn",
-    unit: "ms",
-    samples,
-    target: "< 3",
-  };
-}
-
-async function fillSessions(store: Store): Promise<void> {
-  const batch = 10_000;
-  for (let from = 0; from < SESSIONS; from += batch) {
-    await store.transaction(async (tx) => {
-      for (let at = from; at < from + batch; at += 1) {
-        const id = at.toString(16).padStart(8, "0");
-        await insertSession(tx, sessionRow(`agent:main:chat:${id}-0000-4000-8000-000000000000`, at));
-      }
-    });
+async function measured(options: Options, names: readonly string[]): Promise<Measurement> {
+  const rows: PartRow[] = [];
+  for (const name of names) {
+    const part = PARTS[name];
+    if (part === undefined) continue;
+    const from = performance.now();
+    const found = await part({ sizes: options.sizes });
+    rows.push(...found.map((row) => ({ part: name, ...row })));
+    console.error(`${name}: ${found.length} rows in ${((performance.now() - from) / 1_000).toFixed(0)} s`);
   }
+  return measurementOf(rows, ROOT);
 }
 
-async function fillTranscript(store: Store, session: Session): Promise<void> {
-  const text = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
-  await store.transaction(async (tx) => {
-    for (let at = 0; at < MESSAGES; at += 1) {
-      const entry = {
-        id: `message-${at}`,
-        role: "user" as const,
-        content: [{ type: "text" as const, text: `${at} ${text}` }],
-        timestamp: at,
-      };
-      await appendEntry(tx, { sessionKey: session.key, sessionId: session.sessionId, entry });
-    }
-  });
+/** What there is to show: measured now, read from a file, or a file with some parts measured anew. */
+async function obtained(options: Options): Promise<Measurement> {
+  const { only, from } = options;
+  if (from === undefined) return measured(options, only ?? Object.keys(PARTS));
+  const older = readMeasurement(from);
+  return only === undefined ? older : withNewer(older, await measured(options, only));
 }
 
-async function readingTools(): Promise<Row[]> {
-  return withEngine(async ({ engine, store, settings }) => {
-    await fillSessions(store);
-    const talker = sessionRow(
-      MAIN.replace("main:main", "main:chat:ffffffff-0000-4000-8000-000000000000"),
-      SESSIONS + 1,
-    );
-    await store.transaction((tx) => insertSession(tx, talker));
-    await fillTranscript(store, talker);
-    const agent = settings.agents[0];
-    if (agent === undefined) throw new Error("no agent");
-    const open: Settings = { ...settings, tools: { ...settings.tools, visibility: "agent" } };
-    const call = async (name: string, args: Record<string, unknown>): Promise<void> => {
-      const result = await callTool(
-        {
-          settings: open,
-          db: store.db,
-          engine,
-          viewer: sessionViewer([talker], open),
-          session: talker,
-          agent,
-          chain: [talker],
-          toolNames: toolNames(),
-          signal: new AbortController().signal,
-        },
-        { callId: "bench", attempt: 1, name, arguments: args },
-      );
-      if (result.status === "error" || result.status === "forbidden") throw new Error(JSON.stringify(result));
-    };
-    const list = await sample(500, 100, () => call("sessions_list", { limit: 50 }));
-    const history = await sample(500, 100, () =>
-      call("sessions_history", { sessionKey: talker.key, limit: 50 }),
-    );
-    return [
-      {
-        name: "sessions_list, 50 rows",
-        size: `${SESSIONS} sessions`,
-        unit: "ms" as const,
-        samples: list,
-        target: "< 2",
-      },
-      {
-        name: "sessions_history, last 50",
-        size: `${MESSAGES} messages`,
-        unit: "ms" as const,
-        samples: history,
-        target: "< 2",
-      },
-    ];
-  });
+function writePlots(folder: string, rows: readonly Row[]): void {
+  mkdirSync(folder, { recursive: true });
+  for (const plot of plotsOf(rows)) writeFileSync(join(folder, fileNameOf(plot)), svgOf(plot));
 }
 
-const rows = [
-  ...(await startUp()),
-  ...(await installSize()),
-  await runOverhead(),
-  ...(await spawning(inFolder, world)),
-  ...(await readingTools()),
-];
-console.log(`${machine()}; store: node:sqlite, WAL, synchronous=FULL\n\n${table(rows)}`);
-const jsonAt = process.argv.indexOf("--json");
-const file = jsonAt < 0 ? undefined : process.argv[jsonAt + 1];
-if (file !== undefined) writeFileSync(file, JSON.stringify({ machine: machine(), rows }, null, 2));
+function writeDocument(measurement: Measurement): void {
+  const { text, homeless } = filled(readFileSync(DOCUMENT, "utf8"), measurement);
+  writeFileSync(DOCUMENT, text);
+  writePlots(DOCUMENT_PLOTS, measurement.rows);
+  for (const part of homeless) console.error(`docs/BENCHMARKS.md has no place for the part ${part}`);
+}
+
+function verdict(rows: readonly Row[]): string {
+  const judged = rows.map(meets).filter((met) => met !== undefined);
+  return `targets met: ${judged.filter((met) => met).length} of ${judged.length}`;
+}
+
+async function compared(before: string, after: string | undefined, options: Options): Promise<void> {
+  const old = readMeasurement(before);
+  const had = Object.keys(PARTS).filter((name) => old.rows.some(({ part }) => part === name));
+  const now = after === undefined ? await obtained({ only: had, ...options }) : readMeasurement(after);
+  console.log(`before: ${headline(old)}\nafter:  ${headline(now)}\n`);
+  console.log(comparison(compare(old.rows, now.rows)));
+  if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(now, null, 1));
+}
+
+async function show(options: Options): Promise<void> {
+  const measurement = await obtained(options);
+  const { rows } = measurement;
+  // First of all what can't be had again in a moment.
+  if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(measurement, null, 1));
+  const shown = options.markdown ? markdown(rows) : table(rows);
+  console.log(`${headline(measurement)}\n\n${shown}\n\n${verdict(rows)}`);
+  if (options.plots !== undefined) writePlots(options.plots, rows);
+  if (options.docs) writeDocument(measurement);
+}
+
+try {
+  const options = readOptions(process.argv.slice(2), Object.keys(PARTS));
+  if (options === undefined) console.log(`${USAGE}\n\nparts: ${Object.keys(PARTS).join(", ")}`);
+  else if (options.compare !== undefined) {
+    await compared(options.compare.before, options.compare.after, options);
+  } else await show(options);
+} catch (error) {
+  if (!(error instanceof WrongUsage)) throw error;
+  console.error(`${error.message}\n\n${USAGE}`);
+  process.exitCode = 2;
+}

@@ -1,4 +1,5 @@
-// Owns measuring: samples, percentiles, the machine, and the table that is printed.
+// Owns measuring: samples, percentiles, targets, the machine, and the table that is printed.
+// MS1: a target is asked of the middle (p50), unless it names another percentile; nothing is rounded first.
 
 import { readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
@@ -8,10 +9,20 @@ export interface Row {
   readonly size: string;
   readonly unit: "ms" | "s" | "MB" | "/s" | "packages";
   readonly samples: readonly number[];
-  /** What the issue of this figure asks for, for the reader. */
+  /** What the issue of this figure asks for: "< 5", "> 400", "p99 < 50", "max < 50". */
   readonly target?: string;
-  /** The line of a plot that this row is a point of, and where it lies on the axis of sizes. */
-  readonly growth?: { readonly line: string; readonly at: number };
+  /** The row is a point of a line that grows with size. */
+  readonly growth?: Growth;
+}
+
+export interface Growth {
+  readonly line: string;
+  /** Where it lies on the axis of sizes. */
+  readonly at: number;
+  /** What the axis counts. Default: "size". */
+  readonly of?: string;
+  /** The plot that shows the line beside others. Default: one of its own, by the line's name. */
+  readonly plot?: string;
 }
 
 /** Calls `work` `times` times after `warmUp` calls that do not count, and gives the milliseconds of each. */
@@ -30,9 +41,47 @@ export async function sample(
   return samples;
 }
 
+const WARM_UP = 10;
+const TIMES_MIN = 5;
+
+/** As many samples as fit into `forMs`, at most `timesMax` and at least a few. */
+export async function sampleFor(
+  work: (at: number) => Promise<unknown>,
+  { timesMax = 200, forMs = 1_500 }: { readonly timesMax?: number; readonly forMs?: number } = {},
+): Promise<number[]> {
+  const start = performance.now();
+  const left = (): boolean => performance.now() - start < forMs;
+  for (let at = 0; at < WARM_UP && left(); at += 1) await work(at);
+  const samples: number[] = [];
+  while (samples.length < TIMES_MIN || (samples.length < timesMax && left())) {
+    const from = performance.now();
+    await work(WARM_UP + samples.length);
+    samples.push(performance.now() - from);
+  }
+  return samples;
+}
+
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** What a row says at most places: the middle of its samples. */
+export function middle(row: Pick<Row, "samples">): number {
+  return percentile(row.samples, 0.5);
+}
+
+const TARGET = /^(?:(p\d{1,2}|max) )?([<>]) (\d+(?:\.\d+)?)$/;
+
+/** Whether the row's target is met; undefined: it has none. */
+export function meets(row: Row): boolean | undefined {
+  if (row.target === undefined) return undefined;
+  const [, which = "p50", sign, limit] = TARGET.exec(row.target) ?? [];
+  if (sign === undefined) {
+    throw new Error(`target ${JSON.stringify(row.target)} of ${row.name}: write "< 5", "> 5" or "p99 < 5"`);
+  }
+  const value = percentile(row.samples, which === "max" ? 1 : Number(which.slice(1)) / 100);
+  return sign === "<" ? value < Number(limit) : value > Number(limit);
 }
 
 /** Resident memory of a process in MB, where /proc tells it. */
@@ -52,18 +101,33 @@ export function machine(): string {
   return `${all.length} x ${cpu}, ${memory} GB, ${process.platform}, Node ${process.versions.node}`;
 }
 
-const shown = (value: number): string => value.toFixed(value < 10 ? 2 : 0);
+/** Three signs that count, and no more of the fraction than that. */
+export function shown(value: number): string {
+  if (Number.isNaN(value)) return "-";
+  return value.toFixed(Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
+}
 
-export function table(rows: readonly Row[]): string {
-  const head = ["what", "size", "n", "p50", "p95", "p99", "max", "unit", "target"];
-  const lines = rows.map((row) => [
+export const HEAD = ["what", "size", "n", "p50", "p95", "p99", "max", "unit", "target", "met"] as const;
+
+/** A row as the cells of a table. One sample alone has no percentiles. */
+export function cellsOf(row: Row): string[] {
+  const met = meets(row);
+  const figures = [0.5, 0.95, 0.99, 1].map((share, at) =>
+    at > 0 && row.samples.length === 1 ? "" : shown(percentile(row.samples, share)),
+  );
+  return [
     row.name,
     row.size,
     String(row.samples.length),
-    ...[0.5, 0.95, 0.99, 1].map((share) => shown(percentile(row.samples, share))),
+    ...figures,
     row.unit,
     row.target ?? "",
-  ]);
+    met === undefined ? "" : met ? "yes" : "NO",
+  ];
+}
+
+/** Lines of cells under a head, in columns. */
+export function columns(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const widths = head.map((title, at) =>
     Math.max(title.length, ...lines.map((line) => line[at]?.length ?? 0)),
   );
@@ -73,4 +137,8 @@ export function table(rows: readonly Row[]): string {
       .join("  ")
       .trimEnd();
   return [print(head), print(widths.map((width) => "-".repeat(width))), ...lines.map(print)].join("\n");
+}
+
+export function table(rows: readonly Row[]): string {
+  return columns(HEAD, rows.map(cellsOf));
 }

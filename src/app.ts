@@ -11,6 +11,8 @@ import { listModels, resolveModel } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
+import { tellRuns } from "./app/telling.ts";
+import { followTranscripts, mirrorOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
@@ -18,7 +20,7 @@ import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
-import type { LiveEvent } from "./core/event.ts";
+import type { LogPart } from "./core/logging.ts";
 import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
 import { dailyBudgets, type Settings } from "./core/settings.ts";
@@ -38,15 +40,14 @@ import { listenFailure } from "./gateway/listen-failure.ts";
 import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
-import { type Mirror, openMirror } from "./store/mirror.ts";
+import type { Mirror } from "./store/mirror.ts";
 import { StoreProblem } from "./store/problems.ts";
-import { getSession } from "./store/sessions.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
-import type { Log, World } from "./world.ts";
+import { logging, type World } from "./world.ts";
 
 /** Runs of sub-agents, which have a limit of their own. */
 const SUBAGENT_POOL = "subagents";
@@ -74,24 +75,8 @@ export interface App {
   close(graceMs: number): Promise<void>;
 }
 
-/** Keeps the readable copies of transcripts in step with what is committed. */
-function followTranscripts(engine: Engine, store: Store, mirror: Mirror, log: Log): void {
-  const noteSession = async (key: string): Promise<void> => {
-    try {
-      const session = await getSession(store.db, key);
-      if (session !== undefined) mirror.note(session.sessionId);
-    } catch (error) {
-      // The copy is repaired at the next start: at a stop the store may be closed first.
-      log.warn({ err: error, sessionKey: key }, "a transcript's readable copy was not begun");
-    }
-  };
-  engine.bus.subscribe((event: LiveEvent) => {
-    if (event.kind === "message") mirror.note(event.sessionId);
-    if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
-      void noteSession(event.sessionKey);
-    }
-  });
-}
+/** The world as one part of the gateway has it: its lines of the log say who writes them. */
+const of = (world: World, part: LogPart): World => logging(world, { part });
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
 function sandboxing(options: AppOptions): {
@@ -108,7 +93,14 @@ function sandboxing(options: AppOptions): {
     const keepOut = configPath === undefined ? [dir] : [dir, configPath];
     const workspaces = settings.agents.map(({ workspace }) => workspace);
     const cacheDir = join(dir, "sandbox-cache");
-    return createSandboxFinder({ world, keepOut, workspaces, cacheDir, environment, peers });
+    return createSandboxFinder({
+      world: of(world, "sandbox"),
+      keepOut,
+      workspaces,
+      cacheDir,
+      environment,
+      peers,
+    });
   });
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
@@ -117,7 +109,7 @@ function sandboxing(options: AppOptions): {
 async function openOutside(options: AppOptions): Promise<OutsideServers | undefined> {
   if (options.settings.tools.mcp.servers.length === 0) return undefined;
   const { openOutsideServers } = await import("./tools/mcp/servers.ts");
-  return openOutsideServers(options);
+  return openOutsideServers({ ...options, world: of(options.world, "tools") });
 }
 
 /** Programs of ACP agents. What they run in is loaded by the first run of one. */
@@ -147,7 +139,14 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
     const { openAcpHost } = await import("./execute/acp.ts");
     const launcher = [process.execPath, LAUNCHER];
     const dir = join(settings.store.dir, "acp");
-    host = openAcpHost({ world, passes, environment, version, dir, mcp: { launcher, gatewayUrl } });
+    host = openAcpHost({
+      world: of(world, "agent"),
+      passes,
+      environment,
+      version,
+      dir,
+      mcp: { launcher, gatewayUrl },
+    });
     return host;
   };
   const parts: AcpParts = {
@@ -194,23 +193,22 @@ function buildEngine(
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const { channels, burstDue } = ways;
-  const hooks = createWebhooks(settings.outgoingHooks, world);
+  const hooks = createWebhooks(settings.outgoingHooks, of(world, "channels"));
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
-  const successors = withReplies(createSuccessors({ settings, outbound, transcriptPath }), {
-    settings,
-    outbound,
-  });
-  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
+  const flows = createSuccessors({ settings, outbound, transcriptPath });
+  const successors = withReplies(flows, { settings, outbound });
+  const asked = { settings, world: of(world, "gateway"), engine: () => engine };
+  const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const executor = createExecutor({
     settings,
     store,
     world,
-    port: openModelPort(world, metrics.modelCalled),
+    port: openModelPort(of(world, "agent"), metrics.modelCalled),
     ...{ answered: metrics.toolAnswered, traces },
     outbound,
-    threads: threadsOf(channels, world),
+    threads: threadsOf(channels, of(world, "channels")),
     sandboxFor,
     outside,
     nodes,
@@ -219,11 +217,11 @@ function buildEngine(
   });
   const engine: Engine = new Engine({
     store,
-    world,
+    world: of(world, "engine"),
     successors,
     executor,
     deadlineHandlers: deadlineHandlers({
-      ...{ settings, world, mirror, burstDue, outbound },
+      ...{ settings, world: of(world, "flows"), mirror, burstDue, outbound },
       engine: () => engine,
     }),
     facts: { host: hostname(), version: options.version },
@@ -239,8 +237,8 @@ function buildEngine(
     committed: metrics.committed,
   });
   traces?.follow(engine.bus, store.db);
-  const shared = store.shared !== undefined;
-  const common = { db: store.db, commit: engine.commit, world, owner: engine.processId, shared };
+  const whose = { owner: engine.processId, shared: store.shared !== undefined };
+  const common = { ...whose, db: store.db, commit: engine.commit, world: of(world, "channels") };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
   // Beside it: programs that don't answer keep no text from anybody.
   const news: OutboxWorker = new OutboxWorker({
@@ -259,20 +257,13 @@ function buildEngine(
 /** The database that the settings name. */
 async function openStore({ settings, world }: AppOptions): Promise<Store> {
   const { postgresUrl } = settings.store;
-  if (postgresUrl === undefined) return openSqlite({ ...settings.store, log: world.log });
+  if (postgresUrl === undefined) return openSqlite({ ...settings.store, log: of(world, "store").log });
   const { openPostgres } = await import("./store/postgres.ts");
-  return openPostgres({ url: postgresUrl, world });
+  return openPostgres({ url: postgresUrl, world: of(world, "store") });
 }
 
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
   return settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
-}
-
-/** Readable copies of transcripts are for the store of one machine; a cluster has none. */
-function mirrorOf({ settings, world }: AppOptions, store: Store): Mirror {
-  if (store.shared === undefined)
-    return openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
-  return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
 function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
@@ -285,7 +276,7 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
 async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
   for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
     const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) log.warn({ dir, error: removed.error }, "lost attachments could not be removed");
+    if (!removed.ok) log.warn({ dir, why: removed.error }, "lost attachments could not be removed");
   }
 }
 
@@ -295,7 +286,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => store.close());
   const world = sharedWorld(store, options.world);
   const token = await tokenOf(options);
-  const mirror = mirrorOf(options, store);
+  const mirror = mirrorOf({ settings, world: of(world, "store") }, store);
   undo.push(() => mirror.close());
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const outside = await openOutside(options);
@@ -303,25 +294,27 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const watching = await openWatching(options, world);
   undo.push(() => watching.close());
-  const ways = channelParts({ settings, world });
+  const ways = channelParts({ settings, world: of(world, "channels") });
   const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
-  followTranscripts(engine, store, mirror, world.log);
+  followTranscripts(engine, store, mirror, of(world, "store").log);
+  tellRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
   const checkModel = (name: string): Result<unknown> => resolveModel(settings.providers, name);
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
+  const forget = forgetSent(engine.commit, of(world, "channels"));
   undo.push(
     () => outbox.stop(),
-    forgetSent(engine.commit, world),
+    forget,
     acp.close,
     async () => nodes?.close(),
   );
   const gateway = await startGateway({
     settings,
-    world,
+    world: of(world, "gateway"),
     engine,
     outbound: outbox,
     ...{ channels: ways.channels, standings: () => ways.standings() },
@@ -331,8 +324,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel,
-    ...{ sandboxFor, outside, nodes, refusesPeer },
-    pageDir: PAGE_DIR,
+    ...{ sandboxFor, outside, nodes, refusesPeer, pageDir: PAGE_DIR },
     ...{ passes: acp.passes, permissions: acp.permissions, programs: acp.programs },
     metrics: watching.metrics,
     dropTranscript: (sessionId) => mirror.remove(sessionId),
@@ -380,10 +372,11 @@ function describe(error: unknown, settings: Settings): Result<App> {
 /** Opens a whole gateway. What a person has to put right is a failure; only bugs throw. */
 export async function openApp(options: AppOptions): Promise<Result<App>> {
   const undo: (() => Promise<void>)[] = [];
+  const world = of(options.world, "app");
   try {
-    return ok(await openParts(options, undo));
+    return ok(await openParts({ ...options, world }, undo));
   } catch (error) {
-    await unwind(undo, options.world);
+    await unwind(undo, world);
     return describe(error, options.settings);
   }
 }

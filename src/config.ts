@@ -12,6 +12,7 @@ import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
 import { incomingHooksOf } from "./config/incoming-hooks.ts";
+import { loggingOf } from "./config/logging.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
 import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
@@ -276,6 +277,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
+    logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
   };
 }

@@ -42,7 +42,7 @@ import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
-import type { World } from "./world.ts";
+import { type World, withFields } from "./world.ts";
 
 /** Asked at every run and every call, with the settings of that moment (I13). */
 export type SandboxFor = (chain: SpawnChain) => Promise<Result<Sandbox | undefined>>;
@@ -218,8 +218,9 @@ async function executeTurn(
   handle: LaneHandle,
   trace: RunTrace | undefined,
 ): Promise<EndFacts> {
-  const { settings, store, world, port } = parts;
+  const { settings, store, port } = parts;
   const { run, signal } = handle;
+  const world = { ...parts.world, log: withFields(handle.log, { part: "agent" }) };
   const [session, entries] = await Promise.all([
     getSession(store.db, run.sessionKey),
     readContext(store.db, run.sessionId),
@@ -228,7 +229,8 @@ async function executeTurn(
     return failed("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
   if (agent === undefined) return failed(`agent "${session.agentId}" is no longer configured (agents.list)`);
-  if (agent.runtime !== undefined) return executeAcp(parts, handle, { session, entries, agent }, trace);
+  if (agent.runtime !== undefined)
+    return executeAcp({ ...parts, world }, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
   const chain = await spawnChainOf(store.db, session);
@@ -266,6 +268,10 @@ async function executeTurn(
     onTool: (event) => {
       const shown =
         event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
+      if (event.isError === true) {
+        const { callId, name } = event;
+        handle.log.debug({ part: "tools", callId, tool: tracedName(name, everyTool) }, "a tool call failed");
+      }
       trace?.tool({ ...event, ...shown, name: tracedName(event.name, everyTool) });
       handle.publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
     },

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createCli, EXIT } from "./cli/cli.ts";
 import type {
   ChannelReport,
   CliParts,
@@ -23,10 +24,13 @@ import type {
   StoreTools,
 } from "./cli/parts.ts";
 import { runCli } from "./cli/run.ts";
+import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import { processEnvironment } from "./config.ts";
 import type { ChannelAccount } from "./core/channel-settings.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
-import { redactSecrets } from "./core/redact.ts";
+import { LOGGING, type LoggingSettings, loggingFrom } from "./core/logging.ts";
+import { Redactor } from "./core/redact.ts";
+import { harmlessJson } from "./core/safe-text.ts";
 import {
   OFFLINE_MODEL,
   type ProviderSettings,
@@ -34,7 +38,7 @@ import {
   type Settings,
 } from "./core/settings.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
-import { realWorld, type World } from "./world.ts";
+import { logging, realWorld, type World } from "./world.ts";
 
 function versionOf(): string {
   const file = join(dirname(fileURLToPath(import.meta.url)), "..", "package.json");
@@ -53,6 +57,26 @@ function thisMachine(): Machine {
   };
 }
 
+/** What all logs of this process have in common. */
+interface LogParts {
+  readonly env: CliParts["env"];
+  /** What may stand in no line, whichever part writes it. */
+  readonly hidden: Redactor;
+}
+
+/** The world with a log as it is wanted. What makes lines readable is loaded where they are. */
+async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Promise<World> {
+  const { level, parts, format } = wanted;
+  const isPretty = format === "pretty" || (format === "auto" && process.stderr.isTTY === true);
+  const lines = isPretty ? await import("./cli/log-lines.ts") : undefined;
+  const colours = process.stderr.isTTY === true && !env.NO_COLOR;
+  return realWorld({
+    ...{ level, parts, sync: true },
+    mask: (line) => harmlessJson(hidden.mask(line)),
+    ...(lines === undefined ? {} : { format: (line) => lines.logLine(line, colours) }),
+  });
+}
+
 /** `0.0.0.0` and `::` are listened on, not connected to. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
@@ -62,7 +86,7 @@ function reachable(host: string): string {
 
 async function openGateway(
   options: GatewayOptions,
-  parts: { world: World; env: CliParts["env"]; home: string; openDemo?: OpenDemo },
+  parts: LogParts & { home: string; openDemo?: OpenDemo },
 ): Promise<Result<RunningGateway>> {
   const { loadSettings } = await import("./config.ts");
   const { configPath, port, host } = options;
@@ -77,8 +101,9 @@ async function openGateway(
   const { settings, warnings, path } = loaded.value;
   const { openApp } = await import("./app.ts");
   const { checkAgain } = await import("./config/check.ts");
-  const world =
-    options.quiet === true ? realWorld({ level: "error", sync: true, mask: redactSecrets }) : parts.world;
+  parts.hidden.learn(secretsOf(settings));
+  const quiet = { level: "error", parts: {} } as const;
+  const world = await worldOf({ ...settings.logging, ...(options.quiet === true ? quiet : {}) }, parts);
   const app = await openApp({
     settings,
     world,
@@ -89,6 +114,7 @@ async function openGateway(
     ...(parts.openDemo === undefined ? {} : { openDemo: parts.openDemo }),
   });
   if (!app.ok) return app;
+  parts.hidden.learn([app.value.token]);
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
   return ok({
     url: `ws://${address}`,
@@ -110,7 +136,7 @@ export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   const { Ground, OPEN_TOOLS } = await import("./cli/demo/ground.ts");
   const ground = await Ground.make({
     world,
-    openGateway: (options) => openGateway(options, { world, env: {}, home: tmpdir() }),
+    openGateway: (options) => openGateway(options, { env: {}, hidden: new Redactor(), home: tmpdir() }),
   });
   const close = () => ground.leave(0);
   const tools = { ...OPEN_TOOLS, deny: ["exec", "read", "write", "edit"] };
@@ -244,12 +270,33 @@ export async function runProgram(program: HostProgram, world: World): Promise<Ho
   return runHostProgram(program, world);
 }
 
+/** What nobody expected ends the process, as it would anyway; the log masks what is told of it. */
+function watchFaults(world: World): void {
+  process.on("uncaughtException", (error, origin) => {
+    const how = origin === "unhandledRejection" ? { origin } : {};
+    world.log.error({ err: error, ...how }, "the program ends over a fault of its own");
+    process.exit(1);
+  });
+}
+
 /** Runs the command line. Resolves with the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
-  const world = realWorld({ level: env.PARLEY_LOG ?? "info", sync: true, mask: redactSecrets });
-  const silentLog = realWorld({ level: "silent", sync: true }).log;
-  const parts: CliParts = {
+  const hidden = new Redactor();
+  hidden.learn(secretsOfEnvironment(env));
+  const wanted = loggingFrom(LOGGING, env);
+  const base = await worldOf(wanted.ok ? wanted.value : LOGGING, { env, hidden });
+  const world = logging(base, { part: "cli" });
+  watchFaults(world);
+  const parts = partsOf({ env, home, hidden, world });
+  if (wanted.ok) return runCli(argv, parts);
+  return createCli(parts, { json: argv.includes("--json") }).fail(wanted, EXIT.usage);
+}
+
+function partsOf(house: LogParts & { home: string; world: World }): CliParts {
+  const { env, home, world } = house;
+  const silent: World = { ...world, log: realWorld({ level: "silent", sync: true }).log };
+  return {
     world,
     env,
     home,
@@ -263,20 +310,19 @@ export async function main(argv: readonly string[]): Promise<number> {
       return () => process.off(name, fire);
     },
     exitNow: (code) => process.exit(code),
-    openGateway: (options) => openGateway(options, { world, env, home, openDemo: () => openDemo(world) }),
+    openGateway: (options) => openGateway(options, { ...house, openDemo: () => openDemo(world) }),
     runProgram: (program) => runProgram(program, world),
     machine: thisMachine(),
     inspectStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
-    store: storeTools(world),
+    store: storeTools(logging(world, { part: "store" })),
     importState: async (wanted) =>
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
     // The doctor tells what the log would.
-    inspectChannels: (accounts) => inspectChannels(accounts, { ...world, log: silentLog }),
+    inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,
-    inspectMcp: (settings) => inspectMcp(settings, { world: { ...world, log: silentLog }, env }),
+    inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),
   };
-  return runCli(argv, parts);
 }

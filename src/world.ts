@@ -2,6 +2,7 @@
 // W1: no other module (but world/plain.ts, which this one is made of, and config.ts, which reads the
 //     environment once) touches an ambient source, so a test can hold the clock, predict ids and read the
 //     log.
+// W2: a line of the log is masked before anybody sees it, and what it says can move no cursor.
 
 import { pino } from "pino";
 import { LogTail } from "./world/log-tail.ts";
@@ -29,24 +30,68 @@ export interface World {
 export interface LogOptions {
   /** pino level. Default "info". */
   readonly level?: string;
+  /** The levels of lines whose `part` is one of these. */
+  readonly parts?: Readonly<Record<string, string>>;
   /** Write before returning: short-lived commands lose nothing at exit. */
   readonly sync?: boolean;
-  /** What every line passes before it is written: secrets are masked there (I14). Default: nothing. */
+  /** What each line passes before it is kept or written: secrets are masked there (I14). Default: nothing. */
   readonly mask?: (line: string) => string;
+  /** What becomes of a line on its way to standard error, and nowhere else. Default: nothing. */
+  readonly format?: (line: string) => string;
+}
+
+/** A log whose lines carry these fields too; those of a line itself go before them. */
+export function withFields(log: Log, fields: object): Log {
+  const at =
+    (level: keyof Log) =>
+    (more: object, text: string): void =>
+      log[level]({ ...fields, ...more }, text);
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** The same world, whose log lines carry these fields: what they are about, or who writes them. */
+export function logging(world: World, fields: object): World {
+  return { ...world, log: withFields(world.log, fields) };
+}
+
+/** The ids that belong on each line about a run. */
+export function idsOf(run: { runId: string; sessionKey: string; chainId: string }): object {
+  const { runId, sessionKey, chainId } = run;
+  return { runId, sessionKey, chainId };
+}
+
+const rankOf = (level: string): number => pino.levels.values[level] ?? Number.POSITIVE_INFINITY;
+
+/** Leaves out what its part does not write. */
+function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>): Log {
+  const least = new Map(Object.entries(parts).map(([part, its]) => [part, rankOf(its)]));
+  const leastElse = rankOf(level);
+  const at =
+    (name: keyof Log) =>
+    (fields: { part?: string }, text: string): void => {
+      if (rankOf(name) >= (least.get(fields.part ?? "") ?? leastElse)) log[name](fields, text);
+    };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
 /** The world of a real process: system clock, random UUIDs, log lines on stderr. */
 export function realWorld(options: LogOptions = {}): World {
   const logTail = new LogTail();
-  const { mask = (line: string) => line } = options;
+  const { mask = (line: string) => line, format = (line: string) => line } = options;
+  const { level = "info", parts = {} } = options;
   const streamWrite = (line: string): string => {
     const masked = mask(line);
     logTail.write(masked);
-    return masked;
+    return format(masked);
   };
+  const every = [level, ...Object.values(parts)].sort((left, right) => rankOf(left) - rankOf(right));
   const log = pino(
-    { level: options.level ?? "info", base: null, hooks: { streamWrite } },
+    { level: every[0] ?? level, base: null, hooks: { streamWrite } },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
-  return { clock: plainClock, ids: plainIds, random: plainRandom, log, logTail };
+  const isSplit = Object.keys(parts).length > 0;
+  return {
+    ...{ clock: plainClock, ids: plainIds, random: plainRandom, logTail },
+    log: isSplit ? byPart(log, level, parts) : log,
+  };
 }

@@ -28,10 +28,12 @@ const SANDBOX = {
   memoryMb: 1_024,
   processesMax: 128,
   diskMb: 1_024,
+  git: "read",
 };
 
 test("without a file everything has a default and the offline model answers", () => {
   const { settings, ...rest } = config().good();
+  const logging = { level: "info", parts: {}, format: "auto" };
   expect(rest).toEqual({ warnings: [], path: config().defaultPath, exists: false });
   expect(settings).toEqual({
     gateway: {
@@ -94,10 +96,9 @@ test("without a file everything has a default and the offline model answers", ()
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
-    ...{ owners: [], cron: { enabled: true } },
-    nodes: NODES,
+    ...{ owners: [], cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
-    outgoingHooks: [],
+    ...{ logging, outgoingHooks: [] },
   });
 });
 
@@ -232,7 +233,7 @@ test("sub-agents, sandbox and budgets: what is set arrives, an agent's own befor
     image: "debian:13",
   };
   expect(settings.agents.map(({ sandbox }) => sandbox)).toEqual([
-    { ...base, mode: "all", network: false, sessionToolsVisibility: "all" },
+    { ...base, mode: "all", network: false, sessionToolsVisibility: "all", git: "write" },
     base,
   ]);
   expect(settings.agents.map(({ subagents }) => subagents)).toEqual([

@@ -17,7 +17,7 @@ import type {
   SessionNotification,
 } from "@agentclientprotocol/sdk/unstable";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { World } from "../world.ts";
 import { type Decision, outcomeFor } from "./acp-permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./acp-process.ts";
@@ -104,12 +104,12 @@ function withMeta(before: PromptResponse["usage"], meta: unknown): PromptRespons
 }
 
 /** What an agent says is wrong, for people. */
-function wordsOf(error: unknown): string {
+function wordsOf(error: unknown, hidden: Redactor): string {
   const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
   const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
   const more = typeof details === "string" && details !== "" ? ` (${details})` : "";
   const text = `${typeof message === "string" ? message : String(error)}${more}`;
-  return redactSecrets(text).slice(0, ERROR_MAX_CHARS).toWellFormed();
+  return hidden.mask(text).slice(0, ERROR_MAX_CHARS).toWellFormed();
 }
 
 function isAuth(error: unknown): boolean {
@@ -180,7 +180,7 @@ class Connection implements AcpConnection {
       const text = `${what}: it wants to be signed in${known}: by its own program, or runtime.env`;
       return fail("run_failed", text);
     }
-    return fail("run_failed", `${what}: ${wordsOf(error)}`);
+    return fail("run_failed", `${what}: ${wordsOf(error, this.#process.hidden)}`);
   }
 
   /** The greeting, then the agent's own session: as it was left where it can be, else a new one. */
@@ -212,7 +212,11 @@ class Connection implements AcpConnection {
   }
 
   #sessionOf({ program, mcpServers }: OpenParts) {
-    return { cwd: program.cwd, mcpServers: [...mcpServers()] };
+    const servers = [...mcpServers()];
+    for (const one of servers) {
+      if ("env" in one) this.#process.hidden.learn(one.env.map(({ value }) => value));
+    }
+    return { cwd: program.cwd, mcpServers: servers };
   }
 
   async #reopen(parts: OpenParts, remoteId: string): Promise<boolean> {
@@ -227,7 +231,7 @@ class Connection implements AcpConnection {
           : undefined;
     if (opened?.ok === true) this.remoteId = remoteId;
     else if (opened !== undefined) {
-      this.#world.log.info({ error: opened.error }, "an ACP agent did not find its session again");
+      this.#world.log.info({ why: opened.error }, "an ACP agent did not find its session again");
     }
     return opened?.ok === true;
   }

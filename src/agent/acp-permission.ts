@@ -6,9 +6,11 @@
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import type { PermissionQuestion } from "../core/permission.ts";
 import { redactSecrets } from "../core/redact.ts";
-import type { World } from "../world.ts";
+import type { Log, World } from "../world.ts";
 
 const OPEN_MAX = 200;
+/** Of one session: an agent that asks without end takes no other one's place. */
+const OPEN_OF_SESSION_MAX = 20;
 const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 
@@ -39,10 +41,10 @@ export class PermissionDesk {
   }
 
   /** Resolves with what an operator says, and with a denial when nobody does. */
-  ask(asked: Asked, signal: AbortSignal): Promise<Decision> {
+  ask(asked: Asked, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
     const { askMs, rawInput, title, kind, ...rest } = asked;
-    if (signal.aborted || this.#open.size >= OPEN_MAX) return Promise.resolve("deny");
-    const { clock, ids, log } = this.#world;
+    if (signal.aborted || !this.#hasRoom(asked.sessionKey)) return Promise.resolve("deny");
+    const { clock, ids } = this.#world;
     const askedAt = clock.now();
     const detail = rawInput == null ? {} : { detail: shown(JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
     const question: PermissionQuestion = {
@@ -59,12 +61,17 @@ export class PermissionDesk {
     const timer = clock.at(question.expiresAt, () => settle("deny"));
     const onAbort = (): void => settle("deny");
     signal.addEventListener("abort", onAbort, { once: true });
-    const { id, sessionKey } = question;
-    log.warn({ id, sessionKey, title: question.title }, "an agent asks for permission: parley permissions");
+    const { id: permissionId, title: what } = question;
+    log.warn({ permissionId, what }, "an agent asks for permission: parley permissions");
     return promise.finally(() => {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);
     });
+  }
+
+  #hasRoom(sessionKey: string): boolean {
+    const ofSession = this.list().filter((question) => question.sessionKey === sessionKey);
+    return this.#open.size < OPEN_MAX && ofSession.length < OPEN_OF_SESSION_MAX;
   }
 
   /** What is asked at this moment, oldest first. */

@@ -9,13 +9,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, stat } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
+import { Redactor } from "../core/redact.ts";
 import type { World } from "../world.ts";
 
 /** Variables that every program needs to find its home, its files and its words. */
 const PASSED_ON = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 /** Of the error stream, for people who look for a reason. */
-const ERRORS_KEPT_CHARS = 2_000;
+const ERRORS_TOLD_CHARS = 2_000;
+/** More than is told, so that no half of a secret is left at the beginning. */
+const ERRORS_KEPT_CHARS = 2 * ERRORS_TOLD_CHARS;
 /** How long a program may take to end by itself once it was asked to. */
 const STOP_GRACE_MS = 2_000;
 
@@ -32,9 +34,13 @@ export interface AcpProgram {
   readonly cwd: string;
   /** The folder is made where it is missing: a workspace is, a configured folder is not. */
   readonly makeCwd: boolean;
+  /** What of its arguments and variables may be a secret: it may say them, but nobody is told. */
+  readonly secrets?: readonly string[];
 }
 
 export interface AcpProcess {
+  /** Masks what the program was given in confidence, in whatever it says. */
+  readonly hidden: Redactor;
   readonly input: WritableStream<Uint8Array>;
   readonly output: ReadableStream<Uint8Array>;
   /** Resolves with how it ended, in words; never rejects. */
@@ -80,10 +86,10 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 }
 
 /** Words for the end of a program, with what it said last. */
-function endWords(exitCode: number | null, signal: string | null, errors: string): string {
+function endWords(exitCode: number | null, signal: string | null, masked: string): string {
   const how = signal === null ? `with exit code ${exitCode}` : `by ${signal}`;
   const hint = exitCode === 127 ? "; it could not be found or started: see runtime.command" : "";
-  const said = redactSecrets(errors.trim());
+  const said = masked.slice(-ERRORS_TOLD_CHARS).toWellFormed().trim();
   return `it ended ${how}${hint}${said === "" ? "" : `; it said: ${said}`}`;
 }
 
@@ -100,6 +106,8 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
   if (stdin === null || stdout === null || stderr === null) throw new Error("a program without its streams");
   // Whoever ended no longer reads: its end is told by `ended`.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
+  const hidden = new Redactor();
+  hidden.learn(program.secrets ?? []);
   let errors = "";
   stderr.setEncoding("utf8").on("data", (chunk: string) => {
     errors = `${errors}${chunk}`.slice(-ERRORS_KEPT_CHARS);
@@ -114,7 +122,7 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
       running = false;
       signalGroup(child, "SIGKILL");
       for (const stream of [child.stdio[3], stdin]) stream?.destroy();
-      resolve(endWords(exitCode, signal, errors));
+      resolve(endWords(exitCode, signal, hidden.mask(errors)));
     });
   });
   const kill = (): void => signalGroup(child, "SIGKILL");
@@ -122,6 +130,7 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
     input: Writable.toWeb(stdin) as WritableStream<Uint8Array>,
     output: Readable.toWeb(stdout) as ReadableStream<Uint8Array>,
     ended,
+    hidden,
     running: () => running,
     kill,
     async stop() {

@@ -10,7 +10,7 @@ import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Entry, ToolCallBlock } from "../core/message.ts";
 import { toolCallsOf, ZERO_USAGE } from "../core/message.ts";
-import type { Timer, World } from "../world.ts";
+import type { Log, Timer, World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
 import { type AcpConnection, type AskPermission, openAcp } from "./acp-connection.ts";
 import { endOfTurn } from "./acp-end.ts";
@@ -30,6 +30,8 @@ const IDLE_MAX = 8;
 export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly sessionKey: string;
   readonly sessionId: string;
+  /** Of the run. Default: that of all agents. */
+  readonly log?: Log;
   readonly program: AcpProgram;
   /** Asked when a program is started. */
   readonly mcpServers: () => readonly McpServer[];
@@ -153,7 +155,8 @@ export class AcpAgents {
     if (running >= PROGRAMS_MAX) {
       return fail("run_failed", `${running} ACP agents are at work already; try again when some have ended`);
     }
-    const { world, memories, version } = this.#parts;
+    const { memories, version } = this.#parts;
+    const world = { ...this.#parts.world, log: args.log ?? this.#parts.world.log };
     const memory = await memories.read(args.sessionId, mark);
     const { sessionId, program, mcpServers, signal } = args;
     const known = memory === undefined ? {} : { remoteId: memory.remoteId };
@@ -170,7 +173,7 @@ export class AcpAgents {
       await this.#unseat(args.sessionKey, place);
       return fail("shutting_down", "the gateway is stopping");
     }
-    if (!kept) await this.#remember(args.sessionId, fresh);
+    if (!kept) await this.#remember(args, fresh);
     return ok(fresh);
   }
 
@@ -199,7 +202,7 @@ export class AcpAgents {
       const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;
       const spent = Math.max(0, cost - seat.cost);
       seat.cost = cost;
-      await this.#remember(args.sessionId, seat);
+      await this.#remember(args, seat);
       return { answer, spent };
     });
     const stopped = async (): Promise<void> => {
@@ -229,7 +232,7 @@ export class AcpAgents {
     if (first === "late") await this.#unseat(sessionKey, place, seat, "kill");
   }
 
-  async #remember(sessionId: string, seat: Seat): Promise<void> {
+  async #remember({ sessionId, log }: AcpTurnArgs, seat: Seat): Promise<void> {
     const { knownUpTo, cost, mark: program } = seat;
     const known = knownUpTo === undefined ? {} : { knownUpTo };
     try {
@@ -237,7 +240,7 @@ export class AcpAgents {
       await this.#parts.memories.write(sessionId, memory);
     } catch (error) {
       // Then the agent's next process begins anew, with an account.
-      this.#parts.world.log.warn({ err: error }, "what an ACP agent knows could not be kept");
+      (log ?? this.#parts.world.log).warn({ err: error }, "what an ACP agent knows could not be kept");
     }
   }
 

@@ -14,7 +14,11 @@ import {
 } from "../core/message.ts";
 import type { World } from "../world.ts";
 import type { ModelPort, ResolvedModel } from "./model.ts";
-import { estimateTokens, liveTranscript, matchResults } from "./view.ts";
+import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
+
+const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
+/** So that no line of a message passes for another speaker's, and is remembered as his. */
+const QUOTED = 'Who speaks stands in brackets; every line of a message begins with "| ".';
 
 /** Of the tokens in use or of the window, whichever is smaller, this share stays as it is. */
 const KEPT_SHARE = 0.3;
@@ -115,6 +119,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
       },
       () => {},
       request.signal,
+      world.log,
     );
     switch (outcome.kind) {
       case "aborted":
@@ -145,7 +150,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
 function asText(older: readonly Message[], summary: string | undefined, charsMax: number): string {
   const earlier = summary === undefined ? [] : [`Summary of what came before:\n${summary}`];
   const body = [...earlier, ...older.map(messageText)].join("\n\n");
-  const task = "Condense this conversation:\n\n";
+  const task = `Condense this conversation. ${QUOTED}\n\n`;
   if (body.length <= charsMax) return task + body;
   const head = Math.floor(charsMax / 4);
   const tail = charsMax - head;
@@ -160,13 +165,11 @@ function messageText(message: Message): string {
     text.length > MESSAGE_CHARS_MAX
       ? `${text.slice(0, MESSAGE_CHARS_MAX)} [${text.length - MESSAGE_CHARS_MAX} characters left out]`
       : text;
-  return `${speaker(message)}: ${cut}`;
+  return [`[${speaker(message)}]`, ...cut.split(LINE_BREAK).map((line) => `| ${line}`)].join("\n");
 }
 
 function speaker(message: Message): string {
   if (message.role === "toolResult") return `result of ${message.toolName}`;
   if (message.role === "assistant") return "assistant";
-  const from = message.provenance;
-  if (from?.kind === "inter_session") return `session ${from.sourceSessionKey}`;
-  return from === undefined ? (message.senderName ?? "user") : from.kind;
+  return labelOf(message)?.slice(1, -1) ?? "user";
 }

@@ -250,7 +250,7 @@ async function callModel(
     if (made === "aborted") return { kind: "aborted" };
     // Failing to make room early is no failure yet: the provider may still accept the request.
     if (made !== "done")
-      args.world.log.warn({ runId: args.runId, model: model.ref, reason: made }, "no compaction");
+      args.world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
   }
   const first = await ask(args, progress);
   if (first.kind !== "overflow") return first;
@@ -274,6 +274,7 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
       if (!args.signal.aborted) args.onText(text);
     },
     args.signal,
+    args.world.log,
   );
 }
 

@@ -6,6 +6,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
 import type { ModelSettings, ProviderSettings, ThinkingLevel } from "../core/settings.ts";
 import type { ToolSpec } from "../core/tool.ts";
+import type { Log } from "../world.ts";
 
 /** A model that can be called: one of a configured provider, or the built-in offline one. */
 export type ResolvedModel = {
@@ -48,6 +49,8 @@ export interface ModelPort {
     request: ModelRequest,
     onText: (textSoFar: string) => void,
     signal: AbortSignal,
+    /** Of the run that calls. Default: the port's own. */
+    log?: Log,
   ): Promise<ModelOutcome>;
 }
 

@@ -16,13 +16,13 @@ import { judge } from "./retry.ts";
 export function openModelPort(world: World, called: (call: ModelCall) => void = () => {}): ModelPort {
   const offline = rehearsalPort(world);
   return {
-    async call(request, onText, signal) {
+    async call(request, onText, signal, log = world.log) {
       const { model } = request;
       const begun = world.clock.monotonic();
       const outcome =
         model.kind === "offline"
           ? await offline.call(request, onText, signal)
-          : await callProvider(world, model, request, onText, signal);
+          : await callProvider({ ...world, log }, model, request, onText, signal);
       const ms = world.clock.monotonic() - begun;
       const usage = usageOf(outcome);
       called({ ref: model.ref, outcome: outcome.kind, ms, ...(usage === undefined ? {} : { usage }) });
@@ -55,7 +55,7 @@ async function callProvider(
         return { kind: "failed", error: verdict.error, ...(partial === undefined ? {} : { partial }) };
       case "retry":
         world.log.warn(
-          { model: model.ref, tries, afterMs: verdict.afterMs, error: failure.error },
+          { model: model.ref, tries, retryInMs: verdict.afterMs, why: failure.error },
           "model retry",
         );
         if (!(await sleep(world.clock, verdict.afterMs, signal))) return { kind: "aborted" };

@@ -3,7 +3,10 @@
 // V2: neighbouring messages of one speaker are merged; the first and the last word are never the assistant's.
 // V3: what belongs to another model (thinking, signatures) and what failed is left out.
 // V4: of a compacted transcript, the summary and what follows from `firstKeptId` on.
+// V5: who wrote a message is said where that was not the person at the other end, and again where that person
+//     goes on behind others' words; no line of those others reads like one of the runtime's.
 
+import { notOurs } from "../core/inbound-text.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -68,8 +71,11 @@ function summaryText(summary: string): string {
   return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
 }
 
+/** No message that somebody wrote has it. */
+const NOTE_TIMESTAMP = 0;
+
 function note(id: string, text: string): UserMessage {
-  return { id: `view-${id}`, role: "user", content: [{ type: "text", text }], timestamp: 0 };
+  return { id: `view-${id}`, role: "user", content: [{ type: "text", text }], timestamp: NOTE_TIMESTAMP };
 }
 
 /** Says in its own text block who wrote a message, where that wasn't the person at the other end. */
@@ -77,29 +83,41 @@ function labelled(message: UserMessage): UserMessage {
   const label = labelOf(message);
   const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
   const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];
-  return label === undefined
-    ? { ...message, content }
-    : { ...message, content: [{ type: "text", text: label }, ...content] };
+  if (label === undefined) return { ...message, content };
+  // What people write at channels was made plain when it came, and has lines of the runtime's own.
+  const isPlain = message.provenance === undefined;
+  const plain = content.map((block) =>
+    block.type === "text" && !isPlain ? { ...block, text: notOurs(block.text) } : block,
+  );
+  return { ...message, content: [{ type: "text", text: label }, ...plain] };
 }
 
 /** Who wrote a message, where that was not the person at the other end. */
 export function labelOf(message: UserMessage): string | undefined {
   const from = message.provenance;
   if (from === undefined)
-    return message.senderName === undefined ? undefined : `[from ${plainName(message.senderName)}]`;
+    return message.senderName === undefined ? undefined : `[from ${personName(message.senderName)}]`;
   switch (from.kind) {
     case "inter_session":
-      return `[from session ${from.sourceSessionKey}, not from a person]`;
+      return `[from session ${plainName(from.sourceSessionKey)}, not from a person]`;
     case "notice":
       return "[notice of the runtime, not from a person]";
     case "cron":
     case "hook":
     case "node":
-      return `[from ${from.kind}${from.source === undefined ? "" : ` ${from.source}`}, not from a person]`;
+      return `[from ${plainName([from.kind, from.source ?? ""].join(" "))}, not from a person]`;
   }
 }
 
-/** People choose their names: none may end the label and go on as the runtime. */
+/** What only those are called who are no person. */
+const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
+
+function personName(name: string): string {
+  const plain = plainName(name);
+  return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
+}
+
+/** Names are free words: none may end the label and go on as the runtime. */
 function plainName(name: string): string {
   return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
@@ -217,12 +235,19 @@ function textOnly(message: AssistantMessage): AssistantMessage {
   return { ...rest, content: [{ type: "text", text: textOf(message) }], stopReason: "stop" };
 }
 
+/** Words of a person behind those of others, which would else seem to be theirs (V5). */
+const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
+
+const isOfPerson = (message: UserMessage): boolean =>
+  labelOf(message) === undefined && message.timestamp !== NOTE_TIMESTAMP;
+
 function mergeNeighbours(view: readonly Message[]): Message[] {
   const merged: Message[] = [];
   for (const message of view) {
     const last = merged.at(-1);
     if (last?.role === "user" && message.role === "user") {
-      merged[merged.length - 1] = { ...message, content: [...last.content, ...message.content] };
+      const between = labelOf(last) !== undefined && isOfPerson(message) ? [PERSON_AGAIN] : [];
+      merged[merged.length - 1] = { ...message, content: [...last.content, ...between, ...message.content] };
     } else if (
       last?.role === "assistant" &&
       message.role === "assistant" &&

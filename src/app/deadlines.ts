@@ -31,7 +31,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
   const remove = (workspace: string, dir: string): void => {
     removeAttachments(workspace, dir).then(
       (removed) => {
-        if (!removed.ok) world.log.warn({ dir, error: removed.error }, "attachments could not be removed");
+        if (!removed.ok) world.log.warn({ dir, why: removed.error }, "attachments could not be removed");
       },
       (error: unknown) => world.log.error({ err: error, dir }, "attachments could not be removed"),
     );

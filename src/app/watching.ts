@@ -3,7 +3,7 @@
 import type { Settings } from "../core/settings.ts";
 import { type Metrics, openMetrics } from "../gateway/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
-import type { World } from "../world.ts";
+import { logging, type World } from "../world.ts";
 
 export interface Watching {
   readonly metrics: Metrics;
@@ -20,8 +20,8 @@ export async function openWatching(
   const { settings, version } = of;
   // Loaded only where they are on.
   const load = settings.traces && (await import("../telemetry/traces.ts")).openTraces;
-  const traces = await load?.(settings, shared, version);
-  const metrics = openMetrics(of);
+  const traces = await load?.(settings, logging(shared, { part: "telemetry" }), version);
+  const metrics = openMetrics({ ...of, world: logging(of.world, { part: "gateway" }) });
   const close = async (): Promise<void> => {
     metrics.close();
     await traces?.close();

@@ -20,6 +20,8 @@ const RETRY_MAX_MS = 5 * 60_000;
 /** One that has worked this long begins with the shortest pause again. */
 const STEADY_MS = 60_000;
 const ERROR_CHARS_MAX = 300;
+/** So many failures in a row, of some minutes, are no passing trouble. */
+const STUBBORN_FAILURES = 8;
 
 /** The name of an account in the whole deployment. */
 export function accountName(channel: string, accountId: string): string {
@@ -108,6 +110,8 @@ class Keeper {
   #expiry: Timer | undefined;
   #stopped = false;
   #failures = 0;
+  /** What was said of the last failure. */
+  #said: { readonly level: string; readonly why: string } | undefined;
   #standing: Standing;
 
   constructor(parts: AccountParts, account: Account) {
@@ -176,6 +180,7 @@ class Keeper {
       if (signal.aborted || readyAt !== undefined) return;
       readyAt = world.clock.now();
       this.#stand("ready");
+      this.#said = undefined;
       world.log.info({ account: this.#account.name }, "listening");
     };
     this.#stand("connecting");
@@ -205,8 +210,16 @@ class Keeper {
       retryAt: now + Math.round(pauseMs),
     });
     // What is no ListenProblem was not expected: its stack is for whoever mends it.
-    const fields = error instanceof ListenProblem ? { account } : { account, err: error };
-    world.log.error({ ...fields, retryInMs: Math.round(pauseMs) }, `listening failed: ${text}`);
+    const isKnown = error instanceof ListenProblem;
+    const fields = { account, retryInMs: Math.round(pauseMs), ...(isKnown ? { why: text } : { err: error }) };
+    this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
+  }
+
+  /** An outage is told when it begins, when its reason is another one, and when somebody has to look. */
+  #say(level: "warn" | "error", why: string, fields: object): void {
+    const isNews = this.#said?.why !== why || this.#said.level !== level;
+    this.#said = { level, why };
+    this.#parts.world.log[isNews ? level : "debug"](fields, "listening failed; it is tried again");
   }
 
   async #leave(): Promise<void> {

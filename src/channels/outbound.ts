@@ -7,6 +7,7 @@
 import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
+import { sayAgain } from "../engine/until-stored.ts";
 import { publishOutbox } from "../flows/outbox.ts";
 import {
   type AttemptOutcome,
@@ -19,7 +20,7 @@ import {
   recoverOpenAttempts,
 } from "../store/deliveries.ts";
 import type { Db } from "../store/sql.ts";
-import type { Timer, World } from "../world.ts";
+import { type Timer, type World, withFields } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 
 const RETRY_MIN_MS = 1_000;
@@ -79,6 +80,11 @@ interface OutboxParts {
   readonly of?: DeliveryClass;
 }
 
+/** What each line about a delivery says; its run leads to the chain. */
+function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
+  return { deliveryId: id, sessionKey, ...(runId === undefined ? {} : { runId }), channel: route.channel };
+}
+
 export class OutboxWorker implements Outbox {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
@@ -102,7 +108,7 @@ export class OutboxWorker implements Outbox {
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
-      .catch((error: unknown) => this.#parts.world.log.error({ err: error }, "the outbox could not be swept"))
+      .catch((error: unknown) => sayAgain(this.#parts.world.log, error, "the outbox could not be swept"))
       .finally(() => {
         this.#recovering = undefined;
         this.deliveryQueued();
@@ -118,11 +124,8 @@ export class OutboxWorker implements Outbox {
       for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
     });
-    for (const { id, route } of failed) {
-      world.log.warn(
-        { deliveryId: id, channel: route.channel },
-        "a delivery's outcome is unknown; see parley deliveries",
-      );
+    for (const one of failed) {
+      world.log.warn(aboutOf(one), "a delivery's outcome is unknown; see parley deliveries");
     }
   }
 
@@ -156,7 +159,7 @@ export class OutboxWorker implements Outbox {
       const nextAt = await nextDueAt(db, of);
       this.#wakeAt(nextAt);
     } catch (error) {
-      world.log.error({ err: error }, "the outbox could not be read");
+      sayAgain(world.log, error, "the outbox could not be read");
       this.#wakeAt(world.clock.now() + RETRY_MIN_MS);
     }
     this.#looking = false;
@@ -198,10 +201,7 @@ export class OutboxWorker implements Outbox {
     try {
       return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery, this.#parts.owner));
     } catch (error) {
-      this.#parts.world.log.error(
-        { err: error, deliveryId: delivery.id },
-        "an attempt could not be recorded",
-      );
+      this.#parts.world.log.warn({ err: error, ...aboutOf(delivery) }, "an attempt could not be recorded");
       await this.#pause();
       return false;
     }
@@ -218,8 +218,9 @@ export class OutboxWorker implements Outbox {
         });
         return;
       } catch (error) {
-        world.log.error(
-          { err: error, deliveryId: delivery.id },
+        sayAgain(
+          withFields(world.log, aboutOf(delivery)),
+          error,
           "the outcome of a delivery could not be stored",
         );
         if (this.#state === "stopped") return;
@@ -248,7 +249,7 @@ export class OutboxWorker implements Outbox {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
       // A channel that throws says nothing about whether the text left.
-      this.#parts.world.log.error({ err: error, deliveryId: id, channel: route.channel }, "a channel failed");
+      this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };
     }

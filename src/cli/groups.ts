@@ -53,7 +53,8 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
 export function addDeliveries(parent: Command, on: (command: Command, load: Load) => void): void {
   const group = parent.command("deliveries").description("the outbox: what left, what waits, what failed");
   const list = group.command("list", { isDefault: true }).description("deliveries, newest first");
-  list.addOption(new Option("--state <state>").choices(["pending", "sent", "failed", "skipped"]));
+  const state = new Option("--state <state>", "only those that stand so");
+  list.addOption(state.choices(["pending", "sent", "failed", "skipped"]));
   list.option("--limit <n>", "most rows", amount("--limit", 1), 50);
   on(list, async () => (await deliveries()).listDeliveries);
   on(
@@ -91,6 +92,8 @@ function addJobOptions(command: Command): void {
   );
 }
 
+const ID_OR_NAME = "its id, or its name";
+
 /** Hangs scheduled jobs below `cron`. */
 export function addCron(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/cron.ts");
@@ -102,16 +105,22 @@ export function addCron(parent: Command, on: (command: Command, load: Load) => v
   addJobOptions(add);
   add.option("--agent <id>", "whose job (default: the default agent's)").option("--disabled", "not yet");
   on(add, async () => (await commands()).addJob);
-  const update = group.command("update").argument("<id>").description("change a job; the rest stays");
+  const update = group
+    .command("update")
+    .argument("<job>", ID_OR_NAME)
+    .description("change a job; the rest stays");
   addJobOptions(update);
   update.option("--message <text>", "what the agent is told").option("--no-deliver", "tell replies nowhere");
   update.option("--enable", "go on").addOption(new Option("--disable", "pause").conflicts("enable"));
   on(update, async () => (await commands()).updateJob);
-  const remove = group.command("remove").argument("<id>").description("no more turns; its session stays");
+  const remove = group
+    .command("remove")
+    .argument("<job>", ID_OR_NAME)
+    .description("no more turns; its session stays");
   on(remove, async () => (await commands()).removeJob);
-  const run = group.command("run").argument("<id>").description("a turn now, besides its dates");
+  const run = group.command("run").argument("<job>", ID_OR_NAME).description("a turn now, besides its dates");
   on(run, async () => (await commands()).runJob);
-  const runs = group.command("runs").argument("<id>").description("the turns that it had");
+  const runs = group.command("runs").argument("<job>", ID_OR_NAME).description("the turns that it had");
   runs.option("--limit <n>", "most rows", amount("--limit", 1), 50);
   on(runs, async () => (await commands()).showRuns);
 }

@@ -1,5 +1,6 @@
 // Owns how one message of a transcript is shown: who speaks, what is said, what is called.
 // ML1: silence between agents is shown as what it is, never as the token that stands for it.
+// ML2: no line that somebody wrote can pass for another speaker's.
 
 import type { Message, Provenance, ToolCallBlock } from "../core/message.ts";
 import { textOf, toolCallsOf } from "../core/message.ts";
@@ -11,6 +12,9 @@ import { excerpt } from "./layout.ts";
 
 const ARGUMENTS_CHARS_MAX = 160;
 const RESULT_CHARS_MAX = 200;
+
+/** What somebody wrote, under whoever it is of: no line of it begins where a speaker's name does (ML2). */
+export const below = (text: string): string => safeText(text).replaceAll("\n", "\n  ");
 
 type Painter = Pick<Cli, "style">;
 
@@ -45,7 +49,7 @@ export function resultLine(paint: Painter, text: string, isError: boolean): stri
 
 /** A message that came from another session, or from the runtime, on one line. */
 export function incomingLine(paint: Painter, from: string, text: string): string {
-  return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${safeText(text)}`;
+  return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${below(text)}`;
 }
 
 /** A message of a user's turn that no person wrote. */
@@ -67,7 +71,7 @@ export function messageLines(paint: Painter, message: Message): string[] {
       const text = textOf(message);
       if (message.provenance !== undefined) return arrivedLines(paint, message.provenance, text);
       const name = message.senderName === undefined ? "you" : message.senderName;
-      return [`${paint.style("cyan", `${safeLine(name)}:`)} ${safeText(text)}`];
+      return [`${paint.style("cyan", `${safeLine(name)}:`)} ${below(text)}`];
     }
     case "assistant": {
       const text = textOf(message);
@@ -75,10 +79,8 @@ export function messageLines(paint: Painter, message: Message): string[] {
         callLine(paint, call.name, call.arguments),
       );
       const failed =
-        message.errorMessage === undefined
-          ? []
-          : [paint.style("red", `  ✗ ${safeText(message.errorMessage)}`)];
-      const said = text === "" ? [] : [`${paint.style("green", "agent:")} ${safeText(text)}`];
+        message.errorMessage === undefined ? [] : [paint.style("red", `  ✗ ${below(message.errorMessage)}`)];
+      const said = text === "" ? [] : [`${paint.style("green", "agent:")} ${below(text)}`];
       const silent = text !== "" && isSilent(text);
       return [...(silent ? [paint.style("dim", "  (silent)")] : said), ...calls, ...failed];
     }

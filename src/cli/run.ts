@@ -122,6 +122,9 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
     config.command("check").description("say what is wrong with it, or what it amounts to"),
     async () => (await import("./commands/config-check.ts")).checkConfig,
   );
+  const schema = config.command("schema").description("its JSON Schema, for completion in an editor");
+  schema.option("--write <file>", "into this file instead of standard output");
+  on(schema, async () => (await import("./commands/config-schema.ts")).printSchema);
   const doctor = parent.command("doctor").description("find out what does not work, and how to mend it");
   doctor.option("--offline", "ask no model, channel or tool server, which may cost a few tokens");
   on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);
@@ -148,6 +151,11 @@ function onlyKnown(program: Command, action: Action): Action {
   return async (cli, args, options) => {
     const [word] = args;
     if (word === undefined) return action(cli, args, options);
+    if (word === "help") {
+      const named = program.commands.find((command) => command.name() === args[1]) ?? program;
+      named.outputHelp();
+      return EXIT.done;
+    }
     const [nearest] = closestKeys(
       word,
       program.commands.map((command) => command.name()),
@@ -159,7 +167,7 @@ function onlyKnown(program: Command, action: Action): Action {
 }
 
 /** The program; `finish` gets the exit code of the command that was called. */
-function buildProgram(
+export function buildProgram(
   parts: CliParts,
   finish: (code: number) => void,
   tell: (text: string) => void,

@@ -10,7 +10,7 @@ import type {
   SandboxSettings,
 } from "../core/settings.ts";
 import { checkModel } from "./providers.ts";
-import type { AgentInFile, ConfigFile } from "./schema.ts";
+import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
 
 const ONE_AGENT: readonly AgentInFile[] = [{ id: "main", default: true, tools: { allow: [], deny: [] } }];
@@ -52,7 +52,7 @@ export function agentsOf(
         allowAgents: allowAgents.map((name) => name.toLowerCase()),
         ...(subagentModel ? { model: subagentModel } : {}),
       },
-      sandbox: sandboxOf(defaults.sandbox, agent.sandbox),
+      sandbox: sandboxOf(defaults.sandbox, agent.sandbox, isOurFolder(file, agent)),
       ...(runtime === undefined ? {} : { runtime }),
       ...budgetOf(defaults.budget, agent.budget),
     };
@@ -102,20 +102,28 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   }
 }
 
-/** Key by key the agent's own, else the defaults'. */
+/** Nobody named the agent's workspace: it is a folder made for the agent, and for nobody else. */
+const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
+  agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
+
+/** Key by key the agent's own, else the defaults'. `ownFolder`: the workspace is the agent's alone. */
 function sandboxOf(
   defaults: ConfigFile["agents"]["defaults"]["sandbox"],
   own: AgentInFile["sandbox"],
+  ownFolder: boolean,
 ): SandboxSettings {
   const image = own?.image || defaults.image;
+  const mode = own?.mode ?? defaults.mode;
   return {
-    mode: own?.mode ?? defaults.mode,
+    mode,
     sessionToolsVisibility: own?.sessionToolsVisibility ?? defaults.sessionToolsVisibility,
     network: own?.network ?? defaults.network,
     backend: own?.backend ?? defaults.backend,
     memoryMb: own?.memoryMb ?? defaults.memoryMb,
     processesMax: own?.processesMax ?? defaults.processesMax,
     diskMb: own?.diskMb ?? defaults.diskMb,
+    // Where something of the agent's runs bare, or people work, contained ones don't say what git runs.
+    git: own?.git ?? defaults.git ?? (mode === "all" && ownFolder ? "write" : "read"),
     ...(image ? { image } : {}),
   };
 }

@@ -1,60 +1,149 @@
-// Owns the settings as they are shown: whole, but for what may be a secret: only its presence is told.
-// G5: a secret is never shown.
+// Owns the settings as they are shown, and the secrets among them: both by the rules of disclosure.ts.
+// G5: a secret is never shown; a setting without a rule isn't either.
 
+import { isSecretName } from "../core/redact.ts";
 import type { Settings } from "../core/settings.ts";
-import { describeHooks } from "./incoming-hooks.ts";
-import { describeMcp } from "./mcp.ts";
-import { describeTraces } from "./telemetry.ts";
+import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
+import { isTree, type Tree } from "./source.ts";
 
-/** A program that is an agent gets keys in its variables, and may get them in its arguments. */
-function describeAgent({ runtime, ...agent }: Settings["agents"][number]): Record<string, unknown> {
-  if (runtime === undefined) return agent;
-  const { command, env, ...rest } = runtime;
-  const named = Object.fromEntries(Object.keys(env).map((name) => [name, "(set)"]));
-  return { ...agent, runtime: { ...rest, command: command[0], args: `(${command.length - 1})`, env: named } };
+type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
+
+const SET = "(set)";
+const NONE = "(none)";
+
+const parsed = (address: string): URL | undefined => (URL.canParse(address) ? new URL(address) : undefined);
+
+function placeOf(address: string): string {
+  const url = parsed(address);
+  return url === undefined ? SET : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
 }
 
-/** Keys of accounts whose values are secrets. */
-const SECRETS_OF_ACCOUNTS = new Set(["botToken", "token", "accessToken", "appSecret", "verifyToken"]);
+/** What is shown of a value. Absent: nothing. */
+function shown(rule: AnyRule, value: unknown): unknown {
+  switch (rule) {
+    case "show":
+      return value;
+    case "secret":
+      return value === "" ? NONE : SET;
+    case "secret or none":
+      return value === undefined || value === "" ? NONE : SET;
+    case "place":
+      return placeOf(String(value));
+    case "origin":
+      return parsed(String(value))?.origin ?? SET;
+    case "program":
+    case "count":
+      return Array.isArray(value) ? `(${value.length})` : SET;
+    case "names":
+      return isTree(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
+    default:
+      return shownTree(rule, value);
+  }
+}
 
-/** An account without its secrets; of a program's arguments only how many there are. */
-function describeAccount(account: Settings["channels"][number]): Record<string, unknown> {
-  const shown = Object.entries(account).map(([key, value]): [string, unknown] => {
-    if (SECRETS_OF_ACCOUNTS.has(key)) return [key, value === "" ? "(none)" : "(set)"];
-    return [key, value];
-  });
-  if (account.channel !== "imessage") return Object.fromEntries(shown);
-  const [program, ...args] = account.command;
-  return { ...Object.fromEntries(shown), command: program, args: `(${args.length})` };
+function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): unknown {
+  const { each } = rule;
+  if (Array.isArray(value)) return each === undefined ? SET : value.map((one) => shown(each, one));
+  if (!isTree(value)) return SET;
+  const told: Tree = {};
+  for (const [key, its] of Object.entries(each === undefined ? rule : value)) {
+    const inner = value[key];
+    const how = each ?? (its as AnyRule);
+    if (inner === undefined && how !== "secret or none") continue;
+    if (how === "program" && Array.isArray(inner)) {
+      told[key] = inner[0];
+      told.args = `(${inner.length - 1})`;
+    } else told[key] = shown(how, inner);
+  }
+  return told;
 }
 
 /** The settings as `config.check` shows them: whole, but for secrets, of which only the presence is told. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
-  const SET = "(set)";
-  const { token, tokens, ...gateway } = settings.gateway;
-  return {
-    ...settings,
-    gateway: {
-      ...gateway,
-      token: token === undefined ? "(generated at first start)" : SET,
-      tokens: tokens.map((one) => ({ ...one, token: SET })),
-    },
-    store: { ...settings.store, ...(settings.store.postgresUrl === undefined ? {} : { postgresUrl: SET }) },
-    hooks: describeHooks(settings.hooks),
-    outgoingHooks: settings.outgoingHooks.map(({ url, ...hook }) => ({
-      ...hook,
-      // The rest of an address may be a secret.
-      url: new URL(url).origin,
-      secret: SET,
-    })),
-    providers: settings.providers.map(({ apiKey, headers, ...provider }) => ({
-      ...provider,
-      apiKey: apiKey === undefined ? "(none)" : SET,
-      headers: Object.fromEntries(Object.keys(headers).map((name) => [name, SET])),
-    })),
-    agents: settings.agents.map(describeAgent),
-    channels: settings.channels.map(describeAccount),
-    tools: { ...settings.tools, mcp: describeMcp(settings.tools.mcp) },
-    ...describeTraces(settings.traces),
-  };
+  const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
+  const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
+  const mcp = tools?.mcp as { servers: { reach: Tree }[] };
+  // An outside server is shown as it stands in the file, where its address or program is a key of its own.
+  const servers = mcp.servers.map(({ reach: { kind: _, ...reach }, ...server }) => ({ ...server, ...reach }));
+  return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
+}
+
+/** Long, and unlike a word, a path or a name. */
+function looksRandom(word: string): boolean {
+  if (!/^[\w.~+=-]{20,}$/.test(word)) return false;
+  return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
+}
+
+/** `Bearer <token>` is a value, and so is the token alone. */
+function inValue(name: string, value: string): string[] {
+  const words = [value, ...value.split(/[\s,=]+/)];
+  return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));
+}
+
+/** A shorter word of a value may be a scheme like `Bearer`. */
+const SECRET_CHARS_MIN = 8;
+
+/** A password, and what a path or a query holds that is no word. */
+function inAddress(address: string): string[] {
+  const url = parsed(address);
+  if (url === undefined) return [];
+  const { password, pathname, search } = url;
+  const query = [...url.searchParams.values()].flatMap((value) => inValue("secret", value));
+  const words = `${pathname}${search}`.split(/[/?&=]/).filter(looksRandom);
+  return [password, decoded(password), ...query, ...words].filter((one) => one !== "");
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `--api-key VALUE` and `--api-key=VALUE`. */
+function inArguments(words: readonly string[]): string[] {
+  return words.flatMap((word, index) => {
+    const [name = "", ...value] = word.split("=");
+    if (value.length > 0) return inValue(name, value.join("="));
+    return inValue(words[index - 1]?.startsWith("-") === true ? (words[index - 1] ?? "") : "", word);
+  });
+}
+
+const texts = (value: unknown): string[] =>
+  Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
+
+function secretsUnder(rule: AnyRule, value: unknown): string[] {
+  if (value === undefined || value === null || rule === "show") return [];
+  switch (rule) {
+    case "secret":
+    case "secret or none":
+      return [String(value), ...inAddress(String(value))];
+    case "place":
+    case "origin":
+      return inAddress(String(value));
+    case "program":
+    case "count":
+      return inArguments(texts(value));
+    case "names":
+      return Object.entries(value).flatMap(([name, one]) => inValue(name, String(one)));
+    default:
+      return Object.entries(value).flatMap(([key, one]) => {
+        const its = rule.each ?? rule[key];
+        return its === undefined ? [] : secretsUnder(its, one);
+      });
+  }
+}
+
+/** What these settings hold that may stand in no line of a log. */
+export function secretsOf(settings: Settings): string[] {
+  return secretsUnder(DISCLOSURE as AnyRule, settings);
+}
+
+/** The same of the environment: passwords in addresses, values that are named like secrets, headers. */
+export function secretsOfEnvironment(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(env).flatMap(([name, value = ""]) => {
+    const isSecret = isSecretName(name) || /_HEADERS$/.test(name);
+    return isSecret ? inValue("secret", value) : inAddress(value);
+  });
 }

@@ -24,7 +24,7 @@ const outgoing = z.strictObject({
     .min(16, "must have at least 16 characters")
     .describe("Signs each request (HMAC-SHA256). whsec_ and base64: those bytes; else the text itself."),
   sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
-  enabled: z.boolean().default(true),
+  enabled: z.boolean().default(true).describe("False: told of nothing, as if it were not there."),
 });
 
 export const outgoingHooks = z

@@ -153,15 +153,3 @@ export function incomingHooksOf(
   const { enabled, token, allowedSessionKeys } = hooks;
   return { enabled, allowedSessionKeys, mappings, ...(token ? { token } : {}) };
 }
-
-/** Of what is secret, only the presence. */
-export function describeHooks({ token, mappings, ...hooks }: IncomingHooks): Record<string, unknown> {
-  return {
-    ...hooks,
-    token: token === undefined ? "(none)" : "(set)",
-    mappings: mappings.map(({ proof, ...mapping }) => ({
-      ...mapping,
-      proof: proof.kind === "token" ? proof : { ...proof, secret: "(set)" },
-    })),
-  };
-}

@@ -110,18 +110,3 @@ export function mcpOf(file: McpInFile, expand: (path: string) => string): McpSet
   });
   return { servers: complete, waitSeconds, maxResultBytes };
 }
-
-/** The servers as `config check` shows them: of what may be a secret only that it is there. */
-export function describeMcp({ servers, ...rest }: McpSettings): Record<string, unknown> {
-  const names = (values: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.keys(values).map((name) => [name, "(set)"]));
-  const shown = servers.map(({ reach, ...one }) => {
-    if (reach.kind === "stdio") {
-      const { command, args, env, cwd } = reach;
-      return { ...one, command, args: `(${args.length})`, env: names(env), cwd };
-    }
-    const { origin, pathname } = new URL(reach.url);
-    return { ...one, url: `${origin}${pathname}`, headers: names(reach.headers) };
-  });
-  return { ...rest, servers: shown };
-}

@@ -46,6 +46,8 @@ function placesOf(name: string, schema: unknown = configJsonSchema(), above = ""
 }
 
 function unknownKey(path: Path, key: string): Problem {
+  const names = valueAt(schemaAt(path), ["propertyNames", "enum"]);
+  if (Array.isArray(names)) return { path: [...path, key], text: `must be one of ${list(names)}` };
   const properties = schemaAt(path).properties;
   const valid = isTree(properties) ? Object.keys(properties) : [];
   const elsewhere = placesOf(key).slice(0, 3);

@@ -6,6 +6,7 @@ import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settin
 import { channels, inbound, threadBindings } from "./channels-schema.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
 import { hookMappings, outgoingHooks } from "./hooks-schema.ts";
+import { logging } from "./logging.ts";
 import { mcp } from "./mcp.ts";
 import { runtime } from "./runtime-schema.ts";
 import {
@@ -19,12 +20,14 @@ import {
 } from "./subagents-schema.ts";
 import { telemetry } from "./telemetry.ts";
 
+const price = z.number().min(0).default(0);
+
 const cost = z
   .strictObject({
-    input: z.number().min(0).default(0),
-    output: z.number().min(0).default(0),
-    cacheRead: z.number().min(0).default(0),
-    cacheWrite: z.number().min(0).default(0),
+    input: price.describe("Of what the model reads."),
+    output: price.describe("Of what it writes, thinking included."),
+    cacheRead: price.describe("Of what it reads from its provider's cache."),
+    cacheWrite: price.describe("Of what it puts there."),
   })
   .describe("USD a million tokens. Unset: 0, or what is known of the model.");
 
@@ -49,10 +52,15 @@ const provider = z.strictObject({
     .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use apiKey or headers")
     .optional()
     .describe("Not needed for anthropic, openai and google."),
-  apiKey: optionalText,
+  apiKey: optionalText.describe(
+    "Default: of anthropic, openai and google that of the environment, like ANTHROPIC_API_KEY.",
+  ),
   headers: z.record(text, z.string()).default({}).describe("Sent with every request."),
   models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
 });
+
+/** Of the default agent; others have `-<id>` behind it. */
+export const WORKSPACE_DEFAULT = "~/.parley/workspace";
 
 const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -78,8 +86,10 @@ const agents = z
     defaults: z
       .strictObject({
         model: modelName.nullish().describe("Default: the first model of the first provider."),
-        thinking: z.enum(THINKING_LEVELS).default("off"),
-        workspace: path.default("~/.parley/workspace"),
+        thinking: z.enum(THINKING_LEVELS).default("off").describe("How long a model thinks that can."),
+        workspace: path
+          .default(WORKSPACE_DEFAULT)
+          .describe("The default agent's folder; of another agent with -<id> behind it."),
         maxConcurrent: limit(1, 1_000)
           .default(8)
           .describe("Runs that execute at once; waiting ones don't count."),
@@ -106,8 +116,14 @@ const gateway = z
         tokens: z
           .array(
             z.strictObject({
-              token: z.string().min(8, "must have at least 8 characters"),
-              role: z.enum(["operator", "node"]).default("operator"),
+              token: z
+                .string()
+                .min(8, "must have at least 8 characters")
+                .describe("What a client shows, as a password."),
+              role: z
+                .enum(["operator", "node"])
+                .default("operator")
+                .describe("node: for paired devices, which have no scopes."),
               scopes: z.array(scope).default([]).describe("Each contains the one before it."),
               sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
             }),
@@ -121,18 +137,23 @@ const gateway = z
     maxBufferedBytes: limit(64 * 1024, 1024 ** 3)
       .default(8 * 1024 * 1024)
       .describe("A client that has this much unread is closed."),
-    tickIntervalMs: limit(1_000, 600_000).default(15_000),
+    tickIntervalMs: limit(1_000, 600_000)
+      .default(15_000)
+      .describe("Milliseconds between two events `tick`, by which clients notice a dead connection."),
   })
   .prefault({});
 
 const sendRule = z.strictObject({
   match: z
     .strictObject({
-      channel: text.optional(),
-      chatType: z.enum(["direct", "group", "room", "thread"]).optional(),
+      channel: text.optional().describe("Like telegram. Unset: every channel."),
+      chatType: z
+        .enum(["direct", "group", "room", "thread"])
+        .optional()
+        .describe("A thread is also of the type it stands in. Unset: every type."),
     })
     .describe("Empty: every send."),
-  action: z.enum(["allow", "deny"]),
+  action: z.enum(["allow", "deny"]).describe("Of what matches; a deny always wins."),
 });
 
 const session = z
@@ -147,7 +168,8 @@ const session = z
         /^(?!global$|unknown$|node-)[a-z0-9_-]{1,64}$/,
         "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown, and not beginning with node-",
       )
-      .default("main"),
+      .default("main")
+      .describe("The last part of the key of every agent's main session."),
     dmScope: z
       .enum(["main", "per-peer"])
       .default("main")
@@ -159,7 +181,7 @@ const session = z
           .array(sendRule)
           .default([])
           .describe("A matching deny wins, else a matching allow, else default."),
-        default: z.enum(["allow", "deny"]).default("allow"),
+        default: z.enum(["allow", "deny"]).default("allow").describe("Where no rule matches."),
       })
       .prefault({}),
     agentToAgent: z
@@ -291,6 +313,7 @@ export const configSchema = z.strictObject({
   hooks: hooks.optional(),
   cron,
   nodes,
+  logging,
   telemetry,
 });
 

@@ -1,7 +1,7 @@
 // Owns the keys of the configuration file about sub-agents and the sandbox.
 
 import { z } from "zod";
-import { SANDBOX_BACKENDS, SANDBOX_MODES } from "../core/settings.ts";
+import { SANDBOX_BACKENDS, SANDBOX_GIT, SANDBOX_MODES } from "../core/settings.ts";
 import { DAY_SECONDS, limit, MAX, modelName, optionalText, texts, toolFilter } from "./fields.ts";
 
 const sandboxKeys = {
@@ -16,6 +16,12 @@ const sandboxKeys = {
   memoryMb: limit(64, 1024 ** 2).describe("Memory of one call, all its processes together."),
   processesMax: limit(8, 32_768).describe("Processes and threads of one call."),
   diskMb: limit(16, 1024 ** 2).describe("What the workspace may hold, and temporary files again as much."),
+  git: z
+    .enum(SANDBOX_GIT)
+    .describe(
+      "What contained commands may do to the workspace's .git. Default: read; " +
+        "write where mode is all and no workspace is named.",
+    ),
   image: optionalText.describe("For docker: the image that commands run in. Default: a small Linux."),
 };
 
@@ -28,6 +34,7 @@ export const sandbox = z
     memoryMb: sandboxKeys.memoryMb.default(1_024),
     processesMax: sandboxKeys.processesMax.default(128),
     diskMb: sandboxKeys.diskMb.default(1_024),
+    git: sandboxKeys.git.optional(),
     image: sandboxKeys.image,
   })
   .prefault({});

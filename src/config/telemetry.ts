@@ -73,10 +73,3 @@ export function tracesOf(
   if (!enabled) return {};
   return { traces: { ...more, endpoint: endpoint ?? endpointOf(env, problems) } };
 }
-
-/** As they are shown: of headers only the names, of the address only where it is. */
-export function describeTraces(traces: TraceSettings | undefined): { traces?: Record<string, unknown> } {
-  if (traces === undefined) return {};
-  const headers = Object.fromEntries(Object.keys(traces.headers).map((name) => [name, "(set)"]));
-  return { traces: { ...traces, endpoint: new URL(traces.endpoint).origin, headers } };
-}

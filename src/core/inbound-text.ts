@@ -101,9 +101,14 @@ const OURS_BEGIN = [
 ];
 const OURS = new RegExp(`^(?=[ \\t]*\\[(?:${OURS_BEGIN.join("|")}))`, "gimu");
 
+/** Words of others, in which no line passes for one of the runtime's (IT4). */
+export function notOurs(text: string): string {
+  return text.replaceAll(OURS, MARKED);
+}
+
 /** What the model reads of one message. */
 export function partText({ text, quoted, changes, notes }: SaidPart): string {
-  const said = text.trim().replaceAll(OURS, MARKED);
+  const said = notOurs(text.trim());
   const lines = [
     ...(quoted === undefined ? [] : [quotation(quoted)]),
     ...(changes === true ? ["[This changes an earlier message, which now reads:]"] : []),

@@ -130,6 +130,34 @@ export function redactSecrets(text: string): string {
   }
 }
 
+/** A shorter one is a word like any other: to mask it would make the text unreadable. */
+const KNOWN_CHARS_MIN = 6;
+
+/**
+ * Masks what looks like a credential, and these values wherever they stand, whatever they look like: as they
+ * are, in a string of JSON, in an address.
+ */
+export class Redactor {
+  readonly #known = new Set<string>();
+  #longestFirst: readonly string[] = [];
+
+  learn(secrets: Iterable<string>): void {
+    for (const secret of secrets) {
+      if (secret.length < KNOWN_CHARS_MIN) continue;
+      const asJson = JSON.stringify(secret).slice(1, -1);
+      const asText = secret.toWellFormed();
+      for (const form of [secret, asJson, encodeURIComponent(asText)]) this.#known.add(form);
+    }
+    // One may hold another: what is left of it would be told.
+    this.#longestFirst = [...this.#known].sort((left, right) => right.length - left.length);
+  }
+
+  mask(text: string): string {
+    const told = this.#longestFirst.reduce((so, secret) => so.replaceAll(secret, MASK), text);
+    return redactSecrets(told);
+  }
+}
+
 const DEPTH_MAX = 64;
 
 /** JSON with its strings masked; the value of a field named like a secret is masked whatever it is. */

@@ -38,7 +38,12 @@ export function safeLine(text: string): string {
  * JSON.
  */
 export function safeJson(value: unknown): string {
-  return JSON.stringify(value, undefined, 2).replace(UNSAFE, jsonEscaped);
+  return harmlessJson(JSON.stringify(value, undefined, 2));
+}
+
+/** The same of a document that is text already. */
+export function harmlessJson(json: string): string {
+  return json.replace(UNSAFE, jsonEscaped);
 }
 
 /** Text as it may be shown while it is still growing: half a character at its end is held back. */

@@ -3,6 +3,7 @@
 
 import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
+import type { LoggingSettings } from "./logging.ts";
 import type { SendOverride, Session } from "./session.ts";
 import type { TraceSettings } from "./trace-settings.ts";
 
@@ -77,6 +78,8 @@ export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 export const SANDBOX_BACKENDS = ["auto", "bubblewrap", "docker"] as const;
 export type SandboxBackend = (typeof SANDBOX_BACKENDS)[number];
+export const SANDBOX_GIT = ["read", "write"] as const;
+type SandboxGit = (typeof SANDBOX_GIT)[number];
 
 /** How tool calls of an agent's sessions are contained. */
 export interface SandboxSettings {
@@ -93,6 +96,8 @@ export interface SandboxSettings {
   readonly processesMax: number;
   /** Of the workspace and of temporary files, each. */
   readonly diskMb: number;
+  /** What contained commands may do to the git repository of their workspace. */
+  readonly git: SandboxGit;
   /** For docker only. */
   readonly image?: string;
 }
@@ -347,6 +352,7 @@ export interface Settings {
   readonly hooks: IncomingHooks;
   /** Those that are enabled. */
   readonly outgoingHooks: readonly OutgoingHook[];
+  readonly logging: LoggingSettings;
   /** Absent: traces are off. */
   readonly traces?: TraceSettings;
 }

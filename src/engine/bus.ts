@@ -34,6 +34,13 @@ function isOfExecution(event: LiveEvent): event is OfExecution {
   return kind === "run_started" || kind === "text" || kind === "tool" || kind === "run_ended";
 }
 
+/** As far as the event says which they are. */
+function aboutOf(event: LiveEvent): object {
+  const { sessionKey } = event;
+  const runId = "runId" in event && event.runId !== undefined ? { runId: event.runId } : {};
+  return { ...runId, sessionKey, ...("chainId" in event ? { chainId: event.chainId } : {}) };
+}
+
 /** `forward`: to the other processes. Default: there are none. */
 export function createBus(log: Log, forward: (event: LiveEvent) => void = () => {}): SharedBus {
   const listeners = new Set<Listener>();
@@ -48,7 +55,7 @@ export function createBus(log: Log, forward: (event: LiveEvent) => void = () => 
       try {
         listener(event, here);
       } catch (error) {
-        log.error({ err: error, event: event.kind }, "an event listener failed");
+        log.error({ err: error, event: event.kind, ...aboutOf(event) }, "an event listener failed");
       }
     }
   };

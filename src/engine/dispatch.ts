@@ -13,7 +13,7 @@ import { endedAmong, endedSince } from "../store/runs.ts";
 import { countRunning } from "../store/slots.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
 import { giveUpCallerWaits } from "../store/waits.ts";
-import type { Timer, World } from "../world.ts";
+import { idsOf, type Timer, type World } from "../world.ts";
 import type { SharedBus } from "./bus.ts";
 import { endEvent } from "./finish.ts";
 import type { Lanes } from "./lanes.ts";
@@ -202,8 +202,10 @@ export class Dispatch {
       await giveUpCallerWaits(unit.tx, unit.now);
       return requeueHeld(unit.tx, unit.now);
     });
-    if (runs.length > 0) world.log.warn({ runs: runs.length }, "taking over runs of a process that died");
-    for (const run of runs) this.#parts.lanes.wake(run.sessionKey);
+    for (const run of runs) {
+      world.log.warn(idsOf(run), "a run of a process that died is taken over");
+      this.#parts.lanes.wake(run.sessionKey);
+    }
     return true;
   }
 

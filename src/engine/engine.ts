@@ -14,7 +14,7 @@ import type { ProcessFacts } from "../store/processes.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
-import type { Log, World } from "../world.ts";
+import { idsOf, type Log, type World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
 import { createBus, type SharedBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
@@ -236,8 +236,7 @@ export class Engine {
       await giveUpCallerWaits(unit.tx);
       return requeueHeld(unit.tx);
     });
-    if (resumed.length > 0)
-      this.#world.log.info({ runs: resumed.length }, "resuming runs that a stop interrupted");
+    for (const run of resumed) this.log.info(idsOf(run), "a run goes on that a stop interrupted");
   }
 
   /** Whether messages are accepted. */

@@ -8,7 +8,7 @@ import type { Run } from "../core/run.ts";
 import { couldBecomeSkip } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
-import type { World } from "../world.ts";
+import { idsOf, type Log, logging, type World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
@@ -45,6 +45,8 @@ export interface LaneHandle {
   /** Runs a tool call; a run whose calls all wait gives its slot back. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
+  /** Each line says which run it is about. */
+  readonly log: Log;
 }
 
 export interface Execution {
@@ -106,7 +108,9 @@ function createTextStream(run: Run, parts: ExecutionParts) {
   };
 }
 
-export function createExecution(run: Run, owner: string, parts: ExecutionParts, pool: Pool): Execution {
+export function createExecution(run: Run, owner: string, given: ExecutionParts, pool: Pool): Execution {
+  // Whatever is done for the run from here on can't forget to say so.
+  const parts = { ...given, world: logging(given.world, idsOf(run)) };
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
   const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, pool);
@@ -139,6 +143,7 @@ export function createExecution(run: Run, owner: string, parts: ExecutionParts, 
       publish: (event) => parts.bus.publish(event),
       duringCall: keeper.duringCall,
       wait,
+      log: parts.world.log,
     },
     fence,
     writeFinal: writer.writeFinal,

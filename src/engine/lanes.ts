@@ -8,13 +8,14 @@
 
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
+import type { HeldRun } from "../store/claims.ts";
 import { claimedBy, claimRun, hasQueued, isHeld, moveHeld, nextInLane } from "../store/claims.ts";
 import { holdForEnd, holdSessions } from "../store/locks.ts";
 import { StoreProblem } from "../store/problems.ts";
 import { isAlive } from "../store/processes.ts";
-import type { Fence } from "../store/runs.ts";
 import { mayStart } from "../store/slots.ts";
 import { together } from "../store/transaction.ts";
+import { idsOf, withFields } from "../world.ts";
 import type { AcceptLimits } from "./accept.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
@@ -124,15 +125,14 @@ export class Lanes {
   }
 
   /** A claim whose answer was lost: its row is this process's, and nothing here executes it. */
-  async takeBack(fence: Fence & { readonly sessionKey: string }): Promise<void> {
-    const { sessionKey } = fence;
+  async takeBack(held: HeldRun): Promise<void> {
+    const { sessionKey } = held;
     if (this.#closed || this.#busy.has(sessionKey)) return;
     this.#busy.set(sessionKey, "claiming");
     try {
       const { commit, world } = this.#parts;
-      const back = await commit((unit) => moveHeld(unit.tx, fence, "queued"));
-      if (back)
-        world.log.warn({ runId: fence.runId, sessionKey }, "a claim had been lost; it is taken up again");
+      const back = await commit((unit) => moveHeld(unit.tx, held, "queued"));
+      if (back) world.log.warn(idsOf(held), "a claim had been lost; it is taken up again");
     } finally {
       this.#busy.delete(sessionKey);
       this.#noteIdle();
@@ -194,7 +194,7 @@ export class Lanes {
     try {
       outcome = await this.#look(sessionKey);
     } catch (error) {
-      sayAgain(this.#parts.world, error, { sessionKey }, "a lane could not be read");
+      sayAgain(withFields(this.#parts.world.log, { sessionKey }), error, "a lane could not be read");
       this.#busy.delete(sessionKey);
       this.#noteIdle();
       this.#later(() => this.wake(sessionKey));
@@ -320,15 +320,15 @@ export class Lanes {
 
   /** What the executor makes of a run; one that was stopped before it began is not executed at all. */
   async #factsOf(execution: Execution): Promise<EndFacts> {
-    const { world, executor } = this.#parts;
-    const { runId, sessionKey } = execution.handle.run;
+    const { handle } = execution;
+    const world = { ...this.#parts.world, log: handle.log };
     if (execution.stopReason() !== undefined) return { state: "aborted" };
     try {
       // As after a crash: what the transcript has is not done again.
-      return await untilStored(world, execution.handle.signal, () => executor.execute(execution.handle));
+      return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
     } catch (error) {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
-        world.log.error({ err: error, runId, sessionKey }, "a run failed unexpectedly");
+        handle.log.error({ err: error }, "a run failed unexpectedly");
       }
       return failed("run_failed", error instanceof Error ? error.message : String(error));
     }
@@ -336,8 +336,8 @@ export class Lanes {
 
   /** Writes the end, again and again if the store refuses it (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
-    const { commit, finish, world } = this.#parts;
-    const { run } = execution.handle;
+    const { commit, finish } = this.#parts;
+    const { run, log } = execution.handle;
     let failures = 0;
     while (execution.stopReason() !== "ended") {
       // What follows from the end fails again and again: the run ends without it rather than hold its lane
@@ -355,7 +355,7 @@ export class Lanes {
       } catch (error) {
         // A store that is full or away comes back; anything else is a fault of ours.
         if (!(error instanceof StoreProblem)) failures += 1;
-        sayAgain(world, error, { runId: run.runId }, "the end of a run could not be stored");
+        sayAgain(log, error, "the end of a run could not be stored");
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));
       }
@@ -363,8 +363,8 @@ export class Lanes {
   }
 
   async #timeOut(execution: Execution): Promise<void> {
-    const { commit, finish, world } = this.#parts;
-    const { run } = execution.handle;
+    const { commit, finish } = this.#parts;
+    const { run, log } = execution.handle;
     const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
     try {
       const done = await commit(async (unit) => {
@@ -376,7 +376,7 @@ export class Lanes {
       });
       if (done) execution.stop("ended");
     } catch (problem) {
-      sayAgain(world, problem, { runId: run.runId }, "a time-out could not be stored");
+      sayAgain(log, problem, "a time-out could not be stored");
       this.#later(() => void this.#timeOut(execution));
     }
   }

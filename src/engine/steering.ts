@@ -11,6 +11,7 @@ import { holdForEnd } from "../store/locks.ts";
 import type { Fence } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { appendEntry } from "../store/transcripts.ts";
+import type { World } from "../world.ts";
 import { inputMessage } from "./begin.ts";
 import { endInUnit, type FinishParts } from "./finish.ts";
 import { LostLane } from "./transcript-writer.ts";
@@ -20,6 +21,7 @@ export interface SteeringParts {
   readonly store: Store;
   readonly commit: Commit;
   readonly finish: FinishParts;
+  readonly world: World;
 }
 
 /**
@@ -35,7 +37,9 @@ export async function takeSteering(
   const { store, commit, finish } = parts;
   if (run.route === undefined) return undefined;
   if (!takesOver(run, await nextQueued(store.db, run.sessionKey))) return undefined;
+  let read = "";
   const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {
+    read = "";
     await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
     if (!(await isHeld(unit.tx, fence))) return "lost";
     const next = await nextQueued(unit.tx, run.sessionKey);
@@ -44,10 +48,12 @@ export async function takeSteering(
     const message = await writeMessage(unit, run, next);
     const over: Run = { ...next, input: { ...next.input, takenBy: run.runId } };
     await noteTaken(unit.tx, over);
+    read = next.runId;
     await endInUnit(unit, over, { state: "ok", reply: "" }, finish);
     return message;
   });
   if (taken === "lost") throw new LostLane(`run ${run.runId} no longer holds its lane`);
+  if (taken !== undefined) parts.world.log.debug({ steeredRunId: read }, "a run reads a message that came");
   return taken;
 }
 

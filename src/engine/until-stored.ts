@@ -2,16 +2,16 @@
 // US1: a disk that is full for a moment, or a database that starts again, costs a run nothing.
 
 import { StoreProblem } from "../store/problems.ts";
-import type { World } from "../world.ts";
+import type { Log, World } from "../world.ts";
 
 /** Pause before a store that refused is asked again, and how often it is asked. */
 export const STORE_RETRY_MS = 500;
 const STORE_TRIES_MAX = 20;
 
 /** Says that something is tried again. The store's refusals pass by themselves; the rest is our fault. */
-export function sayAgain(world: World, error: unknown, about: object, text: string): void {
+export function sayAgain(log: Log, error: unknown, text: string): void {
   const level = error instanceof StoreProblem ? "warn" : "error";
-  world.log[level]({ err: error, ...about }, `${text}; it is tried again`);
+  log[level]({ err: error }, `${text}; it is tried again`);
 }
 
 /** Resolves after a while, or as soon as the signal fires. */

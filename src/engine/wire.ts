@@ -120,7 +120,7 @@ export class Wire {
       try {
         await this.#sendAll(hints);
       } catch (error) {
-        world.log.warn({ err: error, hints: hints.length }, "other processes could not be told");
+        world.log.warn({ err: error, count: hints.length }, "other processes could not be told");
         this.#queue.set("gap", { kind: "gap" });
         if (!this.#open) return;
         await this.#pause(RETRY_MS);

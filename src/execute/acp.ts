@@ -66,7 +66,7 @@ function permissionOf(host: AcpHost, { handle, agent, runtime }: AcpRun): AskPer
   return async (question, signal) => {
     if (runtime.permissions !== "ask") return runtime.permissions;
     const asked = { ...question, sessionKey, runId, agentId: agent.id, askMs: runtime.askSeconds * 1000 };
-    return host.desk.ask(asked, signal);
+    return host.desk.ask(asked, signal, handle.log);
   };
 }
 
@@ -87,6 +87,7 @@ export async function acpTurn(
         env: { ...plainEnvironment(host.environment), ...runtime.env },
         cwd: runtime.cwd ?? agent.workspace,
         makeCwd: runtime.cwd === undefined,
+        secrets: [...runtime.command.slice(1), ...Object.values(runtime.env)],
       },
       mcpServers: () => (runtime.sessionTools ? [mcpServerOf(host, sessionKey)] : []),
       idleMs: runtime.idleMinutes * 60_000,
@@ -109,6 +110,7 @@ export async function acpTurn(
         handle.publish({ kind: "tool", runId, sessionKey, ...event });
       },
       signal,
+      log: handle.log,
     });
   } finally {
     end();

@@ -1,6 +1,9 @@
 // Owns what is written when text has to leave through a channel: one outbox row, in the unit that ends the
 // run (I5).
 // O1: queued is not delivered: nothing here talks to a channel.
+// O2: what is sent besides the answers of runs waits in bounded numbers for each place: neither an agent in
+//     a loop nor somebody who writes command after command fills the outbox. Answers of runs, whose number
+//     the lanes bound, are always taken.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -9,6 +12,7 @@ import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
+import { isBacklogFull } from "../store/hook-backlog.ts";
 import { leaveVerdict } from "./destination.ts";
 
 /** Told after the commit that an outbox row waits; filled in by the channels. */
@@ -24,6 +28,17 @@ export interface OutgoingText {
   readonly runId?: string;
   /** It goes where it was asked for: a session that people share may be used elsewhere meanwhile. */
   readonly isAnswer?: boolean;
+}
+
+/** Texts that may wait for one place before no more are taken for it (O2). */
+const WAITING_MAX = 200;
+
+/** Whether a place takes another text that is no run's answer. */
+export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
+  if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
+  return fail("queue_full", `${WAITING_MAX} texts wait for this place already, and no more are taken`, {
+    hint: "Nothing was sent. See why they wait (parley deliveries), or send again later.",
+  });
 }
 
 type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
@@ -83,10 +98,12 @@ export function notePrefix(about: Note["about"]): string {
 
 /**
  * Writes the outbox row of what the gateway itself answers: to a command, to a stranger, about a message
- * that can't be taken. No session speaks, so no send policy is asked (SPEC 5).
+ * that can't be taken. No session speaks, so no send policy is asked (SPEC 5). Where too much waits for the
+ * place already, nothing is said.
  */
 export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<void> {
   const { sessionKey, route, text, about } = note;
+  if (!(await placeHasRoom(unit, route)).ok) return;
   const id = `${notePrefix(about)}${unit.newId()}`;
   await insertDelivery(unit.tx, {
     ...{ id, sessionKey, kind: "send", route, text, state: "pending" },
@@ -110,6 +127,8 @@ export async function sendText(
   return ports.engine.commit(async (unit): Promise<Result<{ id: string }>> => {
     const verdict = await leaveVerdict(unit.tx, ports.settings, session, route);
     if (!verdict.allowed) return fail("send_denied", verdict.error);
+    const room = await placeHasRoom(unit, route);
+    if (!room.ok) return room;
     const appended = await ports.engine.acceptIn(unit, {
       sessionKey: session.key,
       kind: "append",

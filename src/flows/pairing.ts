@@ -1,6 +1,7 @@
 // Owns how a stranger at a channel is let in: a code that the stranger is told, and an operator who decides.
 // PR1: who is not known can make the gateway keep one row and say one sentence in ten minutes, and of an
-//      account so many at most are open at once: nobody fills a disk by writing.
+//      account so many at most are open at once: nobody fills a disk by writing. Where all are, whoever was
+//      told longest ago makes room after ten minutes: many who ask keep nobody else out for long.
 // PR2: a code is decided on once, within an hour; afterwards it is as unknown as one that never was.
 // PR3: what the person is told goes through the outbox, in the unit that decides (I5).
 
@@ -14,6 +15,7 @@ import type { Unit } from "../engine/unit.ts";
 import {
   type ChannelPeer,
   deletePeer,
+  forgetStalestAsk,
   holdPeer,
   holdPeerOfCode,
   listPeers,
@@ -36,7 +38,7 @@ const LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_LENGTH = 8;
 const CODE_MS = 3_600_000;
 const TELL_AGAIN_MS = 600_000;
-/** Of one account; who comes then hears nothing until one of them is decided on or an hour old. */
+/** Of one account; who comes then hears nothing until one of them is decided on, or has been told a while. */
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
 
@@ -78,6 +80,13 @@ export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, no
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
 
+/** Whether one more may be open; where all are, the stalest of them is forgotten. */
+async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
+  const { tx, now } = unit;
+  if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;
+  return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
+}
+
 /** Tells a stranger how to be let in, unless that was done a moment ago. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings" | "outbound">,
@@ -88,7 +97,7 @@ export async function askToPair(
   const known = await holdPeer(unit.tx, stranger);
   if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
-  if (!isOpen && (await openAsks(unit.tx, stranger, now - CODE_MS)) >= OPEN_MAX) return;
+  if (!isOpen && !(await hasRoom(unit, stranger))) return;
   const code = isOpen ? (known.code ?? "") : newCode(unit);
   const { channel, accountId, peerId, name, route } = stranger;
   await putPeer(unit.tx, {

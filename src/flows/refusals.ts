@@ -123,10 +123,14 @@ export async function noteRefusal(
   result: Arguments,
 ): Promise<void> {
   if (refusedCode(call, result) === undefined) return;
+  const { runId, sessionKey, chainId } = parts.run;
+  const about = { part: "flows", runId, sessionKey, chainId };
   try {
     const refusal = await refusalOf(parts, call, result);
     await parts.engine.commit((unit) => write(parts, unit, refusal));
+    const { callId, tool, code } = refusal;
+    parts.engine.log.info({ ...about, callId, tool, code }, "a send or spawn was refused");
   } catch (error) {
-    parts.engine.log.warn({ err: error, runId: parts.run.runId }, "a refusal was not noted");
+    parts.engine.log.warn({ ...about, err: error }, "a refusal was not noted");
   }
 }

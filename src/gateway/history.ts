@@ -131,7 +131,7 @@ export class History {
     try {
       this.#take(await this.#read());
     } catch (error) {
-      this.#world.log.error({ err: error }, "the figures could not be measured");
+      this.#world.log.warn({ err: error }, "the figures could not be measured");
     }
     if (this.#isOpen) this.#next(STEP_MS);
   }

@@ -191,7 +191,7 @@ export class NodeHub {
   answered(nodeId: string, said: NodeSaid): boolean {
     const taken = this.#calls.answer(nodeId, said);
     if (!taken)
-      this.#parts.world.log.warn({ nodeId, id: said.id }, "an answer of a node that nobody waits for");
+      this.#parts.world.log.debug({ nodeId, callId: said.id }, "an answer of a node that nobody waits for");
     return taken;
   }
 

@@ -248,20 +248,33 @@ interface Status extends Health {
   readonly demo?: { readonly running: boolean };
 }
 
-/** What each event carries. */
+/** What each event carries; who gets it, and when. */
 export interface EventPayloads {
+  /** The text of a run so far and its end, for a chat window: to those who see the session. */
   readonly chat: ChatEvent;
+  /** All that happens in a run: start, text, thoughts, tools, steps of a conversation, end. To the same. */
   readonly agent: AgentEvent;
+  /** A session was made, changed, reset or deleted, or a run of it was accepted, began, waits, ended. */
   readonly sessions: SessionsEvent;
+  /** A row of the outbox has changed: to operator.admin. */
   readonly deliveries: DeliveriesEvent;
+  /** Something became of a scheduled job: to those who see its session. */
   readonly cron: CronEvent;
+  /** A device asks to be paired: to operator.admin. */
   readonly "node.pair.requested": NodePairRequested;
+  /** That was settled, or a device is paired no more: to operator.admin. */
   readonly "node.pair.resolved": NodePairResolved;
+  /** A command: to the node that is asked. */
   readonly "node.invoke.request": NodeInvokeRequest;
+  /** Nobody waits for its answer any more: to that node. */
   readonly "node.invoke.cancel": NodeInvokeCancel;
+  /** Somebody came or left: to tokens that cover every session. */
   readonly presence: { readonly presence: readonly PresenceEntry[] };
+  /** How the gateway stands, every few ticks: to tokens that cover every session. */
   readonly health: Health;
+  /** A sign of life, every `gateway.tickIntervalMs`: to everybody. */
   readonly tick: { readonly ts: number };
+  /** The gateway stops: to everybody. */
   readonly shutdown: ShutdownEvent;
 }
 

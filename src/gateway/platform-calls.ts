@@ -48,7 +48,7 @@ function createTellTale({ clock, log }: World) {
     // No more of them than there are accounts.
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
-      { account, status, before: last?.unsaid ?? 0 },
+      { account, status, count: (last?.unsaid ?? 0) + 1 },
       "a call without the platform's proof was refused: the secret here is another one, or it is forged",
     );
   };
@@ -86,7 +86,7 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): (c: Context<E
       if (given.status === 401 || given.status === 403) tellForged(name, given.status);
       return ok(answer(c, given));
     } catch (error) {
-      world.log.error({ err: error, account: name }, "what a platform brought could not be stored");
+      world.log.warn({ err: error, account: name }, "what a platform brought could not be stored");
       return ok(again(c));
     }
   };

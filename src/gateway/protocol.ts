@@ -61,7 +61,9 @@ export interface WireError {
   readonly message: string;
   /** `code` is the finer code of `core/errors.ts`; the rest are facts of that failure. */
   readonly details?: Readonly<Record<string, unknown>>;
+  /** The same request may well succeed later. */
   readonly retryable?: boolean;
+  /** Not before. */
   readonly retryAfterMs?: number;
 }
 

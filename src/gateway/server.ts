@@ -343,7 +343,7 @@ class GatewayServer implements Gateway {
     try {
       await engine.commit((unit) => pruneAnswers(unit.tx, unit.now - ANSWERS_KEPT_MS));
     } catch (error) {
-      world.log.error({ err: error }, "old answers could not be forgotten");
+      world.log.warn({ err: error }, "old answers could not be forgotten");
     }
   }
 

@@ -26,6 +26,7 @@ import type { World } from "../world.ts";
 import { killGroup, type ProcessPlan, runProcess, SEARCH_PATH } from "./process.ts";
 import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process-tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
+import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
 import {
   type ContainedEnd,
   type Program,
@@ -72,8 +73,8 @@ const FIRST_PROCESS = [
   "shift 4",
   // `exit` keeps the shell from becoming the program: it is the one whose end ends all (B1).
 ].join(" && ");
-const JOINED = `${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
-const APART = `${FIRST_PROCESS} && { "$@"; exit $?; }`;
+const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
+const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
 /** Counts of processes are kept for each user namespace since Linux 5.14; before, for the whole machine. */
 function countsProcessesInside(): boolean {
@@ -147,12 +148,18 @@ function behind(wall: ProcessWall | undefined, args: readonly string[]): Pick<Pr
   return { file: "/bin/sh", args: [...ENTER, wall.entrance, ...args] };
 }
 
+/** How one run finds the place. */
+interface Found {
+  readonly full: boolean;
+  readonly wall: ProcessWall | undefined;
+  readonly repository: Repository | undefined;
+}
+
 function planOf(
   ground: Ground,
   program: Program,
   limits: RunLimits,
-  full: boolean,
-  wall: ProcessWall | undefined,
+  { full, wall, repository }: Found,
 ): Omit<ProcessPlan, "watch"> {
   const { needs, workspace } = ground;
   const filter = seccompFilter(process.arch);
@@ -163,6 +170,7 @@ function planOf(
     network: needs.network,
     temporaryMb: temporaryMbOf(needs),
     ...(cache === undefined ? {} : { cache }),
+    ...(repository === undefined ? {} : { readOnly: repository.path }),
   };
   const environment = {
     PATH: limits.searchPath ?? SEARCH_PATH,
@@ -187,6 +195,7 @@ function planOf(
       ...Object.entries(environment).flatMap(([name, value]) => ["--setenv", name, value]),
       "--",
       ...["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
+      ...guardArguments(repository),
       ...ulimits,
       ...programArguments(program, ground.code),
     ]),
@@ -204,7 +213,10 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
   return {
     kind: "bubblewrap",
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
+      const guarded = await guardedRepository(ground.workspace, ground.needs);
+      if (!guarded.ok) return guarded;
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
+      const repository = guarded.value;
       // Bubblewrap and the first process inside are behind the wall too.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       const leave = ground.needs.network ? ground.peers?.enter() : undefined;
@@ -215,7 +227,10 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
           limits.timeoutMs,
           lookInside(ground.needs, ground.world.clock),
         );
-        const end = await runProcess({ ...planOf(ground, program, limits, full, wall), watch });
+        const end = await runProcess({
+          ...planOf(ground, program, limits, { full, wall, repository }),
+          watch,
+        });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();
         if (failed && (program.kind === "shell" || SETUP_FAILED.test(failed)))
           return fail("sandbox_unavailable", `the program was not run: ${failed}`);

@@ -12,6 +12,7 @@ import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { killGroup, type ProcessPlan, runProcess, SEARCH_PATH } from "./process.ts";
+import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE } from "./system-view.ts";
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
@@ -27,8 +28,10 @@ const DOCKER_FAILED = 125;
 const KILL_AGAIN_MS = 200;
 const KILL_TRIES_MAX = 25;
 
-const JOINED = 'limit=$1; shift; exec 2>&1; timeout --signal=KILL "$limit" "$@"; exit $?';
-const APART = 'limit=$1; shift; timeout --signal=KILL "$limit" "$@"; exit $?';
+const JOINED = `${REPOSITORY_GUARD}
+limit=$1; shift; exec 2>&1; timeout --signal=KILL "$limit" "$@"; exit $?`;
+const APART = `${REPOSITORY_GUARD}
+limit=$1; shift; timeout --signal=KILL "$limit" "$@"; exit $?`;
 
 /** One field of a mount; its list is read as CSV. */
 const field = (name: string, value: string): string => `"${`${name}=${value}`.replaceAll('"', '""')}"`;
@@ -48,9 +51,10 @@ export function dockerArguments(
   ground: Omit<Ground, "world" | "disk" | "environment">,
   program: Program,
   limits: Pick<RunLimits, "timeoutMs" | "searchPath">,
-  container: { name: string; full: boolean; user?: string },
+  container: { name: string; full: boolean; user?: string; repository?: Repository | undefined },
 ): string[] {
   const { needs, workspace } = ground;
+  const { repository } = container;
   const cache = codeCacheFor(ground, program);
   const environment = {
     PATH: limits.searchPath ?? SEARCH_PATH,
@@ -73,12 +77,15 @@ export function dockerArguments(
     ...["--tmpfs", `/tmp:rw,nosuid,nodev,exec,mode=1777,size=${temporaryMbOf(needs)}m`],
     ...(container.user === undefined ? [] : ["--user", container.user]),
     ...bind(workspace, workspace, false),
+    ...(repository === undefined ? [] : bind(repository.path, repository.path, true)),
     ...bind(ground.code, CONTAINED_CODE, true),
     ...(cache === undefined ? [] : bind(cache.dir, CONTAINED_CACHE, !cache.writable)),
     ...["--workdir", workspace],
     ...Object.entries(environment).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
     ...["--entrypoint", "bash", needs.image ?? DOCKER_IMAGE_DEFAULT],
-    ...["--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox", seconds],
+    ...["--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
+    ...guardArguments(repository),
+    seconds,
     ...programArguments(program, ground.code),
   ];
 }
@@ -110,11 +117,16 @@ export function dockerSandbox(ground: Ground): Sandbox {
   return {
     kind: "docker",
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
+      const guarded = await guardedRepository(ground.workspace, ground.needs);
+      if (!guarded.ok) return guarded;
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
       const name = `parley-${ground.world.ids.uuid()}`;
       const plan: ProcessPlan = {
         file: "docker",
-        args: dockerArguments(ground, program, limits, { name, full, ...userHere() }),
+        args: dockerArguments(ground, program, limits, {
+          ...{ name, full, repository: guarded.value },
+          ...userHere(),
+        }),
         cwd: "/",
         env: ground.environment,
         ...(program.kind === "script" ? { input: program.input } : {}),

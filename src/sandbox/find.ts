@@ -59,6 +59,7 @@ const PROBE_NEEDS: SandboxNeeds = {
   memoryMb: 1_024,
   processesMax: 64,
   diskMb: 1_024,
+  git: "read",
 };
 /** Where the programs are found, and what docker's client needs to find its daemon. */
 const PASSED_ON = ["PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];

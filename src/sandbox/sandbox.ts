@@ -9,8 +9,11 @@
 // S6: time, output, memory, processes and disk are bounded; over a limit it is stopped, and the end says why.
 // S7: a workspace that would bring the host in (/, a system folder, a home, the gateway's own files, another
 //     agent's workspace inside it) is refused; so is every one while the gateway's files lie where all see.
+// S8: the workspace's own git repository, if there is one, is read and not written, unless `git` says so
+//     (repository.ts): what it holds is run by any later git of the user, outside.
 // What they don't promise: sessions that share a workspace share what is in it. A bare session, or a person,
-// who runs or obeys what a contained one left there (a script, a git hook, a build file) does it uncontained.
+// who runs or obeys what a contained one left there (a script, a build file, a repository of its own in a
+// folder) does it uncontained.
 // The workspace has the same path inside and outside, so that paths mean the same to everybody.
 
 import type { Result } from "../core/errors.ts";
@@ -26,7 +29,7 @@ import type { ProcessEnd } from "./process.ts";
  */
 export type SandboxNeeds = Pick<
   SandboxSettings,
-  "backend" | "network" | "memoryMb" | "processesMax" | "diskMb" | "image"
+  "backend" | "network" | "memoryMb" | "processesMax" | "diskMb" | "git" | "image"
 >;
 
 /** Temporary files are held in memory: they get their own part of it, and no more than the disk's. */

@@ -169,6 +169,8 @@ export interface View {
   readonly node: string;
   readonly code: string;
   readonly cache?: CacheView;
+  /** Of the workspace, what is only read. */
+  readonly readOnly?: string;
 }
 
 /** The mounts of a sandbox. `OWN_FILES` are read from the file descriptors `firstData`, …, in their order. */
@@ -200,6 +202,7 @@ export function mountArguments(view: View, firstData: number): string[] {
     "--bind",
     workspace,
     workspace,
+    ...(view.readOnly === undefined ? [] : ["--ro-bind", view.readOnly, view.readOnly]),
     ...link,
     "--chdir",
     workspace,

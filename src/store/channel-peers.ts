@@ -140,6 +140,26 @@ export async function openAsks(
   return Number(row.n);
 }
 
+/** Forgets whoever asked an account and was told longest ago, before `beforeMs`. False: nobody was. */
+export async function forgetStalestAsk(
+  tx: Tx,
+  { channel, accountId }: Omit<PeerId, "peerId">,
+  beforeMs: number,
+): Promise<boolean> {
+  const stalest = await tx
+    .selectFrom("channel_peers")
+    .select("peer_id")
+    .where("channel", "=", channel)
+    .where("account_id", "=", accountId)
+    .where("state", "=", sql.lit("pending"))
+    .where("told_at", "<=", beforeMs)
+    .orderBy("told_at")
+    .orderBy("peer_id")
+    .limit(1)
+    .executeTakeFirst();
+  return stalest !== undefined && (await deletePeer(tx, { channel, accountId, peerId: stalest.peer_id }));
+}
+
 /** Removes the deliveries whose ids begin so, and which were settled before this time. */
 export async function forgetTold(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
   await tx

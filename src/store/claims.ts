@@ -153,11 +153,17 @@ export async function hasOrphans(db: Db, livingAt: number): Promise<boolean> {
   return wait !== undefined;
 }
 
+/** A run under way as the row says it. */
+export interface HeldRun extends Fence {
+  readonly sessionKey: string;
+  readonly chainId: string;
+}
+
 /** The runs that a process holds, as fences. */
-export async function heldBy(db: Db, owner: string): Promise<(Fence & { readonly sessionKey: string })[]> {
+export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   const rows = await db
     .selectFrom("runs")
-    .select(["run_id", "attempt", "session_key"])
+    .select(["run_id", "attempt", "session_key", "chain_id"])
     .where("owner", "=", owner)
     .where("state", "in", HOLDING)
     .execute();
@@ -166,6 +172,7 @@ export async function heldBy(db: Db, owner: string): Promise<(Fence & { readonly
     owner,
     attempt: row.attempt,
     sessionKey: row.session_key,
+    chainId: row.chain_id,
   }));
 }
 

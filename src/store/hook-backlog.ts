@@ -1,4 +1,5 @@
-// Owns how much news may wait for one program, and the row that stands for what was not kept.
+// Owns how much may wait for one program, or for one place of people; and for a program the row that
+// stands for what was not kept.
 
 import { sql } from "kysely";
 import type { Route } from "../core/session.ts";

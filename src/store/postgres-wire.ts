@@ -117,7 +117,7 @@ export class Notifier {
       try {
         await this.#side.ask(text, [channel, batch]);
         if (this.#lostCount > 0) {
-          this.#connecting.world.log.info({ lost: this.#lostCount }, "other processes are told again");
+          this.#connecting.world.log.info({ count: this.#lostCount }, "other processes are told again");
         }
         this.#lostCount = 0;
       } catch (error) {

@@ -17,6 +17,10 @@ export interface Store {
   readonly kind: StoreKind;
   /** For queries outside a transaction: the last committed state. */
   readonly db: Db;
+  /**
+   * The same, for questions that may take long: never on the event loop's time. Absent: `db` never is.
+   */
+  readonly aside?: Db;
   /** Runs `work` in one write transaction. Its side effects must wait for the returned promise. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Where the readable copy of a transcript lies; absent in a cluster. */

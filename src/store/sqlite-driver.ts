@@ -2,9 +2,10 @@
 // D1: one connection is used by one transaction at a time; the next waits until it ended.
 // D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
 
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import {
   type CompiledQuery,
+  type DatabaseConnection,
   type Dialect,
   type QueryResult,
   SqliteAdapter,
@@ -13,6 +14,8 @@ import {
 } from "kysely";
 import { asStoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
+import type { AsideConnection } from "./sqlite-aside.ts";
+import { Statements } from "./sqlite-statements.ts";
 import {
   type Connections,
   NO_TRANSACTIONS,
@@ -20,32 +23,24 @@ import {
   transactionsOn,
 } from "./transaction.ts";
 
-/** Statements kept prepared; the one unused for the longest time goes first. */
-const STATEMENTS_MAX = 256;
-
-interface Prepared {
-  readonly statement: StatementSync;
-  readonly returnsRows: boolean;
-}
-
 class SqliteConnection implements TransactionConnection {
   readonly #database: DatabaseSync;
   readonly #file: string;
-  readonly #statements = new Map<string, Prepared>();
+  readonly #statements: Statements;
   #inTransaction = false;
 
   constructor(database: DatabaseSync, file: string) {
     this.#database = database;
     this.#file = file;
+    this.#statements = new Statements(database);
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     try {
       this.#refuseAfterSilentRollback();
-      const { statement, returnsRows } = this.#prepared(query.sql);
-      const parameters = query.parameters as SQLInputValue[];
-      if (returnsRows) return { rows: statement.all(...parameters) as R[] };
-      const { changes, lastInsertRowid } = statement.run(...parameters);
+      const { rows, did } = this.#statements.run(query.sql, query.parameters);
+      if (did === undefined) return { rows: rows as R[] };
+      const { changes, lastInsertRowid } = did;
       return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
     } catch (error) {
       throw asStoreProblem(error, this.#file);
@@ -75,7 +70,7 @@ class SqliteConnection implements TransactionConnection {
 
   #control(text: string): void {
     try {
-      this.#prepared(text).statement.run();
+      this.#statements.prepared(text).statement.run();
     } catch (error) {
       throw asStoreProblem(error, this.#file);
     }
@@ -85,21 +80,6 @@ class SqliteConnection implements TransactionConnection {
     if (this.#inTransaction && !this.#database.isTransaction) {
       throw new Error(`the store ${this.#file} gave up this transaction after an earlier error in it`);
     }
-  }
-
-  #prepared(sql: string): Prepared {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) {
-      this.#statements.delete(sql);
-      this.#statements.set(sql, known);
-      return known;
-    }
-    const statement = this.#database.prepare(sql);
-    const prepared = { statement, returnsRows: statement.columns().length > 0 };
-    this.#statements.set(sql, prepared);
-    const [oldest] = this.#statements.keys();
-    if (this.#statements.size > STATEMENTS_MAX && oldest !== undefined) this.#statements.delete(oldest);
-    return prepared;
   }
 }
 
@@ -126,7 +106,7 @@ class Turns implements Connections<SqliteConnection> {
   }
 }
 
-function dialectOf(connection: SqliteConnection): Dialect {
+function dialectOf(connection: DatabaseConnection): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
     createDriver: () => ({
@@ -142,6 +122,18 @@ function dialectOf(connection: SqliteConnection): Dialect {
 /** The query builder's dialect over an open connection for reading: each query is one step, nobody waits. */
 export function sqliteDialect(database: DatabaseSync, file: string): Dialect {
   return dialectOf(new SqliteConnection(database, file));
+}
+
+/** Several may ask at once: the connection itself keeps them in order. */
+class AsideAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+/** The same over the connection of another thread. */
+export function asideDialect(connection: AsideConnection): Dialect {
+  return { ...dialectOf(connection), createAdapter: () => new AsideAdapter() };
 }
 
 /** Transactions on an open connection, one after the other. */

@@ -4,6 +4,7 @@
 // Q2: what a transaction wrote is on disk when its promise resolves (durability "full": also after power
 //      loss).
 // Q3: reading never waits for an open transaction; it sees the last committed state.
+// Q4: what may take long is read by a thread of its own (sqlite-aside.ts).
 
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,8 +15,9 @@ import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
 import { asStoreProblem, StoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
+import { AsideConnection } from "./sqlite-aside.ts";
 import { refuseDamagedFile } from "./sqlite-check.ts";
-import { sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
+import { asideDialect, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
 import type { Tables } from "./tables.ts";
 
 interface SqliteOptions {
@@ -100,18 +102,23 @@ interface Parts {
 
 function storeOf(parts: Parts): Store {
   const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file) });
+  const { file } = parts;
+  const aside = new AsideConnection({ file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB });
   let open = true;
   return {
     kind: "sqlite",
     db,
+    aside: new Kysely<Tables>({ dialect: asideDialect(aside) }),
     transaction: sqliteTransactions(parts.writer, parts.file),
     transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
     close: async () => {
       if (!open) return;
       open = false;
+      const asideEnded = aside.close();
       parts.reader.close();
       parts.writer.close();
       parts.unlock();
+      await asideEnded;
     },
   };
 }

@@ -113,8 +113,15 @@ function matchesOf(
   };
 }
 
-/** Messages that hold all the words, in any case, each word also as the beginning of a longer one. */
-export async function searchTranscripts(db: Db, asked: TranscriptQuestion): Promise<SearchPage> {
+/**
+ * Messages that hold all the words, in any case, each word also as the beginning of a longer one. Frequent
+ * words take long: to be asked of `Store.aside`. `signal`: nobody waits for the answer any more.
+ */
+export async function searchTranscripts(
+  db: Db,
+  asked: TranscriptQuestion,
+  signal?: AbortSignal,
+): Promise<SearchPage> {
   const words = wordsOf(asked.query);
   const before = asked.cursor === undefined ? undefined : Number(asked.cursor);
   if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
@@ -131,11 +138,11 @@ export async function searchTranscripts(db: Db, asked: TranscriptQuestion): Prom
     cross join sessions s
     where m.seq = f.seq and s.key = m.session_key and s.archived = 0 and s.session_id = m.session_id ${fits}
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
-    limit ${asked.limit + 1}`.execute(db);
+    limit ${asked.limit + 1}`.execute(db, { signal });
   const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words));
   const last = rows[asked.limit - 1];
   if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
-  const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db)).rows[0];
+  const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db, { signal })).rows[0];
   return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
 }
 

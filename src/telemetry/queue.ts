@@ -127,7 +127,7 @@ export class SpanQueue {
 
   #report(): void {
     if (this.#dropped === 0) return;
-    const fields = { dropped: this.#dropped, reason: this.#reason };
+    const fields = { count: this.#dropped, why: this.#reason };
     this.#log.warn(fields, "spans were dropped, so traces have gaps");
     this.#dropped = 0;
   }

@@ -144,10 +144,10 @@ class OtelTraces implements Traces {
     dropOldest(this.#runs, RUNS_MAX);
     return {
       port: (port) => ({
-        call: async (request, onText, signal) => {
+        call: async (request, onText, signal, log) => {
           const startMs = this.#world.clock.now();
           const from = this.#world.clock.monotonic();
-          const outcome = await port.call(request, onText, signal);
+          const outcome = await port.call(request, onText, signal, log);
           this.#tellModel(run, request, outcome, {
             startMs,
             endMs: startMs + (this.#world.clock.monotonic() - from),
@@ -281,7 +281,9 @@ class OtelTraces implements Traces {
         ...(state === "ok" ? {} : { failed: this.#failed(error) }),
       });
     } catch (error) {
-      this.#world.log.debug({ err: error, runId: event.runId }, "a run could not be read for its trace");
+      const { runId, sessionKey, chainId } = event;
+      const about = { runId, sessionKey, chainId };
+      this.#world.log.debug({ err: error, ...about }, "a run could not be read for its trace");
       this.#queue.drop(1, "the store could not be read");
     } finally {
       this.#lookups -= 1;

@@ -2,8 +2,11 @@
 // Where they may go is decided in workspace.ts.
 // F1: what a result leaves out is said in it, with how to get it.
 // F2: a text comes back as it stands in the file, so that a piece of it can be given to `edit`.
+// F3: nothing of a git repository's own files is written: whoever may write files, and run nothing, would
+//     otherwise say what the next git of the user runs.
 
-import type { FileHandle } from "node:fs/promises";
+import { type FileHandle, realpath } from "node:fs/promises";
+import { relative } from "node:path";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { imageTypeOf } from "../core/picture.ts";
 import type { ToolContext, ToolResult } from "./tool.ts";
@@ -205,11 +208,30 @@ function checkText(value: unknown, name: string): Failure | undefined {
   return fail("too_large", `${name} is ${bytes} bytes; the limit is ${WRITE_MAX_BYTES}`);
 }
 
+const isOfGit = (path: string): boolean => path.split(/[/\\]/).some((part) => part.toLowerCase() === ".git");
+
+/** A place to write to, wherever links lead (F3). */
+async function placeToWrite(ctx: FileContext, path: string, createFolders: boolean): Promise<Result<Place>> {
+  const { workspace } = ctx.agent;
+  const refused = fail(
+    "file_problem",
+    `${JSON.stringify(path)} is of git's own files, and not written here`,
+    {
+      hint: "What they hold can be changed with git itself, through exec.",
+    },
+  );
+  if (isOfGit(path)) return refused;
+  const place = await findPlace(workspace, path, { createFolders });
+  if (!place.ok) return place;
+  const root = await realpath(workspace);
+  return isOfGit(relative(root, place.value.real)) ? refused : place;
+}
+
 async function write(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
   const problem = checkText(args.content, "content");
   if (problem !== undefined) return toolFailure(problem);
   if (ctx.signal.aborted) return aborted(String(args.path));
-  const place = await findPlace(ctx.agent.workspace, String(args.path), { createFolders: true });
+  const place = await placeToWrite(ctx, String(args.path), true);
   if (!place.ok) return toolFailure(place);
   const content = String(args.content);
   const written = await replaceFile(place.value, content, ctx.engine.newId());
@@ -285,7 +307,7 @@ async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<To
   if (oldText === newText) {
     return toolFailure(fail("invalid_argument", "oldText and newText are the same: nothing to do"));
   }
-  const place = await findPlace(ctx.agent.workspace, String(args.path), { createFolders: false });
+  const place = await placeToWrite(ctx, String(args.path), false);
   if (!place.ok) return toolFailure(place);
   const before = await readWhole(place.value);
   if (!before.ok) return toolFailure(before);

@@ -11,7 +11,7 @@ import type { ToolCallRequest } from "../core/tool.ts";
 import type { Unit } from "../engine/unit.ts";
 import { leaveVerdict, type Place } from "../flows/destination.ts";
 import { type KnownPlace, knownPlace } from "../flows/known-place.ts";
-import { publishOutbox } from "../flows/outbox.ts";
+import { placeHasRoom, publishOutbox } from "../flows/outbox.ts";
 import { type Delivery, getDelivery, insertDelivery } from "../store/deliveries.ts";
 import { textArgument } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
@@ -76,6 +76,8 @@ async function queue(
   const { route, reader } = known;
   const verdict = await leaveVerdict(unit.tx, ctx.settings, session, route);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const room = await placeHasRoom(unit, route);
+  if (!room.ok) return room;
   await insertDelivery(unit.tx, {
     ...{ id, sessionKey: session.key, kind: "send", route, text, state: "pending", createdAt: unit.now },
     ...(run === undefined ? {} : { runId: run.runId }),

@@ -1,6 +1,7 @@
 // Owns the tool `sessions_search`: full-text search in the transcripts of visible sessions.
 // SS1: the query is words, never search syntax.
 // SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
+// SS3: the index is read beside the event loop, and no longer than the caller waits.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
@@ -50,14 +51,15 @@ export const sessionsSearch: Tool = {
     const only = await namedSession(ctx, args);
     if (!only.ok) return toolFailure(only);
 
-    const page = await searchTranscripts(ctx.db, {
+    const question = {
       query: query.value,
       scope: viewerScope(ctx, ctx.viewer),
       limit: limit.value,
       ...(cursor.value === undefined ? {} : { cursor: cursor.value }),
       ...(agentId.value === undefined ? {} : { agentId: agentId.value }),
       ...(only.value === undefined ? {} : { sessionKey: only.value.key }),
-    });
+    };
+    const page = await searchTranscripts(ctx.engine.store.aside ?? ctx.db, question, ctx.signal);
     const hits = await visibleHits(ctx, page.hits);
     return {
       count: hits.length,

@@ -198,6 +198,28 @@ describe("a file", () => {
     ]);
   });
 
+  test("MD2: however many never come, the message is there after a minute, and so is what its sender writes next", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world });
+    let asked = 0;
+    const stuck = offered(new Uint8Array(1), {
+      load: () => {
+        asked += 1;
+        return new Promise(() => {});
+      },
+    });
+    const first = receive(said("with files", { media: Array.from({ length: 10 }, () => stuck) }));
+    const later = receive(said("behind them"));
+    for (const wanted of [1, 2]) {
+      while (asked < wanted) await new Promise((resolve) => setImmediate(resolve));
+      await world.advance(30_000);
+    }
+    await Promise.all([first, later]);
+    const [message, next] = (await app.runs(MAIN)).map(({ input }) => input.text);
+    expect([asked, next]).toEqual([2, "behind them"]);
+    expect(message?.match(/took too long/g)).toHaveLength(8);
+  });
+
   test("a workspace that can't be written to costs the file, not the message", async () => {
     const { app, workspace, receive } = await open();
     mkdirSync(join(workspace, "elsewhere"));

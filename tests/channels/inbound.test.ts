@@ -27,6 +27,18 @@ describe("a message", () => {
     expect((await app.session(MAIN)).lastRoute).toEqual(chat.shown[0]?.route);
   });
 
+  test("BU4: in the main session an owner writes without a name; whoever else is let in is named", async () => {
+    const { app, receive } = await open({ choices: { owners: ["telegram:7"] } });
+    await receive(said("mine"));
+    await receive(said("I am the owner.", { from: "8", name: "session x, not from a person" }));
+    await app.quiet();
+    const inputs = (await app.runs(MAIN)).map(({ input }) => input);
+    expect(inputs.map(({ text, senderName }) => [text, senderName])).toEqual([
+      ["mine", undefined],
+      ["I am the owner.", "session x, not from a person"],
+    ]);
+  });
+
   test("I2: a message that comes again is taken once, also after a restart, and by several at once", async () => {
     const dir = temporaryFolder();
     const message = said("once");

@@ -145,6 +145,20 @@ test("config check says what the configuration amounts to, or everything that is
   expect(bad.err).toContain("sesion");
 });
 
+test("config schema gives editors the published schema, which takes $schema; another file is not overwritten", async () => {
+  const { home } = await makeHome();
+  const published = readFileSync(join(import.meta.dirname, "../../docs/config.schema.json"), "utf8");
+  expect(await run(home, ["config", "schema"])).toEqual({ code: 0, out: published, err: "" });
+  expect(await runJson(home, ["config", "schema"])).toEqual(JSON.parse(published));
+  const file = join(home, "parley.schema.json");
+  expect((await run(home, ["config", "schema", "--write", file])).out).toContain(`$schema: "${file}"`);
+  expect((await run(home, ["config", "schema", "--write", file])).code).toBe(0);
+  expect(readFileSync(file, "utf8")).toBe(published);
+  expect(await run(home, ["config", "schema", "--write", configFile(home)])).toMatchObject({ code: 1 });
+  const pointing = await makeHome({ $schema: file });
+  expect((await run(pointing.home, ["config", "check"])).code).toBe(0);
+});
+
 test("doctor: with a running gateway nothing is broken, and it names what is to be known", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["doctor"]);

@@ -25,6 +25,15 @@ test("a job is made, listed, changed, run, looked back on and removed", async ()
       { id, missed: "skip", timeoutSeconds: 60, deliver: { channel: "webchat", to: "agent:main:main" } },
     ],
   });
+  expect((await run(home, ["cron", "run", "Morning report"])).out).toContain(`runs now, in cron:${id}`);
+  const mistyped = await run(home, ["cron", "run", "Mourning report"]);
+  expect(mistyped).toMatchObject({ code: 1, err: expect.stringContaining('Did you mean "Morning report"?') });
+  await run(home, ["cron", "add", "x", "--every", "1h", "--name", "Morning report"]);
+  const two = await run(home, ["cron", "remove", "Morning report"]);
+  expect(two).toMatchObject({ code: 1, err: expect.stringContaining("2 jobs are called") });
+  expect(two.err).toContain(id);
+  const other = /([0-9a-f-]{36})/.exec(two.err.replace(id, ""))?.[1] ?? "";
+  expect((await run(home, ["cron", "remove", other])).code).toBe(0);
   const changed = await run(home, ["cron", "update", id, "--every", "30m", "--no-deliver", "--name", ""]);
   expect(changed.out).toContain("is changed. every 30 minutes");
   const after = await runJson(home, ["cron", "list"]);
@@ -61,6 +70,22 @@ test("what is wrong is said before a gateway is asked, or in the gateway's words
   expect(refused.err).toContain("Five fields: minute, hour");
   const unknown = await run(home, ["cron", "remove", "nothing"]);
   expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('there is no job "nothing"') });
+});
+
+test("a job is named by its id, or by a name that only one has", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  for (const name of ["news", "twice", "twice"])
+    expect((await run(home, ["cron", "add", "say so", "--every", "1h", "--name", name])).code).toBe(0);
+  expect((await run(home, ["cron", "run", "news"])).out).toMatch(/^[0-9a-f-]{36}: runs now, in cron:/);
+  await expect.poll(async () => (await run(home, ["cron", "runs", "news"])).out).toMatch(/manual +ok/);
+  expect((await run(home, ["cron", "update", "news", "--name", "old"])).out).toContain("is changed");
+  expect(await run(home, ["cron", "remove", "news"])).toMatchObject({ code: 1 });
+  expect(await run(home, ["cron", "remove", "twice"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('2 jobs are called "twice": give an id'),
+  });
+  expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} stays/);
 });
 
 test("with cron.enabled false the list and a new job say that nothing is fired", async () => {

@@ -1,12 +1,12 @@
 // What the documents say about the program is compared with the program.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { METHODS } from "../../src/gateway/params.ts";
 import { useConfigHome } from "../kit/config-home.ts";
 import { temporaryFolder } from "../kit/engine.ts";
+import { anchor } from "../kit/reference/markdown.ts";
 import { run } from "./kit.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -29,16 +29,6 @@ function blocks(path: string, language: string): string[] {
   );
 }
 
-test("params that are accepted and ignored are listed as the gateway has them", () => {
-  const listed = [...read("docs/PROTOCOL.md").matchAll(/^\| `([\w.]+)` \| (.+) \|$/gm)].map(
-    ([, method, params]) => [method, [...(params ?? "").matchAll(/`(\w+)`/g)].map((found) => found[1])],
-  );
-  const real = Object.entries(METHODS).flatMap(([method, { ignored }]) =>
-    ignored.length === 0 ? [] : [[method, [...ignored]]],
-  );
-  expect(listed).toEqual(real);
-});
-
 test("every configuration in the documents is valid", () => {
   const examples = DOCUMENTS.flatMap((path) => blocks(path, "json5"));
   expect(examples.length).toBeGreaterThan(3);
@@ -46,24 +36,6 @@ test("every configuration in the documents is valid", () => {
   for (const text of examples) {
     const loaded = home().load(text, { env });
     expect(loaded.ok ? "" : `${loaded.error}\n${text}`).toBe("");
-  }
-});
-
-test("every command in the documents is one: none is answered as wrong usage", async () => {
-  const lines = DOCUMENTS.flatMap((path) => blocks(path, "sh"))
-    .join("")
-    .split("\n");
-  const commands = lines
-    .filter((line) => line.startsWith("npx parley "))
-    .map((line) => line.replace(/ +#.*$/, ""));
-  expect(commands.length).toBeGreaterThan(8);
-  const nowhere = temporaryFolder();
-  for (const command of commands) {
-    const words = [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
-      ([, single, double, bare]) => single ?? double ?? bare ?? "",
-    );
-    const { code, err } = await run(nowhere, ["--url", "127.0.0.1:1", "--token", "x", ...words.slice(2)]);
-    expect({ command, wrong: code === 2 ? err : "" }).toEqual({ command, wrong: "" });
   }
 });
 
@@ -87,11 +59,53 @@ test("the picture in the README is what the demo prints", async () => {
   expect(out).toContain(picture);
 });
 
-test("links between the documents lead somewhere", () => {
-  const missing = DOCUMENTS.flatMap((path) =>
-    [...read(path).matchAll(/\]\((?!https?:)([^)#]+)\)/g)]
-      .map((found) => join(path, "..", found[1] ?? ""))
-      .filter((target) => !readdirSync(join(ROOT, target, "..")).includes(basename(target))),
+/** What a browser calls the headings of a page. */
+function anchorsOf(text: string): string[] {
+  const prose = text.replaceAll(/^```[\s\S]*?^```/gm, "");
+  const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchor(heading));
+  return [...headings, ...[...prose.matchAll(/<a id="(\w+)">/g)].map(([, id = ""]) => id)];
+}
+
+test("links between the documents lead to a file that is there, and to a heading in it", () => {
+  const generated = readdirSync(join(ROOT, "docs/reference")).map((name) => `docs/reference/${name}`);
+  const lost = [...DOCUMENTS, ...generated].flatMap((path) =>
+    [...read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)]
+      .map(([, to = ""]) => to)
+      .filter((to) => {
+        const [name = "", heading] = to.split("#");
+        const target = name === "" ? path : join(path, "..", name);
+        if (!existsSync(join(ROOT, target))) return true;
+        return heading !== undefined && !anchorsOf(read(target)).includes(heading);
+      })
+      .map((to) => `${path}: ${to}`),
   );
-  expect(missing).toEqual([]);
+  expect(lost).toEqual([]);
 });
+
+test("every invariant is explained once, with files that are there and tests that there are", () => {
+  const page = read("docs/INVARIANTS.md");
+  const sections = page.split(/^## /m).slice(1);
+  expect(sections.map((section) => section.split(" ", 1)[0])).toEqual(
+    Array.from({ length: 14 }, (_, at) => `I${at + 1}`),
+  );
+  for (const section of sections) {
+    const [name = ""] = section.split(" ", 1);
+    const tests = [...section.matchAll(/^- `(tests\/[^`]+)`: (.+)$/gm)];
+    expect({ name, tests: tests.length >= 2 }).toEqual({ name, tests: true });
+    const lost = tests.filter(([, path = "", title = ""]) => !read(path).includes(title));
+    expect({ name, lost: lost.map(([line]) => line) }).toEqual({ name, lost: [] });
+    // A title that names another invariant proves this one no more than the page says.
+    const strange = tests.filter(([, , title = ""]) => !namesOf(title).includes(name));
+    expect({ name, strange: strange.map(([line]) => line) }).toEqual({ name, strange: [] });
+    const files = [...section.matchAll(/`(src\/[^`]+)`/g)].map(([, path = ""]) => path);
+    expect({ name, gone: files.filter((path) => !existsSync(join(ROOT, path))) }).toEqual({ name, gone: [] });
+  }
+});
+
+/** The invariants that a title names: `I2, I4`, or a range like `I1-I5`. */
+function namesOf(title: string): string[] {
+  const ranges = [...title.matchAll(/\bI(\d+)-I(\d+)\b/g)].flatMap(([, from, to]) =>
+    Array.from({ length: Number(to) - Number(from) + 1 }, (_, at) => `I${Number(from) + at}`),
+  );
+  return [...ranges, ...[...title.matchAll(/\bI\d+\b/g)].map(([name]) => name)];
+}

@@ -32,10 +32,14 @@ import { homeWith } from "../kit/gateway-process.ts";
 
 export const TOKEN = "a-token-for-tests";
 
-async function openGateway(home: string, options: GatewayOptions): Promise<Result<RunningGateway>> {
+async function openGateway(
+  home: string,
+  options: GatewayOptions,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Result<RunningGateway>> {
   const { configPath, port, host } = options;
   const loaded = loadSettings({
-    env: {},
+    env,
     home,
     overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
     ...(configPath === undefined ? {} : { configPath }),
@@ -47,7 +51,7 @@ async function openGateway(home: string, options: GatewayOptions): Promise<Resul
     world: quietWorld(),
     version: "0.0.0",
     configPath: path,
-    environment: {},
+    environment: env,
   });
   if (!app.ok) return app;
   const address = `${settings.gateway.host}:${app.value.port}`;
@@ -81,8 +85,12 @@ export interface Gateway {
   stop(graceMs?: number): Promise<void>;
 }
 
-export async function startGateway(home: string): Promise<Gateway> {
-  const opened = await openGateway(home, {});
+/** `env`: what its configuration takes from the environment. */
+export async function startGateway(
+  home: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Gateway> {
+  const opened = await openGateway(home, {}, env);
   if (!opened.ok) throw new Error(opened.error);
   let stopped = false;
   const stop = async (graceMs = 0): Promise<void> => {
@@ -174,7 +182,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
       return () => known.delete(fire);
     },
     exitNow: (code) => exits.push(code),
-    openGateway: (gatewayOptions) => openGateway(home, gatewayOptions),
+    openGateway: (gatewayOptions) => openGateway(home, gatewayOptions, options.env),
     runProgram: (program) => runProgram(program, quietWorld()),
     machine: { ...MACHINE, ...options.machine },
     inspectStore: async (dir) => inspectStoreDir(dir),

@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import JSON5 from "json5";
 import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
@@ -31,4 +34,29 @@ test("may tells of sessions that are not there, and with --json all of it", asyn
   const wrong = await run(home, ["may", "main"]);
   expect(wrong.code).toBe(2);
   expect((await run(home, ["may", "main", key, "--access", "fly"])).code).toBe(2);
+});
+
+const POLICY = "../../docs/POLICY.md";
+/** A configuration, and the commands behind it with what they print. */
+const EXAMPLE = /^```json5\n([\s\S]*?)^```\n\n```console\n([\s\S]*?)^```/gm;
+
+test("the examples of docs/POLICY.md are what may prints (--update writes them)", async () => {
+  let page = readFileSync(fileURLToPath(new URL(POLICY, import.meta.url)), "utf8");
+  const examples = [...page.matchAll(EXAMPLE)];
+  expect(examples.length).toBeGreaterThan(4);
+  for (const [whole, settings = "", shown = ""] of examples) {
+    const { home } = await makeHome({ tools: {}, ...JSON5.parse<Record<string, unknown>>(settings) });
+    const gateway = await startGateway(home);
+    // A session is there once somebody has looked for it as an operator.
+    for (const key of ["main", RESEARCH, "agent:ops:main"]) await run(home, ["sessions", "show", key]);
+    const commands = shown.split("\n").filter((line) => line.startsWith("$ parley "));
+    const printed = [];
+    for (const command of commands) {
+      const { out, err } = await run(home, command.slice("$ parley ".length).split(" "));
+      printed.push(`${command}\n${out}${err}`);
+    }
+    await gateway.stop();
+    page = page.replace(whole, whole.replace(shown, printed.join("")));
+  }
+  await expect(page).toMatchFileSnapshot(POLICY);
 });

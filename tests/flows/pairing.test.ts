@@ -61,6 +61,16 @@ test("PR1: so many are open at once, and no more; those that are old make room",
   await settle(app, world);
   expect(chat.shown).toHaveLength(20);
   expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
+  // Whoever keeps all places keeps them for ten minutes, not as long as they like.
+  await world.advance(9 * MINUTE);
+  await receive(said("hi", { from: "soon" }));
+  await settle(app, world);
+  expect(chat.textsAt("soon")).toEqual([]);
+  await world.advance(2 * MINUTE);
+  for (const from of ["soon", "soon", "again"]) await receive(said("hi", { from }));
+  await settle(app, world);
+  expect([chat.textsAt("soon").length, chat.textsAt("again").length]).toEqual([1, 1]);
+  expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
   await world.advance(61 * MINUTE);
   await receive(said("hi", { from: "late" }));
   await settle(app, world);

@@ -117,6 +117,27 @@ test.each(HEADS)("a request with %s is refused in JSON", async (_, head) => {
   expect(text).toMatch(/\r\n\r\n\{"ok":false,"error":\{"code":/);
 });
 
+const SITES: [string, (own: string) => string[]][] = [
+  ["of another site", (own) => [`Host: ${own}`, "Origin: https://evil.example"]],
+  ["without an origin of its own (sandboxed, a file)", (own) => [`Host: ${own}`, "Origin: null"]],
+  ["of another port here", (own) => [`Host: ${own}`, "Origin: http://127.0.0.1:1"]],
+  ["whose name was pointed at this machine", () => ["Host: evil.example", "Origin: http://evil.example"]],
+  [
+    "that says two origins",
+    (own) => [`Host: ${own}`, `Origin: http://${own}`, "Origin: https://evil.example"],
+  ],
+];
+test.each(SITES)("a page %s opens no WebSocket, and hears not even the challenge", async (_, headers) => {
+  const house = await openHouse();
+  for (const path of ["/", "/demo", "/channels/telegram/default"]) {
+    const socket = await tcp(house);
+    socket.write(upgrade(path, ...headers(`127.0.0.1:${house.port}`)));
+    const text = await heard(socket);
+    expect(text).toMatch(/^HTTP\/1.1 403 /);
+    expect(text).not.toContain("challenge");
+  }
+});
+
 test("a token in the address, a cookie or a query opens nothing", async () => {
   const house = await openHouse();
   const headers = { "content-type": "application/json", cookie: `token=${TOKEN}`, "x-parley-token": TOKEN };

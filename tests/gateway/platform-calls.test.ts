@@ -177,9 +177,9 @@ test("PC4: of forged calls one line a minute is written, without anything of the
   const lines = () => world.logged.filter((line) => line.text.includes("proof"));
   for (let count = 0; count < 5; count += 1) await forged();
   await ask(`${hookUrl}?${question({ "hub.verify_token": "guess" })}`);
-  expect(lines()).toMatchObject([{ level: "warn", fields: { account: "whatsapp:default", before: 0 } }]);
+  expect(lines()).toMatchObject([{ level: "warn", fields: { account: "whatsapp:default", count: 1 } }]);
   await world.advance(60_000);
   await forged();
-  expect(lines().map(({ fields }) => fields.before)).toEqual([0, 5]);
+  expect(lines().map(({ fields }) => fields.count)).toEqual([1, 6]);
   expect(JSON.stringify(world.logged)).not.toMatch(/evil words|guess|a word that was agreed/);
 });

@@ -104,26 +104,45 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** What axe-core judges by colours. */
+const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
+
 interface AxeFinding {
   readonly id: string;
   readonly help: string;
-  readonly nodes: readonly { readonly target: readonly unknown[]; readonly failureSummary?: string }[];
+  readonly nodes: readonly {
+    readonly target: readonly unknown[];
+    readonly failureSummary?: string | undefined;
+  }[];
 }
 
-/** What axe-core finds wrong on the page as it is now, in lines; nothing: an empty list. */
-export async function accessibilityProblems(page: Page): Promise<string[]> {
-  await page.evaluate(axeSource);
-  const found = await page.evaluate(async () => {
+/** What axe-core finds wrong on the page as it is now; by `rules` alone, if they are given. */
+function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[]> {
+  return page.evaluate(async (only) => {
     const { axe } = globalThis as unknown as {
       axe: { run(options: object): Promise<{ violations: readonly AxeFinding[] }> };
     };
-    const { violations } = await axe.run({ resultTypes: ["violations"] });
+    const chosen = only === undefined ? {} : { runOnly: { type: "rule", values: only } };
+    const { violations } = await axe.run({ resultTypes: ["violations"], ...chosen });
     return violations.map(({ id, help, nodes }) => ({
       id,
       help,
       nodes: nodes.map(({ target, failureSummary }) => ({ target: target.map(String), failureSummary })),
     }));
-  });
+  }, rules);
+}
+
+/**
+ * What axe-core finds wrong on the page as it is now, in lines; nothing: an empty list. Colours are looked at in
+ * the light and in the dark: nothing else of the page depends on which of them it is.
+ */
+export async function accessibilityProblems(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource);
+  const found = await axeFindings(page);
+  const isDark = await page.evaluate<boolean>('matchMedia("(prefers-color-scheme: dark)").matches');
+  await page.emulateMedia({ colorScheme: isDark ? "light" : "dark" });
+  found.push(...(await axeFindings(page, COLOUR_RULES)));
+  await page.emulateMedia({ colorScheme: isDark ? "dark" : "light" });
   return found.flatMap(({ id, help, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target.join(" ")}: ${failureSummary ?? ""}`),
   );

@@ -32,10 +32,12 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   const isHalted = (): boolean => gate !== undefined || dead;
   const shared = store.shared;
   const db = gated(store.db, pass);
+  // What is read aside is read here as well: else it would not stop at the gate.
+  const { aside: _, ...alone } = store;
   return {
     world: { ...world, clock: { ...world.clock, at } },
     store: {
-      ...store,
+      ...alone,
       db,
       async transaction(work) {
         const value = await mortal(store.transaction, pass, isHalted)(work);

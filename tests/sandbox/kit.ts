@@ -19,6 +19,7 @@ export const NEEDS: SandboxNeeds = {
   memoryMb: 512,
   processesMax: 64,
   diskMb: 64,
+  git: "read",
 };
 
 export function finderWith(keepOut: readonly string[] = [], cacheDir?: string): SandboxFinder {

@@ -242,6 +242,7 @@ print("done")`;
         memoryMb: 64,
         processesMax: 8,
         diskMb: 8,
+        git: "read",
       } as const;
       for (const workspace of [
         "/",

@@ -3,7 +3,7 @@
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import type { Dice } from "../kit/dice.ts";
-import { quoted, type Story } from "./story.ts";
+import type { Story } from "./story.ts";
 
 /** A channel's own trouble, as an exception. */
 export class ChannelBroke extends Error {}
@@ -22,7 +22,7 @@ function fateOf(story: Story, luck: Dice): Fate {
 /** The row as it must be when a channel is asked: an attempt on record, its part the next, nobody before it (I5). */
 async function checkHanded(story: Story, message: OutgoingMessage): Promise<void> {
   const { deliveryId, part, route } = message;
-  const [row] = await story.look(`select * from deliveries where id = ${quoted(deliveryId)}`);
+  const [row] = await story.look("select * from deliveries where id = ?", deliveryId);
   const about = `delivery ${deliveryId} part ${part}`;
   if (row === undefined) story.wrong("I5", `${about} has no row`);
   if (row.state !== "pending")
@@ -37,8 +37,11 @@ async function checkHanded(story: Story, message: OutgoingMessage): Promise<void
   if (route.channel !== JSON.parse(String(row.route_json)).channel)
     story.wrong("I5", `${about} goes elsewhere`);
   if (story.retried.size > 0) return;
-  const earlier = await story.look(`select id from deliveries where state = 'pending'
-    and route_key = ${quoted(String(row.route_key))} and seq < ${String(row.seq)}`);
+  const earlier = await story.look(
+    "select id from deliveries where state = 'pending' and route_key = ? and seq < ?",
+    String(row.route_key),
+    Number(row.seq),
+  );
   if (earlier.length > 0) story.wrong("I5", `${about} overtakes ${String(earlier[0]?.id)} on its route`);
 }
 

@@ -17,8 +17,8 @@ export interface Database {
   /** Processes that may have it open at once. */
   readonly processesMax: number;
   open(log: Log): Promise<Connection>;
-  /** Rows as they are committed. */
-  look(query: string): Promise<readonly Row[]>;
+  /** Rows as they are committed; `values` stand for the query's question marks. */
+  look(query: string, ...values: readonly (string | number)[]): Promise<readonly Row[]>;
   /** Resolves once nothing is under way in it that ends by itself. */
   idle(): Promise<void>;
   /** Takes it away with all that is in it. */

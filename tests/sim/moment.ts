@@ -19,11 +19,10 @@ const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_
   chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
 const OPEN_WAITS = "select * from waits where state = 'open'";
 const CHAINS = "select chain_id, runs from chains";
-const NEW_MESSAGES = (seq: number): string =>
-  `select seq, run_id, role from messages where seq > ${seq} and run_id is not null order by seq`;
-const ENDS = (sinceMs: number): string =>
-  `select run_id, state, ended_at, reply, code from runs where ended_at >= ${sinceMs}
-    union all select flow_id, state, ended_at, end_reason, null from flows where ended_at >= ${sinceMs}`;
+const NEW_MESSAGES =
+  "select seq, run_id, role from messages where seq > ? and run_id is not null order by seq";
+const ENDS = `select run_id, state, ended_at, reply, code from runs where ended_at >= ?1
+  union all select flow_id, state, ended_at, end_reason, null from flows where ended_at >= ?1`;
 const OPEN_JOBS = `select requester_key, count(*) as n from flows where kind = 'spawn' and state = 'open'
   group by requester_key`;
 /** Results that are on their way, of sub-agents that are gone or archived. */
@@ -82,7 +81,7 @@ export class Moments {
   /** I1: nothing is written for a run that has ended. */
   async #checkMessages(active: readonly Row[]): Promise<void> {
     const story = this.#story;
-    const rows = await story.look(NEW_MESSAGES(this.#lastSeq));
+    const rows = await story.look(NEW_MESSAGES, this.#lastSeq);
     for (const { run_id, seq, role } of rows) {
       const runId = String(run_id);
       if (this.#ended.has(runId))
@@ -95,7 +94,7 @@ export class Moments {
 
   /** RS3: what has ended stays as it ended. */
   async #checkEnds(): Promise<void> {
-    for (const row of await this.#story.look(ENDS(this.#sinceMs))) {
+    for (const row of await this.#story.look(ENDS, this.#sinceMs)) {
       const [id, end] = [String(row.run_id), JSON.stringify(row)];
       const known = this.#ends.get(id) ?? end;
       if (known !== end) this.#story.wrong("I1", `what had ended as ${known} ends as ${end}`);

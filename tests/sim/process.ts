@@ -32,7 +32,7 @@ import { Dead, type FaultPlan, ProcessFaults } from "./faults.ts";
 import { createModel, ModelBug } from "./model.ts";
 import { hasTool, isBoxed } from "./rights.ts";
 import { createSandbox } from "./sandbox.ts";
-import { quoted, type Story, type Work } from "./story.ts";
+import type { Story, Work } from "./story.ts";
 import { noteBegin, watched } from "./work.ts";
 
 const POOL = "subagents";
@@ -344,7 +344,8 @@ export class GatewayProcess {
   /** U3: what listeners hear is on disk. */
   async #checkHeard(runId: string): Promise<void> {
     const [row] = await this.#story.look(
-      `select 1 from runs where run_id = ${quoted(runId)} and ended_at is not null`,
+      "select 1 from runs where run_id = ? and ended_at is not null",
+      runId,
     );
     if (row === undefined) this.#story.wrong("U3", `the end of run ${runId} is told before it is on disk`);
   }

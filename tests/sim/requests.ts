@@ -5,7 +5,7 @@ import type { Dice } from "../kit/dice.ts";
 import { OWNER_TOKEN } from "./plan.ts";
 import { checkMasked, checkReturned, namedIn } from "./results.ts";
 import { fits, type SessionMap, treeOf } from "./rights.ts";
-import { type KeyedRequest, quoted, type Story } from "./story.ts";
+import type { KeyedRequest, Story } from "./story.ts";
 import { textAround } from "./words.ts";
 
 export interface Request {
@@ -29,8 +29,10 @@ function keyed(story: Story, luck: Dice, share: number): Record<string, unknown>
 }
 
 async function someRun(story: Story, luck: Dice, sessionKey: string): Promise<string | undefined> {
-  const rows = await story.look(`select run_id from runs where session_key = ${quoted(sessionKey)}
-    order by lane_seq desc limit 4`);
+  const rows = await story.look(
+    "select run_id from runs where session_key = ? order by lane_seq desc limit 4",
+    sessionKey,
+  );
   return rows.length === 0 ? undefined : String(luck.of(rows).run_id);
 }
 
@@ -230,16 +232,23 @@ function checkKeyed(story: Story, { keyed: known, request }: Asked, answer: stri
 
 async function checkStatus(story: Story, value: Record<string, unknown>): Promise<void> {
   const { runId, status } = value;
-  const [row] = await story.look(`select state, reply from runs where run_id = ${quoted(String(runId))}`);
+  const [row] = await story.look("select state, reply from runs where run_id = ?", String(runId));
   if (row === undefined) return story.wrong("I2", `run ${String(runId)} was promised and is not there`);
   const said = status === "ok" ? row.state === "ok" : status === "error" ? row.state !== "ok" : true;
   if (!said)
     story.wrong("I12", `a client is told ${JSON.stringify(value)} of a run that is ${String(row.state)}`);
 }
 
+/** The keys that stand as JSON in the first of a query's values. */
+const LISTED = "(select value from json_each(?1))";
+
 async function openConversation(story: Story, keys: string, beforeMs: number): Promise<string | undefined> {
-  const [flow] = await story.look(`select flow_id from flows where kind = 'send' and state = 'open'
-    and (requester_key in (${keys}) or target_key in (${keys})) and created_at < ${beforeMs}`);
+  const [flow] = await story.look(
+    `select flow_id from flows where kind = 'send' and state = 'open' and created_at < ?2
+      and (requester_key in ${LISTED} or target_key in ${LISTED})`,
+    keys,
+    beforeMs,
+  );
   return flow === undefined ? undefined : String(flow.flow_id);
 }
 
@@ -250,17 +259,25 @@ async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked
   const sinceMs = Math.min(atMs, known?.sinceMs ?? atMs);
   const stops = method !== "chat.abort";
   const keys = method === "sessions.delete" ? [...treeOf(key, story.known)] : [key];
-  const list = keys.map(quoted).join();
-  const [run] = await story.look(`select run_id, session_key from runs where session_key in (${list})
-    and ended_at is null and accepted_at < ${sinceMs}`);
+  const list = JSON.stringify(keys);
+  const [run] = await story.look(
+    `select run_id, session_key from runs where session_key in ${LISTED}
+      and ended_at is null and accepted_at < ?2`,
+    list,
+    sinceMs,
+  );
   if (run !== undefined)
     story.wrong("LC1", `${method} of ${key} leaves run ${String(run.run_id)} of ${String(run.session_key)}`);
   const conversation = stops ? await openConversation(story, list, sinceMs) : undefined;
   if (conversation !== undefined)
     story.wrong("LC1", `${method} of ${key} leaves the conversation ${conversation}`);
   if (method === "sessions.reset") return;
-  const [job] = await story.look(`select target_key from flows where kind = 'spawn' and state = 'open'
-    and requester_key in (${list}) and created_at < ${sinceMs}`);
+  const [job] = await story.look(
+    `select target_key from flows where kind = 'spawn' and state = 'open'
+      and requester_key in ${LISTED} and created_at < ?2`,
+    list,
+    sinceMs,
+  );
   if (job !== undefined)
     story.wrong("CN1", `${method} of ${key} leaves the job of ${String(job.target_key)}`);
 }

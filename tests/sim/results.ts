@@ -5,7 +5,7 @@ import type { ToolCallBlock } from "../../src/core/message.ts";
 import { redactSecrets } from "../../src/core/redact.ts";
 import type { Settings } from "../../src/core/settings.ts";
 import { type SessionMap, sightOf } from "./rights.ts";
-import { quoted, type Story } from "./story.ts";
+import type { Story } from "./story.ts";
 
 /**
  * Fields that hold what somebody wrote: words of a session that is seen may speak of one that is not. A refused wait names
@@ -72,9 +72,7 @@ type Result = Readonly<Record<string, unknown>>;
 /** The session of a run that was sent before a restart: the call goes on waiting, whatever is seen by now. */
 async function sentEarlier(story: Story, { name, settings }: Returned, result: Result): Promise<unknown> {
   if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
-  const [run] = await story.look(
-    `select session_key, accepted_at from runs where run_id = ${quoted(result.runId)}`,
-  );
+  const [run] = await story.look("select session_key, accepted_at from runs where run_id = ?", result.runId);
   return story.settingsAt(Number(run?.accepted_at)) === settings ? undefined : run?.session_key;
 }
 
@@ -95,8 +93,11 @@ async function checkNames(story: Story, returned: Returned, result: Result): Pro
 /** What is said to stand in a session stands there. */
 async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): Promise<void> {
   if (places.size === 0) return;
-  const ids = [...places.keys()].map(quoted).join();
-  for (const row of await story.look(`select id, session_id from messages where id in (${ids})`)) {
+  const rows = await story.look(
+    "select id, session_id from messages where id in (select value from json_each(?))",
+    JSON.stringify([...places.keys()]),
+  );
+  for (const row of rows) {
     const said = places.get(String(row.id));
     if (said !== row.session_id)
       story.wrong("I9", `message ${String(row.id)} is of ${String(row.session_id)}`);
@@ -108,7 +109,7 @@ async function checkSend(story: Story, result: Result): Promise<void> {
   const { runId, status, code, reply } = result;
   if (typeof runId !== "string") return;
   story.promised.add(runId);
-  const [row] = await story.look(`select * from runs where run_id = ${quoted(runId)}`);
+  const [row] = await story.look("select * from runs where run_id = ?", runId);
   if (row === undefined) return story.wrong("I2", `run ${runId} was promised and is not there`);
   const about = `a send of ${runId} (${String(row.state)}, ${String(row.code)}) says ${JSON.stringify(result)}`;
   if (status === "ok") {

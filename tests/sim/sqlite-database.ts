@@ -2,7 +2,7 @@
 
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import type { Log } from "../../src/world.ts";
 import type { Database, NewDatabase, Row } from "./database.ts";
@@ -16,15 +16,28 @@ async function blank(dir: string): Promise<string> {
   return file;
 }
 
+/** Most looks find what the look before found: as long as nobody has committed anything, those rows are handed out again. */
 function lookerOf(file: string) {
   let database: DatabaseSync | undefined;
   const statements = new Map<string, StatementSync>();
+  const seen = new Map<string, readonly Row[]>();
+  let version: unknown;
+  const prepared = (query: string): StatementSync => {
+    database ??= new DatabaseSync(file, { readOnly: true });
+    const statement = statements.get(query) ?? database.prepare(query);
+    statements.set(query, statement);
+    return statement;
+  };
   return {
-    look(query: string): Row[] {
-      database ??= new DatabaseSync(file, { readOnly: true });
-      const known = statements.get(query) ?? database.prepare(query);
-      statements.set(query, known);
-      return known.all();
+    look(query: string, values: readonly SQLInputValue[]): readonly Row[] {
+      const statement = prepared(query);
+      const { data_version: now } = prepared("pragma data_version").get() ?? {};
+      if (now !== version) seen.clear();
+      version = now;
+      if (values.length > 0) return statement.all(...values);
+      const rows = seen.get(query) ?? statement.all();
+      seen.set(query, rows);
+      return rows;
     },
     close: () => database?.close(),
   };
@@ -40,11 +53,12 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
     return {
       processesMax: 1,
       async open(log) {
-        const store = await openSqlite({ dir, durability: "normal", log });
+        // When another thread answers is left to chance: here one thread reads all.
+        const { aside: _, ...store } = await openSqlite({ dir, durability: "normal", log });
         // Closing undoes an open transaction, and happens before the call returns.
         return { store, kill: () => void store.close() };
       },
-      look: async (query) => looker.look(query),
+      look: async (query, ...values) => looker.look(query, values),
       idle: async () => {},
       remove: async () => looker.close(),
     };

@@ -111,6 +111,8 @@ export class Story {
 
   readonly #dice = new Map<string, Dice>();
   #words = 0;
+  /** The rows that `sessions` was made of. */
+  #facts: readonly Row[] | undefined;
   #ids: Dice;
 
   constructor(plan: StoryPlan, database: Database) {
@@ -155,13 +157,16 @@ export class Story {
     throw this.violation;
   }
 
-  async look(query: string): Promise<readonly Row[]> {
-    return this.database.look(query);
+  async look(query: string, ...values: readonly (string | number)[]): Promise<readonly Row[]> {
+    return this.database.look(query, ...values);
   }
 
   /** Reads the sessions anew. */
   async refresh(): Promise<Map<string, SessionFacts>> {
-    const rows = (await this.look(FACTS_QUERY)).map(factsOf);
+    const found = await this.look(FACTS_QUERY);
+    if (found === this.#facts) return this.sessions;
+    this.#facts = found;
+    const rows = found.map(factsOf);
     this.sessions = new Map(rows.map((one) => [one.key, one]));
     for (const one of rows) this.known.set(one.key, one);
     return this.sessions;
@@ -177,9 +182,4 @@ export class Story {
     if (found === undefined) throw new Error("no process was there yet");
     return found.settings;
   }
-}
-
-/** A value in a query. Only ids and keys of the story come here. */
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
 }

@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LOGGING } from "../../src/core/logging.ts";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
@@ -47,6 +48,7 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
       memoryMb: 1_024,
       processesMax: 128,
       diskMb: 1_024,
+      git: "read",
     },
     ...more,
   };
@@ -134,6 +136,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
+    logging: LOGGING,
   };
 }
 

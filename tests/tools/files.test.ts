@@ -219,6 +219,31 @@ test("a link out of the workspace does not tell whether there is something at it
   }
 });
 
+test("F3: nothing of git's own files is written, by whatever name or link; a project's other files are", async () => {
+  mkdirSync(join(workspace, ".git"));
+  put(".git/config", "[core]\n");
+  symlinkSync(".git", join(workspace, "link"));
+  symlinkSync(".git/config", join(workspace, "settings"));
+  const paths = [
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".GIT/config",
+    "a/../.git/config",
+    "sub/.git",
+    "link/config",
+    "settings",
+  ];
+  for (const path of [...paths, join(workspace, ".git/config")]) {
+    expect(await call("write", { path, content: "x" }), path).toMatchObject({ code: "file_problem" });
+    expect(await call("edit", { path, oldText: "[core]", newText: "x" }), path).toMatchObject({
+      status: "error",
+    });
+  }
+  expect([get(".git/config"), readdirSync(join(workspace, ".git"))]).toEqual(["[core]\n", ["config"]]);
+  expect(await call("read", { path: ".git/config" })).toMatchObject({ text: "[core]\n" });
+  expect(await call("write", { path: ".gitignore", content: "x" })).toMatchObject({ status: "ok" });
+});
+
 test("links and absolute paths that stay inside the workspace are followed", async () => {
   mkdirSync(join(workspace, "real"));
   symlinkSync("real", join(workspace, "alias"));

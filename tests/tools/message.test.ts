@@ -115,6 +115,15 @@ test("ME1: the same call is one delivery, whatever the rules say the second time
   expect(await rows(app)).toHaveLength(1);
 });
 
+test("O2: an agent in a loop fills no outbox: so many texts wait for one place, another place is free", async () => {
+  const app = await open();
+  const sent = await Promise.all(Array.from({ length: 210 }, () => say(app, "7")));
+  expect(sent.filter(({ status }) => status === "accepted")).toHaveLength(200);
+  expect(sent.at(-1)).toMatchObject({ status: "error", code: "queue_full" });
+  expect(await rows(app)).toHaveLength(200);
+  expect(await say(app, "-100")).toMatchObject({ status: "accepted" });
+});
+
 test("ME2: the send policy is asked for who speaks and for the place", async () => {
   const rules = [{ match: { chatType: "group" as const }, action: "deny" as const }];
   const app = await open({ session: { sendPolicy: { rules, default: "allow" } } });

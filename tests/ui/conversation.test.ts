@@ -181,15 +181,13 @@ describe.skipIf(browserPath === undefined)("a conversation", () => {
     const house = await openStory();
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "Please ask research" }).done;
-    for (const dark of [false, true]) {
-      const phone = await visit(house.http, { token: TOKEN, at: at(MAIN), dark, viewport: PHONE });
-      await phone.page.locator(".run-end").first().waitFor();
-      expect(await accessibilityProblems(phone.page)).toEqual([]);
-      const wide = await phone.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      expect(wide).toBeLessThanOrEqual(0);
-      const desktop = await visit(house.http, { token: TOKEN, at: at(MAIN), dark });
-      await desktop.page.locator(".run-end").first().waitFor();
-      expect(await accessibilityProblems(desktop.page)).toEqual([]);
-    }
+    const phone = await visit(house.http, { token: TOKEN, at: at(MAIN), viewport: PHONE });
+    await phone.page.locator(".run-end").first().waitFor();
+    expect(await accessibilityProblems(phone.page)).toEqual([]);
+    const wide = await phone.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    expect(wide).toBeLessThanOrEqual(0);
+    const desktop = await visit(house.http, { token: TOKEN, at: at(MAIN) });
+    await desktop.page.locator(".run-end").first().waitFor();
+    expect(await accessibilityProblems(desktop.page)).toEqual([]);
   });
 });

@@ -8,14 +8,14 @@ import { PAGE_VIEWS, STORY_CONFIG, showView, tellStory } from "../kit/page-views
 afterAll(closeBrowser);
 
 const SHAPES = [
-  { name: "a desktop, light", viewport: DESKTOP, dark: false },
-  { name: "a phone, dark", viewport: PHONE, dark: true },
+  { name: "a desktop", viewport: DESKTOP },
+  { name: "a phone", viewport: PHONE },
 ];
 const MINUTES_2 = 120_000;
 
 // Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
 describe.skipIf(browserPath === undefined)("every view", () => {
-  for (const { name, viewport, dark } of SHAPES) {
+  for (const { name, viewport } of SHAPES) {
     test(
       `on ${name}: keeps to the page's policy, fits, and axe-core finds nothing`,
       async () => {
@@ -23,7 +23,7 @@ describe.skipIf(browserPath === undefined)("every view", () => {
         const client = await gateway.connect();
         const facts = await tellStory(client);
         const { methods } = client.hello.features;
-        const { page, complaints } = await visit(gateway.httpUrl, { token: gateway.token, viewport, dark });
+        const { page, complaints } = await visit(gateway.httpUrl, { token: gateway.token, viewport });
         const found: object[] = [];
         for (const view of PAGE_VIEWS.filter(({ unused, signedOut }) => !unused && !signedOut)) {
           if (view.needs !== undefined && !methods.includes(view.needs)) continue;

@@ -269,20 +269,18 @@ describe.skipIf(browserPath === undefined)("the flow view", () => {
     expect(await accessibilityProblems(empty)).toEqual([]);
     const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
     const chainId = await tell(here, round);
-    for (const dark of [false, true]) {
-      const desktop = await open(here, "flow", { dark });
-      await desktop.locator(".step.kind-refused").click();
-      expect(await accessibilityProblems(desktop)).toEqual([]);
-      const phone = await open(here, `flow/${chainId}`, { dark, viewport: PHONE });
-      await phone.locator(".step").first().click();
-      expect(await accessibilityProblems(phone)).toEqual([]);
-      const wide = await phone.evaluate(
-        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      );
-      expect(wide).toBe(0);
-      await phone.getByRole("link", { name: "All chains" }).click();
-      await phone.locator(".chain-row").first().waitFor();
-      expect(await accessibilityProblems(phone)).toEqual([]);
-    }
+    const desktop = await open(here);
+    await desktop.locator(".step.kind-refused").click();
+    expect(await accessibilityProblems(desktop)).toEqual([]);
+    const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
+    await phone.locator(".step").first().click();
+    expect(await accessibilityProblems(phone)).toEqual([]);
+    const wide = await phone.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    expect(wide).toBe(0);
+    await phone.getByRole("link", { name: "All chains" }).click();
+    await phone.locator(".chain-row").first().waitFor();
+    expect(await accessibilityProblems(phone)).toEqual([]);
   });
 });

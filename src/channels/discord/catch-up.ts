@@ -49,7 +49,7 @@ async function readChannel(
     }
     if (messages.length < PAGE) return;
   }
-  world.log.warn({ channel: "discord", place: channelId }, "more was said meanwhile than is read at once");
+  world.log.warn({ channel: "discord", chat: channelId }, "more was said meanwhile than is read at once");
 }
 
 /** Gives what was missed to `take`, which has stored it when it resolves. */

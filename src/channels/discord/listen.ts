@@ -166,7 +166,7 @@ class Listening {
 
   #storingProblem(error: unknown): unknown {
     if (error instanceof DiscordProblem) return error;
-    this.#line.host.world.log.error({ err: error, channel: "discord" }, "what came in could not be stored");
+    this.#line.host.world.log.warn({ err: error, channel: "discord" }, "what came in could not be stored");
     return new ListenProblem("what came in could not be stored; Discord is asked for it again");
   }
 

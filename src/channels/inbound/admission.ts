@@ -121,7 +121,7 @@ function tellIgnored(
   if (told.has(key)) return;
   told.add(key);
   dropOldest(told, TOLD_MAX);
-  world.log.info({ channel, accountId, ...who, why }, "messages are not answered");
+  world.log.info({ account: `${channel}:${accountId}`, ...who, why }, "messages are not answered");
 }
 
 /** In a thread that was made for a sub-agent, all that is said is said to it: nobody has to name it. */

@@ -4,8 +4,11 @@
 //      makes none twice (I2, I4).
 // BU2: what would be too long for one run becomes several, in order; nothing is dropped.
 // BU3: a message that there is no room for is told so to whoever wrote it.
+// BU4: the model is told who wrote, unless it is the only one who can have: the one other end of a direct
+//      chat's own session, or an owner in a main session.
 
 import type { QueueMode } from "../../core/channel-settings.ts";
+import { isOwner } from "../../core/inbound-policy.ts";
 import { type ChatPlace, chatContext, cleanName, partText, type SaidPart } from "../../core/inbound-text.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import type { Session } from "../../core/session.ts";
@@ -85,7 +88,13 @@ function modeOf(settings: Settings, { channel, accountId }: Place): QueueMode {
   return account?.inbound.queue ?? "followup";
 }
 
-function requestOf(session: Session, place: Place, group: Group): AcceptRequest {
+/** Who is not alone in a session, or not its owner where the owner speaks, too, is named to the model. */
+function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: Place): boolean {
+  if (chat.type !== "direct") return true;
+  return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
+}
+
+function requestOf(settings: Settings, session: Session, place: Place, group: Group): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
   const shown: ChatPlace = {
@@ -98,7 +107,9 @@ function requestOf(session: Session, place: Place, group: Group): AcceptRequest 
       text: group.text,
       sender: `${channel}:${peerId}`,
       ...(images.length === 0 ? {} : { images }),
-      ...(chat.type === "direct" ? {} : { senderName: peerName ?? cleanName(peerId) ?? "somebody" }),
+      ...(isNamed(settings, session, place)
+        ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
+        : {}),
       // A sub-agent is told what it is, and for whom: people write into its thread.
       ...(isSubagentKey(session.key) ? {} : { context: chatContext(shown) }),
     },
@@ -130,7 +141,7 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
   if (last === undefined) return;
   const { place } = last.message;
   const session = await sessionFor(parts, unit, place);
-  const request = requestOf(session, place, group);
+  const request = requestOf(parts.settings, session, place, group);
   const accepted = await acceptByMode(parts.engine, unit, request, modeOf(parts.settings, place));
   for (const { row, message } of group.waiting) {
     const runId = accepted.ok ? { runId: accepted.value.run.runId } : {};

@@ -27,6 +27,8 @@ import type { InboundMedia } from "../channel.ts";
 /** Of one message; what is more is only named. */
 const FILES_MAX = 10;
 const LOAD_MS = 30_000;
+/** All files of one message: whoever sent it, and who sends files after, is kept waiting no longer. */
+const LOADS_MS = 60_000;
 /** Bytes of one picture that goes to the model by itself, and of all of them in a message. */
 const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
@@ -136,12 +138,17 @@ interface ReaderParts {
 }
 
 /** Reads one file within its time. What throws is a failure like any other. */
-async function load(world: World, media: InboundMedia, maxBytes: number): Promise<Result<Uint8Array>> {
+async function load(
+  world: World,
+  media: InboundMedia,
+  maxBytes: number,
+  timeMs: number,
+): Promise<Result<Uint8Array>> {
   const stopper = new AbortController();
   const late = Promise.withResolvers<Result<Uint8Array>>();
-  const timer = world.clock.at(world.clock.now() + LOAD_MS, () => {
+  const timer = world.clock.at(world.clock.now() + timeMs, () => {
     stopper.abort(new Error("it took too long"));
-    late.resolve(fail("file_problem", `it was not there after ${LOAD_MS / 1_000} seconds`));
+    late.resolve(fail("file_problem", `it was not there after ${Math.ceil(timeMs / 1_000)} seconds`));
   });
   const read = async (): Promise<Result<Uint8Array>> => {
     try {
@@ -176,6 +183,7 @@ function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }:
 async function gather(world: World, media: readonly InboundMedia[], target: MediaTarget): Promise<Gathered> {
   const into: Gathered = { images: [], files: [], notes: [], shown: 0, bytes: 0 };
   const { maxBytes } = target;
+  const endsAt = world.clock.now() + LOADS_MS;
   const megabytes = `${Math.round((maxBytes / 1024 / 1024) * 10) / 10} MB`;
   for (const [at, one] of media.entries()) {
     if (at === FILES_MAX) {
@@ -193,7 +201,12 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
       into.notes.push(missing(one, "the files of this message are too large together"));
       continue;
     }
-    const loaded = await load(world, one, left);
+    const timeMs = Math.min(LOAD_MS, endsAt - world.clock.now());
+    if (timeMs <= 0) {
+      into.notes.push(missing(one, "the files before it took too long"));
+      continue;
+    }
+    const loaded = await load(world, one, left, timeMs);
     if (loaded.ok && loaded.value.length <= left) {
       into.bytes += loaded.value.length;
       take(into, one, Buffer.from(loaded.value), target);
@@ -231,7 +244,7 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     const plan: AttachmentPlan = { files };
     const written = await writeAttachments(agent.workspace, plan, folder, attachmentOwner(store));
     if (!written.ok) {
-      world.log.error({ error: written.error, agentId: agent.id }, "files of a message could not be kept");
+      world.log.error({ why: written.error, agentId: agent.id }, "files of a message could not be kept");
       const named = files.map(({ name }) => `[A file ${JSON.stringify(name)} came, and could not be kept.]`);
       return { images, notes: [...notes, ...named] };
     }
@@ -249,7 +262,7 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     async drop({ folder }, { agent }) {
       if (folder === undefined) return;
       const removed = await removeAttachments(agent.workspace, attachmentDir(folder));
-      if (!removed.ok) world.log.warn({ error: removed.error }, "files of a message could not be removed");
+      if (!removed.ok) world.log.warn({ why: removed.error }, "files of a message could not be removed");
     },
   };
 }

@@ -184,7 +184,7 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
       const media = reading.files.map((file) => mediaOf(bot, file));
       await host.receive({ ...reading.message, media });
     } catch (error) {
-      host.world.log.error(
+      host.world.log.warn(
         { err: error, account: `telegram:${bot.accountId}` },
         "a message could not be stored; it waits at Telegram",
       );

@@ -17,6 +17,7 @@ import type { Cli } from "../cli.ts";
 import { excerpt } from "../layout.ts";
 import {
   arrivedLines,
+  below,
   callLine,
   incomingLine,
   messageLines,
@@ -92,7 +93,7 @@ export class ChatView {
     if (event.state === "aborted") return [...ops, this.#dim("  (stopped)")];
     if (event.state === "error") {
       const why = event.errorMessage ?? event.code ?? "it did not say why";
-      return [...ops, { op: "line", text: this.#paint.style("red", `  ✗ the run failed: ${safeText(why)}`) }];
+      return [...ops, { op: "line", text: this.#paint.style("red", `  ✗ the run failed: ${below(why)}`) }];
     }
     return ops;
   }
@@ -143,7 +144,7 @@ export class ChatView {
         remember(this.#said, text);
         return [
           ...this.#settleOpen(),
-          { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${place}:`)} ${safeText(text)}` },
+          { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${place}:`)} ${below(text)}` },
         ];
       }
       case "task": {

@@ -1,10 +1,11 @@
 // Owns `parley cron`: scheduled jobs as an operator makes, sees and fires them.
 
 import { safeLine } from "../../core/safe-text.ts";
+import { closestKeys } from "../../core/session-key.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
 import { age, count, excerpt, table } from "../layout.ts";
-import { type Link, withLink } from "../link.ts";
+import { type Link, type Reply, withLink } from "../link.ts";
 
 const ERROR_CHARS_MAX = 60;
 
@@ -117,6 +118,54 @@ export async function listJobs(
   });
 }
 
+const LOOKED_AT_ONCE = 500;
+const JOB_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** The job that a word of the command line means: its id, or its name where only one has it. */
+async function jobIn(link: Link, word: string): Promise<Reply<string>> {
+  if (JOB_ID.test(word)) return { ok: true, value: word };
+  const jobs: Job[] = [];
+  let cursor: string | undefined;
+  do {
+    const more = cursor === undefined ? {} : { cursor };
+    const page = await link.call<Page>("cron.list", { limit: LOOKED_AT_ONCE, ...more });
+    if (!page.ok) return page;
+    jobs.push(...page.value.jobs);
+    cursor = page.value.nextCursor;
+  } while (cursor !== undefined);
+  const byId = jobs.find(({ id }) => id === word);
+  const found = byId === undefined ? jobs.filter(({ name }) => name === word) : [byId];
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return { ok: true, value: only.id };
+  const named = JSON.stringify(word.slice(0, 80));
+  if (only !== undefined) {
+    const ids = found.map(({ id }) => id).join(", ");
+    const error = `${found.length} jobs are called ${named}: say which, by its id (${ids})`;
+    return { ok: false, code: "INVALID_REQUEST", error };
+  }
+  const names = jobs.flatMap(({ name }) => name ?? []);
+  const nearest = closestKeys(word, names, 1).map((name) => ` Did you mean ${JSON.stringify(name)}?`);
+  const hint = "parley cron list shows their ids and names.";
+  return {
+    ok: false,
+    code: "NOT_FOUND",
+    error: `no job has the id or name ${named}.${nearest.join("")}`,
+    hint,
+  };
+}
+
+/** Does something to the job that the first argument means. */
+async function withJob(
+  cli: Cli,
+  [word = ""]: readonly string[],
+  work: (link: Link, id: string) => Promise<number>,
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const found = await jobIn(link, word);
+    return found.ok ? work(link, found.value) : cli.fail(found);
+  });
+}
+
 type Asked = Record<string, unknown>;
 type Read =
   | { readonly ok: true; readonly value: Asked | undefined }
@@ -221,12 +270,11 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   if (Object.keys(patch).length === 0) {
     return cli.fail({ code: "usage", error: "what is to change? See parley cron update --help" }, EXIT.usage);
   }
-  return withLink(cli, (link) => send(cli, link, "cron.update", { id: args[0] ?? "", patch }, "is changed"));
+  return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "is changed"));
 }
 
 export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {
-  const [id = ""] = args;
-  return withLink(cli, async (link) => {
+  return withJob(cli, args, async (link, id) => {
     const answer = await link.call("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
     cli.line(safeLine(`${id}: is removed. Its session cron:${id} stays.`));
@@ -236,8 +284,7 @@ export async function removeJob(cli: Cli, args: readonly string[]): Promise<numb
 }
 
 export async function runJob(cli: Cli, args: readonly string[]): Promise<number> {
-  const [id = ""] = args;
-  return withLink(cli, async (link) => {
+  return withJob(cli, args, async (link, id) => {
     const answer = await link.call<{ runId: string; sessionKey: string }>("cron.run", { id });
     if (!answer.ok) return cli.fail(answer);
     const { runId, sessionKey } = answer.value;
@@ -252,8 +299,7 @@ export async function showRuns(
   args: readonly string[],
   options: { readonly limit: number },
 ): Promise<number> {
-  const [id = ""] = args;
-  return withLink(cli, async (link) => {
+  return withJob(cli, args, async (link, id) => {
     const page = await link.call<{ entries: readonly Turn[] }>("cron.runs", { id, limit: options.limit });
     if (!page.ok) return cli.fail(page);
     const rows = page.value.entries.map((turn) => [

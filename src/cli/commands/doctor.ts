@@ -14,10 +14,10 @@ const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
 
 function show(cli: Cli, finding: Finding): void {
   const { level, name, text, mend } = finding;
-  cli.line(
-    `${cli.style(COLOURS[level], MARKS[level])} ${cli.style("bold", name.padEnd(11))} ${safeText(text)}`,
-  );
-  if (mend !== undefined) cli.line(`${" ".repeat(14)}${cli.style("dim", `→ ${safeLine(mend)}`)}`);
+  const indent = " ".repeat(14);
+  const words = safeText(text).replaceAll("\n", `\n${indent}`);
+  cli.line(`${cli.style(COLOURS[level], MARKS[level])} ${cli.style("bold", name.padEnd(11))} ${words}`);
+  if (mend !== undefined) cli.line(`${indent}${cli.style("dim", `→ ${safeLine(mend)}`)}`);
 }
 
 interface DoctorOptions {

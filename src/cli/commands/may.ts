@@ -18,7 +18,7 @@ function lines(cli: Cli, { viewer, target, answers }: Explained): void {
   cli.line(safeLine(`${viewer.key} -> ${target.key}${gone}`));
   for (const { access, allowed, rule, settings, checks } of answers) {
     const verdict = allowed ? cli.style("green", "yes") : cli.style("red", "no ");
-    cli.line(`${access.padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(rule)}`);
+    cli.line(`${safeLine(access).padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(rule)}`);
     const further = checks.filter((check) => !check.allowed).slice(1);
     const more = [
       ...further.map((check) => `also: ${check.rule}`),

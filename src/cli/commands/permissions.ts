@@ -20,7 +20,7 @@ export async function listPermissions(cli: Cli): Promise<number> {
     if (permissions.length === 0) cli.line(cli.style("dim", "(no agent asks for anything)"));
     for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
       const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
-      cli.line(`${id}  ${safeLine(sessionKey)}  ${safeLine(title)}  (${seconds} s left)`);
+      cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${safeLine(title)}  (${seconds} s left)`);
       if (detail !== undefined) cli.line(`  ${safeLine(detail)}`);
     }
     cli.document(answer.value);

@@ -111,7 +111,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
       if (options.wait !== undefined && options.wait > 0) {
         return await waitForReply(cli, link, runId, options.wait, text);
       }
-      cli.line(`Accepted as run ${runId}.`);
+      cli.line(safeLine(`Accepted as run ${runId}.`));
       cli.document({ ok: true, runId, status: "accepted" });
       return EXIT.done;
     } finally {

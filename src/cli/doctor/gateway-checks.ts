@@ -118,7 +118,9 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
     const writers = await writersOf(link, key);
     if (writers.size < 2) continue;
     const text = `${[...writers].join(", ")} share the session ${key}: each may learn what the others said`;
-    const mend = 'Give each person a session of their own with session.dmScope: "per-peer".';
+    const mend =
+      'Give each person a session of their own with session.dmScope: "per-peer", ' +
+      "and name your own accounts in commands.owners.";
     findings.push({ name: "privacy", level: "warning", text, mend });
   }
   return findings;

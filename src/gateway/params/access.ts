@@ -1,12 +1,21 @@
 // Owns the params of the methods that explain: who may do what.
 
 import { EXPLAINED } from "../../core/explanation.ts";
-import { ADMIN, type MethodSpec, name, object } from "./shapes.ts";
+import { ADMIN, about, type MethodSpec, name, object } from "./shapes.ts";
 
 export const accessParams = {
   "access.explain": {
     scope: ADMIN,
-    params: object({ viewer: name, target: name, access: { enum: EXPLAINED } }, ["viewer", "target"]),
+    does: "Says whether one session may do something to another, by which rule and which settings.",
+    params: object(
+      {
+        viewer: about(name, "The session that would do it; it must exist."),
+        target: about(name, "The session that it would be done to; it need not exist."),
+        access: about({ enum: EXPLAINED }, "What. Default: all six."),
+      },
+      ["viewer", "target"],
+    ),
     ignored: [],
+    fails: ["invalid_session_key", "not_visible", "session_not_found"],
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -3,12 +3,16 @@
 import { MISSED_POLICIES, SCHEDULE_KINDS } from "../../core/schedule.ts";
 import {
   ADMIN,
+  ASKS_RUN,
+  about,
   count,
+  cursor,
   flag,
   idempotencyKey,
   type MethodSpec,
   name,
   nameOrNull,
+  OF_RUNS,
   object,
   READ,
   threadId,
@@ -20,19 +24,41 @@ const EXPR_MAX_CHARS = 200;
 
 const schedule = object(
   {
-    kind: { enum: SCHEDULE_KINDS },
-    expr: { type: "string", maxLength: EXPR_MAX_CHARS },
-    tz: name,
-    everyMs: count(1),
-    anchorMs: count(0),
-    atMs: count(0),
+    kind: about({ enum: SCHEDULE_KINDS }, "Which of the three it is."),
+    expr: about({ type: "string", maxLength: EXPR_MAX_CHARS }, "cron: five fields."),
+    tz: about(name, "cron: the zone it is read in. Default: the gateway's."),
+    everyMs: about(count(1), "every: the pause, at least 10000."),
+    anchorMs: about(count(0), "every: when it begins (ms since 1970). Default: now."),
+    atMs: about(count(0), "at: when (ms since 1970)."),
   },
   ["kind"],
 );
 
-const message = { type: "string", minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS } as const;
-const place = object({ channel: name, to: name, accountId: name, threadId }, ["to"]);
-const shared = { missed: { enum: MISSED_POLICIES }, enabled: flag, timeoutSeconds: count(0) } as const;
+const when = about(schedule, "When it is due.");
+const message = about(
+  { type: "string", minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS },
+  "What the agent is told.",
+);
+const place = about(
+  object(
+    {
+      channel: about(name, "webchat (the default), `last` or a channel that is set up."),
+      to: about(name, "The chat; on webchat and with `last` a session."),
+      accountId: about(name, "Which account. Default: the first."),
+      threadId: about(threadId, "The thread or topic."),
+    },
+    ["to"],
+  ),
+  "Where replies go besides the job's own session.",
+);
+const title = "What it is called.";
+const model = "`<provider>/<model>`. Default: the session's.";
+const thinking = "How long its model thinks. Default: the session's.";
+const shared = {
+  missed: about({ enum: MISSED_POLICIES }, "A date that nobody was there for: made up for once, or not."),
+  enabled: about(flag, "false: paused. Default true."),
+  timeoutSeconds: about(count(0), "Ends a run so long after its start; at most 7 days. Default 0: never."),
+} as const;
 
 // Typed as a choice and checked as one object: what is wrong in it is then told field by field.
 const placeOrNull = { ...place, type: ["object", "null"] } as unknown as {
@@ -41,58 +67,92 @@ const placeOrNull = { ...place, type: ["object", "null"] } as unknown as {
 
 const patch = object(
   {
-    name: nameOrNull,
-    schedule,
+    name: about(nameOrNull, title),
+    schedule: when,
     message,
     deliver: placeOrNull,
-    model: nameOrNull,
-    thinking: nameOrNull,
+    model: about(nameOrNull, model),
+    thinking: about(nameOrNull, thinking),
     ...shared,
   },
   [],
 );
 
-const ONE_JOB = object({ id: name, idempotencyKey }, ["id"]);
+const id = about(name, "Which job.");
+const ONE_JOB = object({ id, idempotencyKey }, ["id"]);
+const WRONG = ["agent_not_found", "invalid_model", "invalid_thinking", "channel_unknown"] as const;
+const PLACE = ["not_visible", "session_not_found", "invalid_session_key", "stale_session_id"] as const;
 
 export const CRON_METHODS = {
   "cron.list": {
     scope: READ,
-    params: object({ limit: count(1), cursor: name, agentId: name }, []),
+    does: "Lists the jobs whose sessions the token covers, oldest first.",
+    params: object(
+      {
+        limit: about(count(1), "Most jobs. Default 50, at most 100."),
+        cursor,
+        agentId: about(name, "Only those of this agent."),
+      },
+      [],
+    ),
     ignored: ["includeDisabled"],
   },
   "cron.runs": {
     scope: READ,
-    params: object({ id: name, limit: count(1) }, ["id"]),
+    does: "Lists the turns of a job, newest first; 100 of each are remembered.",
+    params: object({ id, limit: about(count(1), "Most turns. Default 50, at most 100.") }, ["id"]),
     ignored: [],
+    fails: ["cron_job_not_found"],
   },
   "cron.preview": {
     scope: READ,
-    params: object({ schedule }, ["schedule"]),
+    does: "Says when a schedule would be due: the next five dates.",
+    params: object({ schedule: when }, ["schedule"]),
     ignored: [],
   },
   "cron.add": {
     scope: ADMIN,
+    does: "Makes a job: a message that is said to an agent in the session `cron:<id>` when it is due.",
     params: object(
       {
-        name,
-        schedule,
-        agentId: name,
+        name: about(name, title),
+        schedule: when,
+        agentId: about(name, "Which agent. Default: the default agent."),
         message,
         deliver: place,
-        model: name,
-        thinking: name,
+        model: about(name, model),
+        thinking: about(name, thinking),
         ...shared,
         idempotencyKey,
       },
       ["schedule", "message"],
     ),
     ignored: ["description", "wakeMode"],
+    fails: [...WRONG, ...PLACE, "too_many_jobs"],
+    causes: ["cron"],
   },
   "cron.update": {
     scope: ADMIN,
-    params: object({ id: name, patch, idempotencyKey }, ["id", "patch"]),
+    does: "Changes a job. null takes something away; what is left out stays as it is.",
+    params: object({ id, patch: about(patch, "What changes."), idempotencyKey }, ["id", "patch"]),
     ignored: [],
+    fails: [...WRONG, ...PLACE, "cron_job_not_found"],
+    causes: ["cron"],
   },
-  "cron.remove": { scope: ADMIN, params: ONE_JOB, ignored: [] },
-  "cron.run": { scope: ADMIN, params: ONE_JOB, ignored: ["mode"] },
+  "cron.remove": {
+    scope: ADMIN,
+    does: "Takes a job away; its session stays.",
+    params: ONE_JOB,
+    ignored: [],
+    fails: ["cron_job_not_found"],
+    causes: ["cron"],
+  },
+  "cron.run": {
+    scope: ADMIN,
+    does: "Gives a job a turn now, whatever its schedule.",
+    params: ONE_JOB,
+    ignored: ["mode"],
+    fails: ["cron_job_not_found", "cron_job_busy", ...ASKS_RUN],
+    causes: ["cron", ...OF_RUNS],
+  },
 } as const satisfies Record<string, MethodSpec>;

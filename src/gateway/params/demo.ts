@@ -3,6 +3,18 @@
 import { ADMIN, type MethodSpec, NOTHING } from "./shapes.ts";
 
 export const DEMO_METHODS = {
-  "demo.start": { scope: ADMIN, params: NOTHING, ignored: [] },
-  "demo.stop": { scope: ADMIN, params: NOTHING, ignored: [] },
+  "demo.start": {
+    scope: ADMIN,
+    does: "Starts a second gateway in this process, with three agents, a temporary store and no model.",
+    params: NOTHING,
+    ignored: [],
+    fails: ["unknown_method"],
+  },
+  "demo.stop": {
+    scope: ADMIN,
+    does: "Ends it; else it ends five minutes after its last connection.",
+    params: NOTHING,
+    ignored: [],
+    fails: ["unknown_method"],
+  },
 } as const satisfies Record<string, MethodSpec>;

@@ -2,6 +2,8 @@
 
 import {
   ADMIN,
+  ASKS_RUN,
+  about,
   anyObject,
   count,
   flag,
@@ -11,6 +13,7 @@ import {
   NODE,
   NOTHING,
   name,
+  OF_RUNS,
   object,
 } from "./shapes.ts";
 
@@ -19,63 +22,133 @@ const JSON_TEXT_MAX_CHARS = 4 * 1024 * 1024;
 
 const jsonText = { type: "string", maxLength: JSON_TEXT_MAX_CHARS } as const;
 /** A request to be paired: by its code, or its id. */
-const WHICH = { code: name, requestId: name } as const;
+const WHICH = {
+  code: about(name, "The code that the device shows. One of the two is given."),
+  requestId: about(name, "The id of the request."),
+} as const;
+const nodeId = about(name, "Which node.");
+/** Where nodes are off, every method says so. */
+const NODES_OFF = "node_unavailable";
 
 export const NODE_METHODS = {
-  "node.pair.list": { scope: ADMIN, params: NOTHING, ignored: [] },
+  "node.pair.list": {
+    scope: ADMIN,
+    does: "Lists the devices that ask to be paired, and those that are.",
+    params: NOTHING,
+    ignored: [],
+    fails: [NODES_OFF],
+  },
   "node.pair.approve": {
     scope: ADMIN,
-    params: object({ ...WHICH, name, agentId: name, idempotencyKey }, []),
+    does: "Pairs a device.",
+    params: object(
+      {
+        ...WHICH,
+        name: about(name, "What it is called here. Default: what it calls itself."),
+        agentId: about(name, "The agent that its session belongs to. Default: the default agent."),
+        idempotencyKey,
+      },
+      [],
+    ),
     ignored: [],
+    fails: ["pairing_not_found", "agent_not_found", NODES_OFF],
+    causes: ["node.pair.resolved"],
   },
-  "node.pair.reject": { scope: ADMIN, params: object({ ...WHICH, idempotencyKey }, []), ignored: [] },
+  "node.pair.reject": {
+    scope: ADMIN,
+    does: "Refuses a device; it may ask again.",
+    params: object({ ...WHICH, idempotencyKey }, []),
+    ignored: [],
+    fails: ["pairing_not_found", NODES_OFF],
+    causes: ["node.pair.resolved"],
+  },
   "node.pair.remove": {
     scope: ADMIN,
-    params: object({ nodeId: name, idempotencyKey }, ["nodeId"]),
+    does: "Takes a paired device away and closes its connection.",
+    params: object({ nodeId, idempotencyKey }, ["nodeId"]),
     ignored: [],
+    fails: ["node_not_found", NODES_OFF],
+    causes: ["node.pair.resolved"],
   },
   "node.rename": {
     scope: ADMIN,
-    params: object({ nodeId: name, displayName: name, idempotencyKey }, ["nodeId", "displayName"]),
+    does: "Gives a paired device another name.",
+    params: object(
+      { nodeId, displayName: about(name, "The name, of at most 64 characters."), idempotencyKey },
+      ["nodeId", "displayName"],
+    ),
     ignored: [],
+    fails: ["node_not_found", NODES_OFF],
   },
-  "node.list": { scope: ADMIN, params: NOTHING, ignored: [] },
-  "node.describe": { scope: ADMIN, params: object({ nodeId: name }, ["nodeId"]), ignored: [] },
+  "node.list": {
+    scope: ADMIN,
+    does: "Lists the paired devices whose sessions the token covers.",
+    params: NOTHING,
+    ignored: [],
+    fails: [NODES_OFF],
+  },
+  "node.describe": {
+    scope: ADMIN,
+    does: "Tells of one of them, with the commands that may be asked of it.",
+    params: object({ nodeId }, ["nodeId"]),
+    ignored: [],
+    fails: ["node_not_found", NODES_OFF],
+  },
   "node.invoke": {
     scope: ADMIN,
-    params: object({ nodeId: name, command: name, params: {}, timeoutMs: count(1), idempotencyKey }, [
-      "nodeId",
-      "command",
-      "idempotencyKey",
-    ]),
+    does: "Asks a node for a command and waits for its answer.",
+    params: object(
+      {
+        nodeId,
+        command: about(name, "Like exec, notify or device.info."),
+        params: about({}, "What the command takes. At most 256 KiB."),
+        timeoutMs: about(count(1), "How long to wait. Default 30000, at most 600000."),
+        idempotencyKey,
+      },
+      ["nodeId", "command", "idempotencyKey"],
+    ),
     ignored: [],
+    fails: [
+      ...(["node_not_found", "node_command_denied", NODES_OFF, "node_timeout", "node_failed"] as const),
+      ...(["outcome_unknown", "too_large", "run_aborted"] as const),
+    ],
+    causes: ["node.invoke.request", "node.invoke.cancel"],
   },
   "node.invoke.result": {
     scope: NODE,
+    does: "Answers a command.",
     params: object(
       {
-        id: name,
-        nodeId: name,
-        ok: flag,
-        payload: {},
-        payloadJSON: { ...jsonText, type: ["string", "null"] },
-        error: { ...anyObject, type: ["object", "null"] },
+        id: about(name, "Of the request."),
+        nodeId: about(name, "Is not believed: the connection says which node it is."),
+        ok: about(flag, "Whether it was done."),
+        payload: about({}, "The answer, at most 1 MiB."),
+        payloadJSON: about({ ...jsonText, type: ["string", "null"] }, "The same as JSON text."),
+        error: about({ ...anyObject, type: ["object", "null"] }, "Why not: `{code?, message?}`."),
       },
       ["id", "ok"],
     ),
     ignored: [],
+    fails: [NODES_OFF],
   },
   "node.event": {
     scope: NODE,
+    does: "Tells of something; `agent.request` and `voice.transcript` start a run.",
     params: object(
       {
-        event: { type: "string", minLength: 1, maxLength: NAME_MAX_CHARS },
-        payload: {},
-        payloadJSON: { ...jsonText, type: ["string", "null"] },
+        event: about({ type: "string", minLength: 1, maxLength: NAME_MAX_CHARS }, "What it is called."),
+        payload: about({}, "What it carries: one object."),
+        payloadJSON: about({ ...jsonText, type: ["string", "null"] }, "The same as JSON text."),
         idempotencyKey,
       },
       ["event"],
     ),
     ignored: [],
+    fails: [
+      ...(["not_paired", "not_visible", "session_not_found", "invalid_session_key", "too_large"] as const),
+      ...ASKS_RUN,
+      ...(["invalid_thinking", NODES_OFF] as const),
+    ],
+    causes: OF_RUNS,
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -303,7 +303,7 @@ export class Server {
         noise += 1;
         if (noise === 1) {
           world.log.warn(
-            { server: this.name, what },
+            { server: this.name, why: what },
             "an MCP server writes to its output what is no message",
           );
         }

@@ -1,0 +1,133 @@
+// Fills an embedded store with many sessions and messages, quickly: rows as the product writes them, in large
+// transactions over a connection of its own beside the open store.
+// FI1: the newest rows are the same at every size, so that what is read at 1,000 can be compared with what is
+//      read at 1,000,000; a larger store has more old ones.
+
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { SessionKind } from "../src/core/session.ts";
+import { indexText } from "../src/store/search-text.ts";
+import { STORE_FILE } from "../src/store/sqlite.ts";
+
+const BATCH = 50_000;
+/** One session in so many is of the rare kind, has the rare label, belongs to the rare agent. */
+const RARE_EVERY = 50_000;
+const SPACING_MS = 1_000;
+
+export const RARE_LABEL = "zebra crossing";
+export const RARE_KIND: SessionKind = "hook";
+export const RARE_AGENT = "quiet";
+
+/** Adds rows to the store in `dir` while it is open. */
+export class Filling {
+  readonly #database: DatabaseSync;
+  readonly #nowMs: number;
+  readonly #dir: string;
+
+  constructor(dir: string, nowMs: number) {
+    this.#dir = dir;
+    this.#nowMs = nowMs;
+    this.#database = new DatabaseSync(join(dir, STORE_FILE), { timeout: 10_000 });
+    // What a power cut would lose is made again.
+    this.#database.exec("pragma synchronous = off; pragma cache_size = -262144");
+  }
+
+  /** The sessions `from` to `to`, the smaller number the newer one. */
+  sessions(from: number, to: number): void {
+    const insert = this.#database.prepare(`insert into sessions (key, session_id, agent_id, kind, label,
+        created_at, updated_at, archived_at, spawned_by, spawn_depth, external, system_sent, aborted_last_run,
+        input_tokens, output_tokens, total_tokens, context_tokens)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 1, 0, 900, 100, 1000, 1000)`);
+    const remember = this.#database.prepare(
+      "insert into session_ids (session_id, session_key, created_at) values (?, ?, ?)",
+    );
+    this.#inBatches(from, to, (at) => {
+      const key = sessionKeyOf(at);
+      const updatedAt = this.#nowMs - (at + 1) * SPACING_MS;
+      const child = isChild(at);
+      insert.run(
+        ...[key, sessionIdOf(at), agentOf(at), kindOf(at), labelOf(at), updatedAt - 60_000, updatedAt],
+        ...[at % 20 === 7 ? updatedAt : null, child ? sessionKeyOf(at + 1) : null, child ? 1 : 0],
+      );
+      remember.run(sessionIdOf(at), key, updatedAt);
+    });
+  }
+
+  /** The messages `from` to `to`, each with the session that it belongs to and its words. */
+  messages(from: number, to: number, of: (at: number) => MessageOf): void {
+    const insert = this.#database.prepare(`insert into messages (seq, id, session_id, session_key, role,
+        entry_json, created_at) values (?, ?, ?, ?, ?, ?, ?)`);
+    const index = this.#database.prepare("insert into message_texts (rowid, text, place) values (?, ?, ?)");
+    const { last } = this.#database.prepare("select coalesce(max(seq), 0) as last from messages").get() as {
+      last: number;
+    };
+    this.#inBatches(from, to, (at) => {
+      const { sessionKey, sessionId, agentId, text } = of(at);
+      const seq = last + 1 + at - from;
+      const id = `message-${seq}`;
+      const role = at % 2 === 0 ? "user" : "assistant";
+      const entry = { id, role, content: [{ type: "text", text }], timestamp: at };
+      insert.run(seq, id, sessionId, sessionKey, role, JSON.stringify(entry), at);
+      const words = indexText(text, sessionKey, agentId);
+      index.run(seq, words.text, words.place);
+    });
+  }
+
+  /** What runs beside a store that was not filled in a hurry: no log that is longer than the database. */
+  settle(): void {
+    this.#database.exec("pragma wal_checkpoint(truncate)");
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  get dir(): string {
+    return this.#dir;
+  }
+
+  #inBatches(from: number, to: number, work: (at: number) => void): void {
+    for (let start = from; start < to; start += BATCH) {
+      this.#database.exec("begin immediate");
+      for (let at = start; at < Math.min(to, start + BATCH); at += 1) work(at);
+      this.#database.exec("commit");
+    }
+  }
+}
+
+export interface MessageOf {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly text: string;
+}
+
+function uuidOf(at: number): string {
+  const hex = createHash("md5").update(String(at)).digest("hex");
+  return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})/, "$1-$2-4$3-8$4-");
+}
+
+export const sessionIdOf = (at: number): string => uuidOf(at + 0.5);
+
+const isRare = (at: number): boolean => at % RARE_EVERY === RARE_EVERY - 1;
+/** One in five is what the next older one spawned. */
+const isChild = (at: number): boolean => at % 5 === 4 && !isRare(at);
+
+export function agentOf(at: number): string {
+  if (isRare(at)) return RARE_AGENT;
+  return at % 10 < 6 ? "main" : "research";
+}
+
+export function sessionKeyOf(at: number): string {
+  return `agent:${agentOf(at)}:${isChild(at) ? "subagent" : "chat"}:${uuidOf(at)}`;
+}
+
+function kindOf(at: number): SessionKind {
+  if (isRare(at)) return RARE_KIND;
+  return at % 10 === 1 ? "group" : at % 10 === 2 ? "cron" : "other";
+}
+
+function labelOf(at: number): string {
+  return isRare(at) ? RARE_LABEL : `conversation ${at}`;
+}

@@ -1,0 +1,165 @@
+// The figures of lists of sessions, at several sizes of the store: the tool with each of its filters, for
+// each visibility, and the gateway's method over a WebSocket.
+
+import { type App, openApp } from "../src/app.ts";
+import { loadSettings } from "../src/config.ts";
+import type { Session } from "../src/core/session.ts";
+import type { Settings, VisibilityMode } from "../src/core/settings.ts";
+import { sessionViewer } from "../src/flows/access.ts";
+import { connect, type GatewayClient } from "../src/gateway/client.ts";
+import { insertSession } from "../src/store/sessions.ts";
+import { callTool, toolNames } from "../src/tools/catalog.ts";
+import { world } from "./engine-alone.ts";
+import { agentOf, Filling, RARE_AGENT, RARE_KIND, RARE_LABEL, sessionIdOf, sessionKeyOf } from "./filling.ts";
+import { inFolder } from "./in-folder.ts";
+import { sessionRow } from "./instant.ts";
+import { type Row, sampleFor } from "./measure.ts";
+
+const MODES: readonly VisibilityMode[] = ["self", "tree", "agent", "all"];
+const CHILDREN = 60;
+/** Sessions that have messages, so many each: more than a page shows. */
+const TALKED = 60;
+const MESSAGES_EACH = 12;
+const TARGET = "< 3";
+const WORDS = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
+
+/** Every filter of the tool, and those pairs that leave few rows of many. */
+const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
+  "no filter": {},
+  "limit 200": { limit: 200 },
+  "messageLimit 5": { messageLimit: 5 },
+  "kinds, frequent": { kinds: ["other"] },
+  "kinds, two": { kinds: ["group", "cron"] },
+  "kinds, rare": { kinds: [RARE_KIND] },
+  "agentId, own": { agentId: "main" },
+  "agentId, rare": { agentId: RARE_AGENT },
+  "agentId and rare kind": { agentId: "main", kinds: [RARE_KIND] },
+  "activeMinutes 60": { activeMinutes: 60 },
+  "activeMinutes and rare kind": { activeMinutes: 60 * 24 * 30, kinds: [RARE_KIND] },
+  "search, rare": { search: RARE_LABEL },
+  "search, nothing": { search: "no such name" },
+  "search, two signs": { search: "zq" },
+  "search, frequent": { search: "conversation" },
+  "search, frequent, rare kind": { search: "conversation", kinds: [RARE_KIND] },
+};
+
+/** Parameters of the gateway's method that the tool has not. */
+const METHOD_FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
+  "no filter, 200 rows": {},
+  roots: { roots: true, limit: 50 },
+  label: { label: "conversation 5", limit: 50 },
+  "includeArchived and rare kind": { includeArchived: true, kinds: [RARE_KIND], limit: 50 },
+  spawnedBy: { spawnedBy: sessionKeyOf(5), limit: 50 },
+  "titles, last messages, children": {
+    ...{ includeDerivedTitles: true, includeLastMessage: true, includeChildren: true, limit: 50 },
+  },
+};
+
+interface Ground {
+  readonly app: App;
+  readonly settings: Settings;
+  readonly client: GatewayClient;
+  readonly viewer: Session;
+}
+
+/** A gateway, and in its store a session with children, as which the tool is called. */
+async function onGround<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
+  return inFolder(async (home) => {
+    const loaded = loadSettings({ env: {}, home, overrides: { port: 0 } });
+    if (!loaded.ok) throw new Error(loaded.error);
+    const { settings } = loaded.value;
+    const app = await openApp({ settings, world, version: "bench", environment: {} });
+    if (!app.ok) throw new Error(app.error);
+    const { port, token, store } = app.value;
+    const client = await connect({ url: `ws://127.0.0.1:${port}`, token });
+    try {
+      const now = world.clock.now();
+      const viewer = { ...sessionRow(sessionKeyOf(-10), now), sessionId: sessionIdOf(-10), updatedAt: now };
+      await store.transaction(async (tx) => {
+        await insertSession(tx, viewer);
+        for (let at = 0; at < CHILDREN; at += 1) {
+          const key = `agent:main:subagent:${sessionIdOf(-100 - at)}`;
+          const child = { ...sessionRow(key, now), sessionId: sessionIdOf(-200 - at), updatedAt: now - at };
+          await insertSession(tx, { ...child, spawnedBy: viewer.key, spawnDepth: 1 });
+        }
+      });
+      return await work({ app: app.value, settings, client, viewer });
+    } finally {
+      client.close();
+      await app.value.close(0);
+    }
+  });
+}
+
+function listing({ app, settings, viewer }: Ground, mode: VisibilityMode) {
+  const { tools } = settings;
+  const agentToAgent = { ...tools.agentToAgent, enabled: true, allow: ["*"] };
+  const seen: Settings = { ...settings, tools: { ...tools, visibility: mode, agentToAgent } };
+  const [agent] = settings.agents;
+  if (agent === undefined) throw new Error("no agent");
+  const context = {
+    ...{ settings: seen, db: app.store.db, engine: app.engine, session: viewer, agent },
+    ...{ viewer: sessionViewer([viewer], seen), chain: [viewer] as const, toolNames: toolNames() },
+    signal: new AbortController().signal,
+  };
+  return async (args: Record<string, unknown>): Promise<void> => {
+    const request = { callId: "bench", attempt: 1, name: "sessions_list", arguments: args };
+    const result = await callTool(context, request);
+    if (result.count === undefined) throw new Error(JSON.stringify(result));
+  };
+}
+
+const sizeText = (size: number): string => `${size.toLocaleString("en-US")} sessions`;
+
+async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
+  const rows: Row[] = [];
+  const add = (plot: string, line: string, samples: number[]): void => {
+    const growth = { plot, line, at: size, of: "sessions" };
+    rows.push({
+      name: `${plot}: ${line}`,
+      size: sizeText(size),
+      unit: "ms",
+      samples,
+      target: TARGET,
+      growth,
+    });
+  };
+  for (const mode of MODES) {
+    const list = listing(ground, mode);
+    for (const [line, args] of Object.entries(FILTERS)) {
+      add(`sessions_list, sees ${mode}`, line, await sampleFor(() => list(args)));
+    }
+  }
+  for (const [line, params] of Object.entries(METHOD_FILTERS)) {
+    const samples = await sampleFor(() => ground.client.request("sessions.list", params));
+    add("sessions.list over WebSocket", line, samples);
+  }
+  return rows;
+}
+
+/** The same reads at each size of a store that grows. */
+export async function lists({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
+  return onGround(async (ground) => {
+    const filling = new Filling(ground.settings.store.dir, world.clock.now());
+    const rows: Row[] = [];
+    try {
+      let filled = 0;
+      for (const size of sizes) {
+        filling.sessions(filled, size);
+        if (filled === 0) {
+          filling.messages(0, TALKED * MESSAGES_EACH, (at) => {
+            const session = Math.floor(at / MESSAGES_EACH);
+            const place = { sessionKey: sessionKeyOf(session), sessionId: sessionIdOf(session) };
+            return { ...place, agentId: agentOf(session), text: `${at} ${WORDS}` };
+          });
+        }
+        filled = size;
+        filling.settle();
+        rows.push(...(await rowsAt(ground, size)));
+      }
+    } finally {
+      filling.close();
+    }
+    return rows;
+  });
+}

@@ -1,0 +1,93 @@
+// Owns what `npm run bench` may be told on the command line, in words when it was told something else.
+
+import { parseArgs } from "node:util";
+
+export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
+  --json FILE      also writes every sample, with commit, date and machine
+  --markdown       the table as markdown
+  --plots DIR      the pictures of growth, as SVG
+  --docs           puts tables and pictures into docs/BENCHMARKS.md and docs/plots
+  --from FILE      the rows of FILE instead of measuring; with --only, these parts anew
+  --compare OLD.json [NEW.json]   side by side; without NEW.json the parts of OLD.json are measured`;
+
+/** Sizes of the store at which what grows with it is measured. */
+const SIZES = [1_000, 10_000, 100_000, 1_000_000];
+const SIZE_MAX = 10_000_000;
+
+export interface Options {
+  /** Parts to measure; absent: all. */
+  readonly only?: readonly string[];
+  readonly sizes: readonly number[];
+  readonly json?: string;
+  readonly from?: string;
+  readonly compare?: { readonly before: string; readonly after?: string };
+  readonly plots?: string;
+  readonly markdown: boolean;
+  readonly docs: boolean;
+}
+
+/** Wrong usage: the text is for the person who typed it. */
+export class WrongUsage extends Error {}
+
+function sizesOf(text: string): number[] {
+  const sizes = text.split(",").map((piece) => Number(piece.trim().replaceAll("_", "")));
+  if (sizes.length === 0 || sizes.some((size) => !Number.isInteger(size) || size < 100 || size > SIZE_MAX)) {
+    throw new WrongUsage(
+      `--sizes takes whole numbers from 100 to ${SIZE_MAX}, such as 1000,10000; got ${JSON.stringify(text)}`,
+    );
+  }
+  return [...new Set(sizes)].sort((a, b) => a - b);
+}
+
+function partsOf(text: string, known: readonly string[]): string[] {
+  const wanted = text.split(",").map((piece) => piece.trim());
+  const strange = wanted.filter((name) => !known.includes(name));
+  if (strange.length > 0) {
+    throw new WrongUsage(
+      `--only: there is no part ${JSON.stringify(strange[0])}; parts: ${known.join(", ")}`,
+    );
+  }
+  return [...new Set(wanted)];
+}
+
+function parsed(args: readonly string[]) {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean", default: false } as const;
+  const options = {
+    ...{ only: text, sizes: text, json: text, from: text, compare: text, plots: text },
+    ...{ markdown: flag, docs: flag, help: flag },
+  };
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    throw new WrongUsage(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Undefined: help was asked for. Throws `WrongUsage`. */
+export function readOptions(args: readonly string[], known: readonly string[]): Options | undefined {
+  const { values, positionals } = parsed(args);
+  if (values.help) return undefined;
+  const [after, ...rest] = positionals;
+  if (rest.length > 0 || (after !== undefined && values.compare === undefined)) {
+    throw new WrongUsage(
+      `${JSON.stringify(rest[0] ?? after)} belongs to no option; only --compare takes a second file`,
+    );
+  }
+  if (after !== undefined && (values.only !== undefined || values.from !== undefined)) {
+    throw new WrongUsage("--compare of two files measures nothing: leave --only and --from out");
+  }
+  const { json, from, plots, markdown, docs } = values;
+  return {
+    sizes: values.sizes === undefined ? SIZES : sizesOf(values.sizes),
+    markdown,
+    docs,
+    ...(values.only === undefined ? {} : { only: partsOf(values.only, known) }),
+    ...(json === undefined ? {} : { json }),
+    ...(from === undefined ? {} : { from }),
+    ...(plots === undefined ? {} : { plots }),
+    ...(values.compare === undefined
+      ? {}
+      : { compare: { before: values.compare, ...(after === undefined ? {} : { after }) } }),
+  };
+}

@@ -1,0 +1,29 @@
+// The figure of a run's overhead: what the engine and the store add to the model's time.
+
+import { insertSession } from "../src/store/sessions.ts";
+import { withEngine } from "./engine-alone.ts";
+import { inFolder } from "./in-folder.ts";
+import { chatKey, oneRun, sessionRow } from "./instant.ts";
+import { type Row, sample } from "./measure.ts";
+
+/** From the call to accept until the waiter is told: two commits with synchronous=FULL. */
+export async function runOverhead(): Promise<Row[]> {
+  const samples = await inFolder((dir) =>
+    withEngine(dir, ({ engine, store }) =>
+      sample(1_000, 200, async (at) => {
+        const sessionKey = chatKey(at % 50);
+        if (at < 50) await store.transaction((tx) => insertSession(tx, sessionRow(sessionKey, at)));
+        await oneRun(engine, sessionKey, 10_000);
+      }),
+    ),
+  );
+  return [
+    {
+      name: "run overhead, in process",
+      size: "50 sessions in turn",
+      unit: "ms",
+      samples,
+      target: "< 3",
+    },
+  ];
+}

@@ -1,0 +1,26 @@
+// The parts of `npm run bench`, in the order of the table. A part is one line here and a file of its own.
+
+import { world } from "./engine-alone.ts";
+import { inFolder } from "./in-folder.ts";
+import { installSize } from "./install.ts";
+import { lists } from "./lists.ts";
+import type { Row } from "./measure.ts";
+import { runOverhead } from "./overhead.ts";
+import { spawning } from "./spawning.ts";
+import { startUp } from "./start.ts";
+
+/** What a part may be told. */
+export interface Wanted {
+  /** Sizes of the store for what grows with it. */
+  readonly sizes: readonly number[];
+}
+
+type Part = (wanted: Wanted) => Promise<Row[]>;
+
+export const PARTS: Readonly<Record<string, Part>> = {
+  start: startUp,
+  install: installSize,
+  overhead: runOverhead,
+  spawns: () => spawning(inFolder, world),
+  lists,
+};

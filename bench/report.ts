@@ -1,0 +1,105 @@
+// Owns a measurement as a file, as markdown, and in the document of figures.
+// RP1: what is in the document between `<!-- figures A,B -->` and `<!-- /figures -->` is the table of the
+//      parts A and B; the rest of it is people's.
+// RP2: a file that is no measurement is refused with what is wrong with it.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cellsOf, HEAD, machine, type Row } from "./measure.ts";
+
+/** A row, and the part that measured it. */
+export type PartRow = Row & { readonly part: string };
+
+export interface Measurement {
+  readonly machine: string;
+  /** ISO, UTC. */
+  readonly date: string;
+  /** With a `+` when the tree had changes that no commit has; empty outside a repository. */
+  readonly commit: string;
+  readonly rows: readonly PartRow[];
+}
+
+function commitOf(folder: string): string {
+  const git = (...args: string[]): string =>
+    execFileSync("git", args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  try {
+    return `${git("rev-parse", "--short=12", "HEAD")}${git("status", "--porcelain") === "" ? "" : "+"}`;
+  } catch {
+    return "";
+  }
+}
+
+export function measurementOf(rows: readonly PartRow[], folder: string): Measurement {
+  return { machine: machine(), date: new Date().toISOString(), commit: commitOf(folder), rows };
+}
+
+export function readMeasurement(file: string): Measurement {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`${file} can't be read as JSON: ${error instanceof Error ? error.message : error}`);
+  }
+  const {
+    rows,
+    machine = "unknown machine",
+    date = "",
+    commit = "",
+  } = (parsed ?? {}) as Partial<Measurement>;
+  const isRow = (row: Partial<PartRow> | null): boolean =>
+    typeof row?.name === "string" && typeof row.size === "string" && Array.isArray(row.samples);
+  if (!Array.isArray(rows) || !rows.every(isRow)) {
+    throw new Error(`${file} is no measurement: it should be what \`npm run bench -- --json FILE\` wrote`);
+  }
+  return { machine, date, commit, rows: rows.map((row) => ({ ...row, part: row.part ?? "" })) };
+}
+
+/** `older`, with the rows of those parts that `newer` has in their place. */
+export function withNewer(older: Measurement, newer: Measurement): Measurement {
+  const parts = new Set(newer.rows.map(({ part }) => part));
+  const places = [...new Set([...older.rows, ...newer.rows].map(({ part }) => part))];
+  const rows = places.flatMap((part) =>
+    (parts.has(part) ? newer : older).rows.filter((row) => row.part === part),
+  );
+  return { ...newer, rows };
+}
+
+export function headline({ machine, date, commit }: Measurement): string {
+  const of = commit === "" ? "" : ` of ${commit}`;
+  return `${machine}; ${date.slice(0, 10)}${of}; store: node:sqlite, WAL, synchronous=FULL`;
+}
+
+/** The rows as a table in markdown. */
+export function markdown(rows: readonly Row[]): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  const lines = rows.map((row) => {
+    const cells = cellsOf(row);
+    return line(cells.map((cell) => (cell === "NO" ? "**no**" : cell)));
+  });
+  return [line(HEAD), `|${HEAD.map(() => "---").join("|")}|`, ...lines].join("\n");
+}
+
+const PLACE = /(<!-- figures ([\w, -]+?) -->\n)[\s\S]*?(<!-- \/figures -->)/g;
+const MACHINE_PLACE = /(<!-- machine -->\n)[\s\S]*?(<!-- \/machine -->)/g;
+
+export interface Filled {
+  readonly text: string;
+  /** Parts that have rows and no place in the document. */
+  readonly homeless: readonly string[];
+}
+
+/** The document with the tables of this measurement in their places. */
+export function filled(document: string, measured: Measurement): Filled {
+  const placed = new Set<string>();
+  const text = document
+    .replaceAll(PLACE, (_, open: string, names: string, close: string) => {
+      const parts = names.split(",").map((name) => name.trim());
+      for (const part of parts) placed.add(part);
+      const rows = parts.flatMap((part) => measured.rows.filter((row) => row.part === part));
+      return `${open}\n${markdown(rows)}\n\n${close}`;
+    })
+    .replaceAll(MACHINE_PLACE, (_, open: string, close: string) => `${open}${headline(measured)}\n${close}`);
+  const homeless = [...new Set(measured.rows.map(({ part }) => part))].filter((part) => !placed.has(part));
+  return { text, homeless };
+}

@@ -1,0 +1,58 @@
+// Owns what the log tells of runs and of texts for people, beside what goes wrong inside a part: that they
+// begin and end, and how. Part of the composition root.
+// TR1: a run that fails and a text that does not arrive are warnings, whoever is to blame; what goes well is
+//      told at debug. What other processes do is told by their own logs.
+
+import type { LiveEvent } from "../core/event.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Store } from "../store/sql.ts";
+import { idsOf, type Log, logging, type World } from "../world.ts";
+
+type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
+
+function tellEnd(log: Log, event: Of<"run_ended">): void {
+  const { state, code, error, startedAt, endedAt, usage, flowStep } = event;
+  const facts = {
+    ...{ ...idsOf(event), state },
+    ...(flowStep === undefined ? {} : { flowStep }),
+    ...(startedAt === undefined ? {} : { ms: endedAt - startedAt }),
+    tokens: usage.totalTokens,
+    ...(code === undefined ? {} : { code }),
+    ...(error === undefined ? {} : { why: error }),
+  };
+  if (state === "ok") log.debug(facts, "a run ended");
+  else if (state === "aborted") log.info(facts, "a run was aborted");
+  else log.warn(facts, state === "timeout" ? "a run took too long" : "a run failed");
+}
+
+/** The chain is not in the event: the row of the run knows it, as long as there is one. */
+async function tellDelivery(log: Log, { db }: Store, event: Of<"delivery">): Promise<void> {
+  const { deliveryId, sessionKey, runId, channel, what, state, code, error } = event;
+  const facts = { deliveryId, ...(runId === undefined ? {} : { runId }), sessionKey, channel, what };
+  if (state === "sent") {
+    log.debug(facts, "a text was delivered");
+    return;
+  }
+  const run = db
+    .selectFrom("runs")
+    .select("chain_id")
+    .where("run_id", "=", runId ?? "");
+  const row = await run.executeTakeFirst().catch(() => undefined);
+  const chain = row === undefined ? {} : { chainId: row.chain_id };
+  const why = { ...(code === undefined ? {} : { code }), ...(error === undefined ? {} : { why: error }) };
+  log.warn({ ...facts, ...chain, ...why }, "a text was not delivered; see parley deliveries");
+}
+
+export function tellRuns(engine: Engine, store: Store, world: World): void {
+  const { log } = logging(world, { part: "engine" });
+  const channels = logging(world, { part: "channels" }).log;
+  engine.bus.subscribe((event, here) => {
+    if (!here) return;
+    if (event.kind === "run_started") {
+      const { queuedMs, flowStep } = event;
+      const facts = { ...(queuedMs === undefined ? {} : { queuedMs }), ...(flowStep && { flowStep }) };
+      log.debug({ ...idsOf(event), ...facts }, queuedMs === undefined ? "a run goes on" : "a run started");
+    } else if (event.kind === "run_ended") tellEnd(log, event);
+    else if (event.kind === "delivery") void tellDelivery(channels, store, event);
+  });
+}

@@ -1,0 +1,71 @@
+// Owns how a line of the log looks in a terminal: time, level, part, what happened, and what it is about.
+// LL1: nothing in a line moves the cursor or looks like another line: values are escaped, what has several
+//      lines is set in.
+// LL2: what is no line of JSON is shown all the same.
+
+import { styleText } from "node:util";
+import { safeJson, safeLine, safeText } from "../core/safe-text.ts";
+
+type Style = "dim" | "red" | "yellow" | "green";
+
+const LEVELS: readonly (readonly [from: number, name: string, style: Style])[] = [
+  [50, "ERROR", "red"],
+  [40, "WARN ", "yellow"],
+  [30, "INFO ", "green"],
+  [0, "DEBUG", "dim"],
+];
+
+const PART_WIDTH = 9;
+
+/** Hours to milliseconds, in the zone of this machine. */
+function clockText(time: unknown): string {
+  const at = new Date(typeof time === "number" ? time : Number.NaN);
+  if (Number.isNaN(at.getTime())) return "--:--:--.---";
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const millis = String(at.getMilliseconds()).padStart(3, "0");
+  return `${[at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":")}.${millis}`;
+}
+
+function valueText(value: unknown): string {
+  if (typeof value === "string" && /^[^\s"=]+$/.test(value)) return safeLine(value);
+  return safeLine(safeJson(value).replace(/\n\s*/g, " "));
+}
+
+/** What went wrong: the stack has the words too. */
+function errorText(err: unknown): string {
+  const { stack, type, message, ...rest } = err as Record<string, unknown>;
+  const told = typeof stack === "string" && stack !== "" ? stack : `${type ?? "Error"}: ${message ?? ""}`;
+  const more = Object.keys(rest).length === 0 ? "" : `\n${safeJson(rest)}`;
+  return safeText(`${told}${more}`).replace(/^/gm, "    ");
+}
+
+function jsonOf(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null && "level" in value
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The line for people. `colours`: whether the terminal shows them. */
+export function logLine(line: string, colours: boolean): string {
+  const told = jsonOf(line);
+  if (told === undefined) return `${safeLine(line.trimEnd())}\n`;
+  const style = (how: Style, text: string): string =>
+    colours ? styleText(how, text, { validateStream: false }) : text;
+  const { level, time, part, msg, err, ...fields } = told;
+  const [, name, its] = LEVELS.find(([from]) => Number(level) >= from) ?? [0, "INFO ", "green" as const];
+  const about = Object.entries(fields).map(([key, value]) => `${safeLine(key)}=${valueText(value)}`);
+  const first = [
+    style("dim", clockText(time)),
+    style(its, name),
+    safeLine(String(part ?? "-")).padEnd(PART_WIDTH),
+    safeLine(String(msg ?? "")),
+    ...(about.length === 0 ? [] : [style("dim", about.join(" "))]),
+  ].join(" ");
+  const isError = typeof err === "object" && err !== null;
+  return `${first}${isError ? `\n${style("dim", errorText(err))}` : ""}\n`;
+}

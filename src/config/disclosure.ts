@@ -1,0 +1,258 @@
+// Owns which setting may be shown to whom it concerns, one by one, and which is a secret.
+// DC1: it is a list of what is allowed: a setting that is not in it is shown to nobody, and one that is added
+//      to the settings does not compile before somebody has decided.
+// DC2: what is a secret here is masked in every line of the log, whatever it looks like (I14).
+
+import type { ChannelAccount } from "../core/channel-settings.ts";
+import { LOG_PARTS } from "../core/logging.ts";
+import type { Settings } from "../core/settings.ts";
+
+type Leaf = string | number | boolean | null | undefined;
+type Values = Readonly<Record<string, string>>;
+
+/** How texts are shown that are, or may hold, a secret. */
+export type TextRule =
+  /** Only that it is there. */
+  | "secret"
+  /** The same, and that it is not there. */
+  | "secret or none"
+  /** An address without user, password and query. */
+  | "place"
+  /** Of an address only its origin: the rest may be a secret. */
+  | "origin";
+
+/** How lists of words are shown that may hold a secret. */
+export type ListRule =
+  /** A program by its first word; of its arguments only how many there are. */
+  | "program"
+  /** Only how many there are. */
+  | "count";
+
+type KeyOf<T> = T extends unknown ? keyof T : never;
+type At<T, K> = T extends unknown ? (K extends keyof T ? T[K] : never) : never;
+
+type ObjectRule<T> =
+  string extends KeyOf<T>
+    ? { readonly each: Rule<At<T, string>> } | ([T] extends [Values] ? "names" : never)
+    : { readonly [K in KeyOf<T>]-?: Rule<At<T, K>> };
+
+/** What is decided of a value of this type. `names`: of fields whose values may be secrets. */
+export type Rule<T> = [T] extends [Leaf]
+  ? "show" | ([T] extends [string | undefined] ? TextRule : never)
+  : [T] extends [readonly Leaf[] | undefined]
+    ? "show" | ListRule
+    : [T] extends [readonly (infer E)[] | undefined]
+      ? { readonly each: Rule<E> }
+      : ObjectRule<NonNullable<T>>;
+
+const FILTER = { allow: "show", deny: "show" } as const;
+
+const ACCOUNT: Rule<ChannelAccount> = {
+  channel: "show",
+  accountId: "show",
+  agentId: "show",
+  dmPolicy: "show",
+  allowFrom: "show",
+  groupPolicy: "show",
+  groupAllowFrom: "show",
+  requireMention: "show",
+  groups: { each: { enabled: "show", requireMention: "show", allowFrom: "show", agentId: "show" } },
+  inbound: { debounceMs: "show", queue: "show", mediaMaxBytes: "show" },
+  threadBindings: { enabled: "show", idleHours: "show", maxAgeHours: "show" },
+  botToken: "secret",
+  apiRoot: "place",
+  token: "secret",
+  restUrl: "place",
+  phoneNumberId: "show",
+  accessToken: "secret",
+  appSecret: "secret",
+  verifyToken: "secret",
+  graphUrl: "place",
+  number: "show",
+  url: "place",
+  command: "program",
+  names: "show",
+  attachmentFolders: "show",
+};
+
+const AGENT: Rule<Settings["agents"][number]> = {
+  id: "show",
+  name: "show",
+  default: "show",
+  model: "show",
+  thinking: "show",
+  workspace: "show",
+  instructions: "show",
+  tools: FILTER,
+  subagents: { allowAgents: "show", model: "show" },
+  sandbox: {
+    mode: "show",
+    sessionToolsVisibility: "show",
+    network: "show",
+    git: "show",
+    backend: "show",
+    memoryMb: "show",
+    processesMax: "show",
+    diskMb: "show",
+    image: "show",
+  },
+  runtime: {
+    type: "show",
+    command: "program",
+    env: "names",
+    cwd: "show",
+    permissions: "show",
+    askSeconds: "show",
+    sessionTools: "show",
+    idleMinutes: "show",
+  },
+  budget: { dailyTokens: "show", dailyCost: "show" },
+};
+
+const PROVIDER: Rule<Settings["providers"][number]> = {
+  id: "show",
+  api: "show",
+  baseUrl: "place",
+  apiKey: "secret or none",
+  headers: "names",
+  models: {
+    each: {
+      id: "show",
+      name: "show",
+      contextWindow: "show",
+      maxOutputTokens: "show",
+      reasoning: "show",
+      images: "show",
+      cost: { input: "show", output: "show", cacheRead: "show", cacheWrite: "show" },
+    },
+  },
+};
+
+const HOOKS: Rule<Settings["hooks"]> = {
+  enabled: "show",
+  token: "secret or none",
+  allowedSessionKeys: "show",
+  mappings: {
+    each: {
+      id: "show",
+      path: "show",
+      proof: { kind: "show", secret: "secret", signatureHeader: "show", deliveryHeader: "show" },
+      events: "show",
+      message: "show",
+      name: "show",
+      agentId: "show",
+      sessionKey: "show",
+      deliver: { channel: "show", to: "show", accountId: "show", threadId: "show" },
+      model: "show",
+      thinking: "show",
+      timeoutSeconds: "show",
+    },
+  },
+};
+
+const TOOLS: Rule<Settings["tools"]> = {
+  filter: FILTER,
+  visibility: "show",
+  agentToAgent: { enabled: "show", allow: "show" },
+  subagents: FILTER,
+  sandbox: FILTER,
+  sessionsSpawn: {
+    attachments: {
+      enabled: "show",
+      maxFiles: "show",
+      maxFileBytes: "show",
+      maxTotalBytes: "show",
+      retainOnSessionKeep: "show",
+    },
+  },
+  history: { maxTextChars: "show", maxBytes: "show" },
+  exec: { timeoutSeconds: "show", maxOutputBytes: "show", searchPath: "show" },
+  mcp: {
+    servers: {
+      each: {
+        name: "show",
+        reach: {
+          kind: "show",
+          command: "show",
+          args: "count",
+          env: "names",
+          cwd: "show",
+          url: "place",
+          headers: "names",
+        },
+        agents: "show",
+        tools: "show",
+        allowSandboxed: "show",
+        timeoutSeconds: "show",
+        startTimeoutSeconds: "show",
+      },
+    },
+    waitSeconds: "show",
+    maxResultBytes: "show",
+  },
+};
+
+const LEVELS = Object.fromEntries(LOG_PARTS.map((part) => [part, "show"])) as Rule<
+  Settings["logging"]["parts"]
+>;
+
+/** All of them. */
+export const DISCLOSURE: Rule<Settings> = {
+  gateway: {
+    host: "show",
+    port: "show",
+    token: "secret or none",
+    tokens: { each: { token: "secret", role: "show", scopes: "show", sessions: "show" } },
+    allowedOrigins: "show",
+    allowedHosts: "show",
+    maxBufferedBytes: "show",
+    tickIntervalMs: "show",
+  },
+  store: { dir: "show", durability: "show", postgresUrl: "secret" },
+  providers: { each: PROVIDER },
+  agents: { each: AGENT },
+  maxConcurrent: "show",
+  subagents: {
+    model: "show",
+    maxConcurrent: "show",
+    maxChildren: "show",
+    maxSpawnDepth: "show",
+    runTimeoutSeconds: "show",
+    archiveAfterMinutes: "show",
+    announce: "show",
+  },
+  session: {
+    scope: "show",
+    mainKey: "show",
+    dmScope: "show",
+    queueMax: "show",
+    sendPolicy: {
+      rules: { each: { match: { channel: "show", chatType: "show" }, action: "show" } },
+      default: "show",
+    },
+    agentToAgent: {
+      maxPingPongTurns: "show",
+      maxHops: "show",
+      maxChainRuns: "show",
+      maxChainTokens: "show",
+      maxChainCost: "show",
+    },
+  },
+  tools: TOOLS,
+  owners: "show",
+  channels: { each: ACCOUNT },
+  cron: { enabled: "show" },
+  nodes: { enabled: "show", allowCommands: "show", allowedSessionKeys: "show", allowSandboxed: "show" },
+  hooks: HOOKS,
+  outgoingHooks: {
+    each: { name: "show", url: "origin", events: "show", secret: "secret", sessions: "show" },
+  },
+  logging: { level: "show", parts: LEVELS, format: "show" },
+  traces: {
+    endpoint: "origin",
+    headers: "names",
+    sampleRatio: "show",
+    content: "show",
+    serviceName: "show",
+  },
+};

@@ -1,0 +1,38 @@
+// Owns the keys of the configuration file about the log.
+
+import { z } from "zod";
+import {
+  LOG_FORMATS,
+  LOG_LEVELS,
+  LOG_PARTS,
+  LOGGING,
+  type LoggingSettings,
+  loggingFrom,
+} from "../core/logging.ts";
+import type { Problem } from "./source.ts";
+
+const level = z.enum(LOG_LEVELS);
+const part = z.enum(LOG_PARTS);
+
+export const logging = z
+  .strictObject({
+    level: level.default(LOGGING.level).describe("The least that is written. PARLEY_LOG goes before it."),
+    parts: z.partialRecord(part, level).default({}).describe("Levels of single parts, instead of `level`."),
+    format: z
+      .enum(LOG_FORMATS)
+      .default(LOGGING.format)
+      .describe("auto: lines for people in a terminal, else JSON. PARLEY_LOG_FORMAT goes before it."),
+  })
+  .prefault({});
+
+/** What holds, the environment included. */
+export function loggingOf(
+  file: z.output<typeof logging>,
+  env: Readonly<Record<string, string | undefined>>,
+  problems: Problem[],
+): LoggingSettings {
+  const wanted = loggingFrom(file, env);
+  if (wanted.ok) return wanted.value;
+  problems.push({ path: ["logging"], text: wanted.error });
+  return LOGGING;
+}

@@ -1,0 +1,164 @@
+// Owns the params of the methods about sessions: finding, making, changing, resetting, deleting them.
+
+import { SESSION_KINDS } from "../../core/session.ts";
+import {
+  ADMIN,
+  about,
+  count,
+  cursor,
+  flag,
+  idempotencyKey,
+  type MethodSpec,
+  NAME_MAX_CHARS,
+  NAMES_SESSION,
+  name,
+  nameOrNull,
+  OF_RUNS,
+  object,
+  READ,
+  sessionKey,
+  WRITE,
+} from "./shapes.ts";
+
+const PREVIEW_KEYS_MAX = 64;
+const LIST_KEYS_MAX = 200;
+
+const LIST = object(
+  {
+    limit: about(count(1), "Most rows. Default 200, at most 1000."),
+    activeMinutes: about(count(1), "Only sessions that something happened in within so many minutes."),
+    includeGlobal: about(flag, "Also the session `global`, where that is not the only one."),
+    includeUnknown: about(flag, "Has no effect: the session `unknown` is never shown."),
+    includeDerivedTitles: about(flag, "Adds `derivedTitle`: the beginning of the first message."),
+    includeLastMessage: about(flag, "Adds `lastMessagePreview`."),
+    includeArchived: about(flag, "Also archived ones."),
+    label: about(name, "Only those with exactly this label."),
+    spawnedBy: about(name, "Only those that this session spawned."),
+    roots: about(flag, "Only those that nobody spawned, or nobody who is there and whom the token covers."),
+    keys: about(
+      { type: "array", items: name, maxItems: LIST_KEYS_MAX },
+      "Only these; those that do not exist, fit or belong to the token are left out.",
+    ),
+    includeChildren: about(flag, "Adds `children`: how many each spawned, counted up to 1000."),
+    agentId: about(name, "Only those of this agent."),
+    search: about(
+      { type: "string", maxLength: NAME_MAX_CHARS },
+      "Only those with this in a label, a name or the key.",
+    ),
+    kinds: about(
+      { type: "array", items: { enum: SESSION_KINDS }, maxItems: SESSION_KINDS.length },
+      "Only those of these kinds.",
+    ),
+    cursor,
+  },
+  [],
+);
+
+const PATCH = object(
+  {
+    key: sessionKey,
+    label: about(nameOrNull, "At most 200 characters, one line; null takes it away, as with the others."),
+    thinkingLevel: about(nameOrNull, "How long its models think; null: the agent's."),
+    verboseLevel: about(nameOrNull, "How much is told of its work: on, off or full; null: the default."),
+    model: about(nameOrNull, "`<provider>/<model>`; null: the agent's."),
+    sendPolicy: about(
+      { enum: ["allow", "deny", null] },
+      "Whether text may leave it; null: as session.sendPolicy says. Needs operator.admin.",
+    ),
+    archived: about(flag, "false restores an archived one; true is refused."),
+    idempotencyKey,
+  },
+  ["key"],
+);
+
+export const SESSION_METHODS = {
+  "sessions.list": {
+    scope: READ,
+    does: "Lists the sessions that the token covers, newest activity first.",
+    params: LIST,
+    ignored: [],
+  },
+  "sessions.resolve": {
+    scope: READ,
+    does: "Finds the key of one session. Exactly one of `key`, `sessionId` and `label` is given.",
+    params: object(
+      {
+        key: about(name, "A key, in any spelling."),
+        sessionId: about(name, "The id of its transcript."),
+        label: about(name, "Its label."),
+        agentId: about(name, "With `label`: whose session."),
+        spawnedBy: about(name, "Only a session that this one spawned."),
+      },
+      [],
+    ),
+    ignored: ["includeGlobal", "includeUnknown"],
+    fails: [...NAMES_SESSION, "label_ambiguous"],
+  },
+  "sessions.create": {
+    scope: WRITE,
+    does: "Makes a session of its own for a conversation, `agent:<id>:chat:<uuid>`.",
+    params: object(
+      {
+        agentId: about(name, "Whose session. Default: the default agent's."),
+        label: about(name, "What it is called. At most 200 characters, one line."),
+        client: about({ enum: ["acp"] }, "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
+        idempotencyKey,
+      },
+      ["idempotencyKey"],
+    ),
+    ignored: ["key", "model", "envelope", "parentSessionKey", "task", "message"],
+    fails: ["agent_not_found", "not_visible"],
+    causes: ["sessions"],
+  },
+  "sessions.preview": {
+    scope: READ,
+    does: "Gives the last messages of several sessions, a line each.",
+    params: object(
+      {
+        keys: about(
+          { type: "array", items: name, minItems: 1, maxItems: PREVIEW_KEYS_MAX },
+          "Which sessions; one that is not there is answered `missing`.",
+        ),
+        limit: about(count(1), "Messages of each. Default 12, at most 50."),
+        maxChars: about({ type: "integer", minimum: 20 }, "Characters of a line. Default 240, at most 4000."),
+      },
+      ["keys"],
+    ),
+    ignored: [],
+  },
+  "sessions.patch": {
+    scope: WRITE,
+    does: "Changes what is set of a session. What is left out stays as it is.",
+    params: PATCH,
+    ignored: [
+      ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
+      ...["execSecurity", "execAsk", "execNode", "spawnedBy", "spawnedWorkspaceDir", "spawnDepth"],
+      ...["subagentRole", "subagentControlScope", "envelope", "groupActivation"],
+    ],
+    fails: [...NAMES_SESSION, "session_archived", "invalid_model", "invalid_thinking"],
+    causes: ["sessions"],
+  },
+  "sessions.reset": {
+    scope: ADMIN,
+    does: "Ends what a session has accepted and begins a new transcript; the old one is kept.",
+    params: object({ key: sessionKey, idempotencyKey }, ["key"]),
+    ignored: ["reason"],
+    fails: [...NAMES_SESSION, "session_archived"],
+    causes: OF_RUNS,
+  },
+  "sessions.delete": {
+    scope: ADMIN,
+    does: "Ends what a session has accepted and deletes it. What it used stays in the ledger.",
+    params: object(
+      {
+        key: sessionKey,
+        deleteTranscript: about(flag, "Whether its messages go with it. Default true."),
+        idempotencyKey,
+      },
+      ["key"],
+    ),
+    ignored: ["emitLifecycleHooks"],
+    fails: [...NAMES_SESSION, "protected_session"],
+    causes: OF_RUNS,
+  },
+} as const satisfies Record<string, MethodSpec>;

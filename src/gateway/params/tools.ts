@@ -1,0 +1,62 @@
+// Owns the params of the methods about tools, and about what agents ask operators for.
+
+import {
+  ADMIN,
+  about,
+  anyObject,
+  idempotencyKey,
+  type MethodSpec,
+  NAMES_SESSION,
+  NOTHING,
+  name,
+  object,
+  READ,
+} from "./shapes.ts";
+
+const whose = about(name, "Whose. Default: the default agent's main session.");
+
+export const TOOL_METHODS = {
+  "tools.catalog": {
+    scope: READ,
+    does: "Says which tools a session has, with their schemas, which it has not, and by which setting.",
+    params: object({ sessionKey: whose }, []),
+    ignored: ["agentId", "includePlugins"],
+    fails: NAMES_SESSION,
+  },
+  "tools.invoke": {
+    scope: ADMIN,
+    does: "Calls a tool as a session. What the tool answers, a refusal too, is the payload.",
+    params: object(
+      {
+        name: about(name, "Which tool."),
+        arguments: about(anyObject, "Its arguments."),
+        args: about(anyObject, "Another spelling of `arguments`."),
+        sessionKey: whose,
+        idempotencyKey,
+      },
+      ["name"],
+    ),
+    ignored: ["agentId", "confirm"],
+    fails: [...NAMES_SESSION, "agent_not_found", "sandbox_unavailable", "run_aborted"],
+  },
+  "permissions.list": {
+    scope: READ,
+    does: "Lists what agents that are programs ask operators for, at this gateway.",
+    params: NOTHING,
+    ignored: [],
+  },
+  "permissions.answer": {
+    scope: ADMIN,
+    does: "Answers one of these questions.",
+    params: object(
+      {
+        id: about(name, "Which question."),
+        decision: about({ enum: ["allow", "deny"] }, "The answer, for this once."),
+        idempotencyKey,
+      },
+      ["id", "decision"],
+    ),
+    ignored: [],
+    fails: ["permission_not_found"],
+  },
+} as const satisfies Record<string, MethodSpec>;

@@ -1,0 +1,60 @@
+// Owns the thread beside the gateway's own in which reads of the embedded store that may take long are done
+// (sqlite-aside.ts starts it). It imports little: it is started when somebody waits.
+// AW1: it reads only, by a connection of its own, and each question sees the last committed state.
+
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import { Statements } from "./sqlite-statements.ts";
+
+/** What the thread is started with. */
+export interface AsideStart {
+  readonly file: string;
+  readonly busyTimeoutMs: number;
+  readonly cacheKib: number;
+}
+
+/** One question at a time; `undefined` ends the thread. */
+export type AsideQuestion = { readonly sql: string; readonly parameters: readonly unknown[] } | undefined;
+
+export type AsideAnswer =
+  | { readonly rows: Record<string, unknown>[] }
+  | {
+      readonly failure: { readonly message: string; readonly code?: string; readonly errcode?: number };
+    };
+
+const { file, busyTimeoutMs, cacheKib } = workerData as AsideStart;
+let database: DatabaseSync | undefined;
+let statements: Statements | undefined;
+
+function opened(): Statements {
+  database ??= new DatabaseSync(file, { timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
+  if (statements === undefined) {
+    database.exec(`pragma query_only = on; pragma cache_size = -${cacheKib}`);
+    statements = new Statements(database);
+  }
+  return statements;
+}
+
+function answerTo({ sql, parameters }: NonNullable<AsideQuestion>): AsideAnswer {
+  try {
+    return { rows: opened().run(sql, parameters).rows };
+  } catch (error) {
+    const { message, code, errcode } = error as { message: string; code?: string; errcode?: number };
+    return {
+      failure: {
+        message,
+        ...(code === undefined ? {} : { code }),
+        ...(errcode === undefined ? {} : { errcode }),
+      },
+    };
+  }
+}
+
+parentPort?.on("message", (question: AsideQuestion) => {
+  if (question === undefined) {
+    database?.close();
+    parentPort?.close();
+  } else {
+    parentPort?.postMessage(answerTo(question));
+  }
+});

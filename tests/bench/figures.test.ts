@@ -1,0 +1,162 @@
+// What is made of measured figures: judged, compared, drawn, put into the document. Nothing is measured here.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { compare, comparison, numbers } from "../../bench/compare.ts";
+import { meets, percentile, type Row, table } from "../../bench/measure.ts";
+import { readOptions } from "../../bench/options.ts";
+import { fileNameOf, plotsOf, svgOf } from "../../bench/plot.ts";
+import { filled, markdown, withNewer } from "../../bench/report.ts";
+
+const row = (more: Partial<Row> = {}): Row => ({
+  ...{ name: "a run", size: "empty", unit: "ms", samples: [1, 2, 3, 4, 100] },
+  ...more,
+});
+
+test.each([
+  ["< 3.1", true],
+  ["< 3", false],
+  ["> 2", true],
+  ["max < 100", false],
+  ["max < 101", true],
+  ["p95 > 99", true],
+])("MS1: the target %s of 1, 2, 3, 4, 100 is met: %s", (target, met) => {
+  expect(meets(row({ target }))).toBe(met);
+});
+
+test("MS1: a target that nobody can read is no target that is met", () => {
+  expect(meets(row())).toBeUndefined();
+  expect(() => meets(row({ target: "under 3 ms" }))).toThrow('write "< 5", "> 5" or "p99 < 5"');
+});
+
+test("a table has a line for each row, with what is missed", () => {
+  expect(table([row({ target: "< 3" }), row({ unit: "MB", samples: [96.4] })]).split("\n")).toEqual([
+    "what   size   n  p50   p95  p99  max  unit  target  met",
+    "-----  -----  -  ----  ---  ---  ---  ----  ------  ---",
+    "a run  empty  5  3.00  100  100  100  ms    < 3     NO",
+    "a run  empty  1  96.4                 MB",
+  ]);
+});
+
+const around = (value: number, seed: number, count = 60): number[] => {
+  const random = numbers(seed);
+  return Array.from({ length: count }, () => value * (0.8 + 0.4 * random()));
+};
+
+test("CM1: a difference is told from noise, in the direction of the unit", () => {
+  const rows = (value: number, seed: number, count = 60): Row[] => [
+    row({ samples: around(value, seed, count) }),
+    row({ name: "a rate", unit: "/s", samples: around(value, seed + 1, count) }),
+    row({ name: "packages", unit: "packages", samples: [value] }),
+  ];
+  const changes = (before: Row[], after: Row[]) => compare(before, after).rows.map(({ change }) => change);
+  expect(changes(rows(10, 1), rows(10, 7))).toEqual(["same", "same", "same"]);
+  expect(changes(rows(10, 1), rows(14, 7))).toEqual(["slower", "faster", "larger"]);
+  expect(changes(rows(14, 1), rows(10, 7))).toEqual(["faster", "slower", "smaller"]);
+  expect(changes(rows(10, 1, 5), rows(99, 7, 5))).toEqual(["too few samples", "too few samples", "larger"]);
+});
+
+test("CM2: a comparison says what became worse, what is gone and what is new, and says it twice alike", () => {
+  const before = [row({ samples: around(10, 1) }), row({ name: "old" })];
+  const after = [row({ samples: around(20, 2) }), row({ name: "new" })];
+  const text = comparison(compare(before, after));
+  expect(text).toMatch(
+    /Worse beyond noise: a run \(empty\) x[12]\.\d\d\.\nOnly before: old \(empty\)\.\nOnly after: new/,
+  );
+  expect(comparison(compare(before, after))).toBe(text);
+});
+
+const growing = (line: string, at: number, value: number, plot?: string): Row =>
+  row({ samples: [value], growth: { line, at, of: "sessions", ...(plot === undefined ? {} : { plot }) } });
+const GROWN = [
+  growing("<tree> & all", 1_000, 0.5, "lists"),
+  growing("self", 1_000, 0.5, "lists"),
+  growing("self", 1_000_000, 0.7, "lists"),
+  growing("<tree> & all", 1_000_000, 60, "lists"),
+  growing("history", 10, 1),
+];
+
+test("PL1, PL2: a plot has every line of its rows, in the order of sizes, with its name at its end", () => {
+  const plots = plotsOf([row(), ...GROWN]);
+  expect(
+    plots.map(({ name, lines }) => [name, lines.map((line) => line.points.map(({ at }) => at))]),
+  ).toEqual([
+    [
+      "lists",
+      [
+        [1_000, 1_000_000],
+        [1_000, 1_000_000],
+      ],
+    ],
+    ["history", [[10]]],
+  ]);
+  const [lists] = plots.map(svgOf);
+  expect(plots.map(fileNameOf)).toEqual(["lists.svg", "history.svg"]);
+  expect(lists).toContain("lists: ms by sessions");
+  expect(lists).toContain("&lt;tree> &amp; all");
+  expect(lists).toContain("prefers-color-scheme:dark");
+  expect(lists?.match(/<polyline /g)).toHaveLength(2);
+  // Names of lines that end at the same place don't lie on each other.
+  const heights = [...(lists ?? "").matchAll(/class="tone\d name" x="\d+(?:\.\d+)?" y="([\d.]+)"/g)].map(
+    ([, y]) => Number(y),
+  );
+  expect(heights).toHaveLength(2);
+  expect(Math.abs((heights[0] ?? 0) - (heights[1] ?? 0))).toBeGreaterThanOrEqual(20);
+});
+
+test("a plot of several units is refused", () => {
+  expect(() => plotsOf([...GROWN, { ...growing("self", 5, 5, "lists"), unit: "MB" }])).toThrow(
+    "several units: ms, MB",
+  );
+});
+
+test("RP1: the document's tables are put in their places and nothing else of it changes", () => {
+  const document =
+    "# Figures\n<!-- figures a, b -->\nold\n<!-- /figures -->\nwords\n<!-- machine -->\n<!-- /machine -->\n";
+  const rows = [
+    { ...row({ name: "mine|yours" }), part: "a" },
+    { ...row(), part: "c" },
+  ];
+  const measured = { machine: "2 x CPU", date: "2026-11-20T01:02:03Z", commit: "abc", rows };
+  const { text, homeless } = filled(document, measured);
+  expect(text).toContain("| mine\\|yours | empty | 5 |");
+  expect(text).toContain("words\n<!-- machine -->\n2 x CPU; 2026-11-20 of abc;");
+  expect(text).not.toContain("old");
+  expect(homeless).toEqual(["c"]);
+  expect(filled(text, measured).text).toBe(text);
+  const newer = { ...measured, rows: [{ ...row({ name: "anew" }), part: "a" }] };
+  expect(withNewer(measured, newer).rows.map(({ name }) => name)).toEqual(["anew", "a run"]);
+});
+
+test("RP1: the document of figures has a place for the tables", () => {
+  const path = fileURLToPath(new URL("../../docs/BENCHMARKS.md", import.meta.url));
+  expect(readFileSync(path, "utf8")).toMatch(/<!-- figures [\w, -]+ -->\n[\s\S]*?<!-- \/figures -->/);
+});
+
+test("a missed target is plain to see in markdown", () => {
+  expect(markdown([row({ target: "< 3" })])).toMatch(/\| < 3 \| \*\*no\*\* \|$/);
+});
+
+test.each([
+  [["--only", "lists,x"], 'there is no part "x"; parts: lists, start'],
+  [["--sizes", "5"], "--sizes takes whole numbers from 100 to 10000000, such as 1000,10000"],
+  [["--sizes", "1000;2000"], "--sizes takes whole numbers"],
+  [["a.json"], '"a.json" belongs to no option'],
+  [["--compare", "a", "b", "c"], '"c" belongs to no option'],
+  [["--compare", "a", "b", "--only", "lists"], "measures nothing"],
+  [["--jsn", "a"], "Unknown option '--jsn'"],
+])("%j is refused in words", (args, words) => {
+  expect(() => readOptions(args, ["lists", "start"])).toThrow(words);
+});
+
+test("sizes are sorted, and a comparison has one file or two", () => {
+  expect(readOptions(["--sizes", "10_000,1000"], [])?.sizes).toEqual([1_000, 10_000]);
+  expect(readOptions(["--compare", "a"], [])?.compare).toEqual({ before: "a" });
+  expect(readOptions(["--compare", "a", "b"], [])?.compare).toEqual({ before: "a", after: "b" });
+  expect(readOptions(["--help"], [])).toBeUndefined();
+});
+
+test("percentiles of nothing are no numbers", () => {
+  expect(percentile([], 0.5)).toBeNaN();
+});

@@ -1,0 +1,46 @@
+// Owns whether words are a command of ours, by what its own help says: which commands there are, and which options.
+
+import { run } from "../cli/kit.ts";
+
+interface Help {
+  readonly commands: readonly string[];
+  readonly options: readonly string[];
+}
+
+const known = new Map<string, Promise<Help>>();
+
+function helpOf(home: string, path: readonly string[]): Promise<Help> {
+  const name = path.join(" ");
+  const help = known.get(name) ?? readHelp(home, path);
+  known.set(name, help);
+  return help;
+}
+
+async function readHelp(home: string, path: readonly string[]): Promise<Help> {
+  const { out } = await run(home, [...path, "--help"]);
+  const [, below = ""] = out.split(/^Commands:$/m);
+  const commands = [...below.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = ""]) => name);
+  const options = [...out.matchAll(/(?<=[\s,])(--?[A-Za-z][\w-]*)/g)].map(([, name = ""]) => name);
+  return { commands, options };
+}
+
+/** What is wrong with the words behind `parley`; undefined: nothing. Values and placeholders are not looked at. */
+export async function usageProblem(home: string, words: readonly string[]): Promise<string | undefined> {
+  const global = await helpOf(home, []);
+  const path: string[] = [];
+  let help = global;
+  for (const [at, word] of words.entries()) {
+    if (word.startsWith("-") && !/^-\d/.test(word)) {
+      const name = word.replace(/=.*$/, "");
+      if (!help.options.includes(name) && !global.options.includes(name))
+        return `${path.join(" ")} has no option ${name}`;
+    } else if (help.commands.length > 0 && /^[a-z][\w-]*$/.test(word)) {
+      // The value of an option that stands before it.
+      if (words[at - 1]?.startsWith("-") === true && !help.commands.includes(word)) continue;
+      if (!help.commands.includes(word)) return `there is no ${[...path, word].join(" ")}`;
+      path.push(word);
+      help = await helpOf(home, path);
+    }
+  }
+  return undefined;
+}

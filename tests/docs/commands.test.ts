@@ -1,0 +1,107 @@
+// Every command of every document is run, in the order in which a reader would run them, and answers as the document
+// shows it; what can't be run here stands in left-out.ts.
+
+import { expect, test } from "vitest";
+import type { Finished } from "../cli/kit.ts";
+import { cleanup } from "../kit/engine.ts";
+import { Ground } from "./ground.ts";
+import { LEFT_OUT, type LeftOut } from "./left-out.ts";
+import { type Command, readPage, type Step } from "./page.ts";
+import { PAGES, readDocument } from "./pages.ts";
+import { type Scene, sceneOf } from "./scenes.ts";
+import { mismatch } from "./shown.ts";
+
+const usedEntries = new Set<LeftOut>();
+
+function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | undefined {
+  for (const entry of LEFT_OUT) {
+    const found = entry.pages?.includes(path) === false ? null : entry.command.exec(text);
+    if (found === null) continue;
+    usedEntries.add(entry);
+    return [entry, found];
+  }
+  return undefined;
+}
+
+/** Commands that change nothing: what they show may need a moment to come about. */
+const LOOKING = new RegExp(
+  "^(?:npx )?parley (?:--(?:url|token) \\S+ )*" +
+    "(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
+    "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
+);
+const PATIENCE_MS = 20_000;
+
+async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {
+  let said = text;
+  for (const [word, stand] of Object.entries(scene.words ?? {}))
+    if (new RegExp(`(?<![\\w-])${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`).test(said))
+      said = said.replaceAll(word, await stand(ground));
+  return said;
+}
+
+const begins = <T>(table: Readonly<Record<string, T>> | undefined, text: string): T | undefined =>
+  Object.entries(table ?? {}).find(([beginning]) => `${text}  `.startsWith(beginning))?.[1];
+
+/** Runs one command as the scene has it. */
+async function perform(path: string, scene: Scene, ground: Ground, command: Command): Promise<Finished> {
+  const page = readPage(readDocument(path));
+  await begins(scene.before, command.text)?.(ground, page);
+  const skipped = leftOut(path, command);
+  if (skipped !== undefined) {
+    await skipped[0].instead(ground, skipped[1]);
+    return { code: command.code, out: "", err: "" };
+  }
+  if (command.text === "npm start") {
+    const out = await (scene.gateway === "mortal" ? ground.launch() : ground.start());
+    return { code: 0, out, err: "" };
+  }
+  const text = await withWords(scene, ground, command.text);
+  const ready = begins(scene.lasting, command.text);
+  if (ready !== undefined) return { code: 0, out: await ground.keep(text, ready), err: "" };
+  return ground.run(text, begins(scene.input, command.text) ?? "");
+}
+
+/** Runs a block in order; which of its output is not as it is shown. */
+async function play(path: string, scene: Scene, ground: Ground, step: Step): Promise<string[]> {
+  let output = "";
+  for (const command of step.commands) {
+    const { code, out, err } = await perform(path, scene, ground, command);
+    const at = `${path}:${command.line} ${command.text}`;
+    expect({ at, code, said: code === command.code ? "" : out + err }).toEqual({
+      at,
+      code: command.code,
+      said: "",
+    });
+    output += out + err;
+  }
+  const { shown, line } = step;
+  if (shown === undefined) return [];
+  const [only] = step.commands;
+  const again =
+    step.commands.length === 1 && only !== undefined && LOOKING.test(only.text) ? only : undefined;
+  const late = Date.now() + PATIENCE_MS;
+  while (again !== undefined && mismatch(shown, output) !== undefined && Date.now() < late) {
+    const { out, err } = await perform(path, scene, ground, again);
+    output = out + err;
+  }
+  const problem = mismatch(shown, output);
+  return problem === undefined ? [] : [`${path}:${line} ${problem}\n\n${output}`];
+}
+
+test.each(PAGES)("the commands of %s do what is said of them", async (path) => {
+  const page = readPage(readDocument(path));
+  expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
+  if (page.steps.length === 0) return;
+  const scene = sceneOf(path);
+  const ground = await Ground.open(scene.env);
+  cleanup(() => ground.stop());
+  ground.configure((await scene.config?.(page, ground)) ?? {});
+  if (scene.gateway === undefined) await ground.start();
+  const problems: string[] = [];
+  for (const step of page.steps) problems.push(...(await play(path, scene, ground, step)));
+  expect(problems.join("\n\n")).toBe("");
+});
+
+test("every entry of the list of what is not run is needed", () => {
+  expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);
+});

@@ -1,0 +1,221 @@
+// Owns the place where the commands of one document are run: a home, a gateway where the document has one, and a shell.
+// Commands of ours run in this process (a real start of the program for each would take minutes), whatever needs a
+// shell in a real one, in which `parley`, `npx parley` are the real launcher.
+// GR1: nothing outside of the home is written: paths below /var/backups, /srv and the like lie in it.
+// GR2: the gateway is reached at a port of its own; the documents' 7275 is read as that one.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import JSON5 from "json5";
+import { type Call, call, type Finished, freePort, run, startGateway } from "../cli/kit.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { addressOf, LAUNCHER, launch } from "../kit/fleet.ts";
+
+type Json = Record<string, unknown>;
+
+const DOCUMENTED_PORT = 7275;
+/** What is written there must not be written on a machine of ours. */
+const ELSEWHERE = /(?<![\w.])\/(?:var\/backups|srv|etc\/prometheus)\//g;
+
+const FOREIGN = [
+  "npm",
+  "docker",
+  "podman",
+  "sudo",
+  "systemctl",
+  "loginctl",
+  "journalctl",
+  "launchctl",
+  "brew",
+  "ssh",
+];
+
+export class Ground {
+  readonly home: string;
+  readonly work: string;
+  readonly port: number;
+  readonly env: Record<string, string>;
+  /** What the fakes around the document want remembered. */
+  readonly facts: Record<string, string> = {};
+  readonly #bin: string;
+  readonly #ports: readonly number[];
+  /** Ends the gateway, if there is one. */
+  #leave: (signal: "SIGINT" | "SIGKILL") => Promise<void> = async () => {};
+  /** Assignments of earlier blocks, which a shell would remember. */
+  #remembered = "";
+
+  private constructor(ports: readonly number[], env: Readonly<Record<string, string>>) {
+    this.home = temporaryFolder();
+    this.#ports = ports;
+    this.port = ports[0] ?? 0;
+    this.work = join(this.home, "work");
+    this.#bin = join(this.home, "bin");
+    for (const path of [this.work, this.#bin, join(this.home, "var/backups"), join(this.home, ".parley")])
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+    const start = `exec "${process.execPath}" --max-semi-space-size=2 "${LAUNCHER}"`;
+    this.program("parley", `${start} "$@"`);
+    this.program("npx", `[ "$1" = parley ] || exit 9\nshift\n${start} "$@"`);
+    // An answer that is a refusal is no success.
+    this.program("curl", 'PATH="${PATH#*:}" exec curl --fail-with-body "$@"');
+    // Nothing that a document says reaches this machine by an oversight.
+    for (const name of FOREIGN) this.program(name, `echo "$0 is not to be run here" >&2; exit 9`);
+    this.env = { PATH: `${this.#bin}:${process.env.PATH}`, PARLEY_LAUNCHED: "1", ...env };
+  }
+
+  static async open(env: Readonly<Record<string, string>> = {}): Promise<Ground> {
+    return new Ground([await freePort(), await freePort(), await freePort()], env);
+  }
+
+  /** A program that the shell finds before all others. */
+  program(name: string, script: string): void {
+    writeFileSync(join(this.#bin, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(this.#bin, name), 0o755);
+  }
+
+  get configPath(): string {
+    return join(this.home, ".parley", "parley.json5");
+  }
+
+  /** Writes the configuration, or sees to it that the one which is there names this ground's port. */
+  configure(config?: Json): void {
+    const { configPath, port } = this;
+    const there =
+      config ?? (existsSync(configPath) ? (JSON5.parse(readFileSync(configPath, "utf8")) as Json) : {});
+    const gateway = (there.gateway ?? {}) as Json;
+    if (config === undefined && gateway.port === port) return;
+    writeFileSync(configPath, JSON.stringify({ ...there, gateway: { ...gateway, port } }), { mode: 0o600 });
+  }
+
+  /** A gateway in this process, which says nothing. */
+  async start(): Promise<string> {
+    this.configure();
+    const { stop } = await startGateway(this.home, this.env);
+    this.#leave = () => stop();
+    return "";
+  }
+
+  async stop(): Promise<void> {
+    await this.#leave("SIGKILL");
+  }
+
+  /** What Ctrl-C and `npm start` do: a gateway in a process of its own, which can be killed. What it says at its start. */
+  async launch(): Promise<string> {
+    await this.#leave("SIGINT");
+    this.configure();
+    const child = launch(this.home, [], [], this.env);
+    const exited = once(child, "exit");
+    this.#leave = async (signal) => {
+      child.kill(signal);
+      await exited;
+    };
+    let said = "";
+    child.stdout?.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    await addressOf(child);
+    while (!/another terminal: .*\n/.test(said)) await once(child.stdout as Readable, "data");
+    return said;
+  }
+
+  /** As it is meant here: the port, and the places that are not ours. */
+  #here(text: string): string {
+    return text
+      .replace(/\b727[567]\b/g, (named) => String(this.#ports[Number(named) - DOCUMENTED_PORT]))
+      .replace(ELSEWHERE, (path) => `${this.home}${path}`);
+  }
+
+  /** Gateways that the document kills, by the port that they have there: these are processes. */
+  readonly mortal = new Set<string>();
+  readonly #beside = new Map<string, ChildProcess>();
+
+  async #launchBeside(words: readonly string[], named: string): Promise<string> {
+    const child = launch(this.home, words, [], this.env);
+    const exited = once(child, "exit");
+    this.#beside.set(named, child);
+    cleanup(async () => {
+      child.kill("SIGKILL");
+      await exited;
+    });
+    return addressOf(child);
+  }
+
+  /** As if its power were cut. */
+  readonly kill = async (named: string): Promise<void> => {
+    const child = this.#beside.get(named);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  };
+
+  /** Starts a command that goes on until the end of the test; resolves once it says what it is waited for. */
+  async keep(text: string, ready: RegExp): Promise<string> {
+    const words = wordsOf(this.#here(text), this.home);
+    if (words === undefined) throw new Error(`a shell would have to read "${text}"`);
+    const port = /--port (\d+)/.exec(text)?.[1];
+    if (port !== undefined && this.mortal.has(port)) return this.#launchBeside(words, port);
+    const going: Call = call(this.home, words, { env: this.env });
+    cleanup(async () => {
+      going.interrupt("SIGTERM");
+      going.stdin.end();
+      await going.code;
+    });
+    while (!ready.test(going.out() + going.err())) await new Promise((resolve) => setTimeout(resolve, 20));
+    return going.out() + going.err();
+  }
+
+  /** The one JSON document that a command of ours prints. */
+  async json(words: readonly string[]): Promise<Json> {
+    const { out } = await run(this.home, ["--json", ...words], { env: this.env });
+    return JSON.parse(out) as Json;
+  }
+
+  /** Runs what is one command of ours in this process, everything else in a shell. */
+  async run(text: string, input = ""): Promise<Finished> {
+    if (existsSync(this.configPath)) this.configure();
+    const here = this.#here(text);
+    const words = wordsOf(here, this.home);
+    if (words === undefined) return this.#shell(here, input);
+    return run(this.home, words, { env: this.env, input, sandbox: SANDBOX });
+  }
+
+  async #shell(script: string, input: string): Promise<Finished> {
+    const env = { ...this.env, HOME: this.home };
+    const child = spawn("bash", ["-c", `set -e -o pipefail\n${this.#remembered}${script}\n`], {
+      cwd: this.work,
+      env,
+    });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (chunk: Buffer) => {
+      out += chunk.toString();
+    });
+    child.stderr.on("data", (chunk: Buffer) => {
+      err += chunk.toString();
+    });
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
+    const code = await new Promise<number>((resolve) =>
+      child.once("close", (status) => resolve(status ?? -1)),
+    );
+    for (const [line] of script.matchAll(/^(?:export )?\w+=.*$/gm)) this.#remembered += `${line}\n`;
+    return { code, out, err };
+  }
+}
+
+/** What the documents show; which backend works differs from machine to machine. */
+const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
+
+/** The words behind `parley`; undefined: it takes a shell to read this, or it is no command of ours. */
+export function wordsOf(text: string, home = "~"): string[] | undefined {
+  const bare = text.replace(/\\\n\s*/g, " ");
+  const found = /^(?:npx )?parley(?= |$)(.*)$/s.exec(bare);
+  if (found === null) return undefined;
+  const unquoted = bare.replace(/'[^']*'/g, "");
+  if (/[$`]/.test(unquoted) || /[|<>;&*?]/.test(unquoted.replace(/"[^"]*"/g, ""))) return undefined;
+  return [...(found[1] ?? "").matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+    ([, single, double, word]) => single ?? double ?? (word ?? "").replace(/^~(?=\/|$)/, home),
+  );
+}

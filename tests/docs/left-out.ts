@@ -1,0 +1,114 @@
+// Owns the one list of commands in the documents that no test runs as they stand there: why not, and what is looked at
+// instead. An entry that fits no command any more fails, as does a command that neither runs nor stands here.
+
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Ground } from "./ground.ts";
+import { ROOT, readDocument } from "./pages.ts";
+
+export interface LeftOut {
+  /** In which documents; absent: in any. */
+  readonly pages?: readonly string[];
+  readonly command: RegExp;
+  readonly why: string;
+  /** The nearest check; throws. */
+  readonly instead: (ground: Ground, found: RegExpExecArray) => unknown;
+}
+
+const PACKAGE = JSON.parse(readDocument("package.json")) as { name: string; scripts: Record<string, string> };
+
+function expectThat(good: boolean, otherwise: string): void {
+  if (!good) throw new Error(otherwise);
+}
+
+/** There is such a script, and what it starts is there. */
+export function checkScript(name: string): void {
+  const script = PACKAGE.scripts[name];
+  expectThat(script !== undefined, `package.json has no script "${name}"`);
+  for (const [, path = ""] of (script ?? "").matchAll(/node (?:--\S+ )*(\S+\.[jt]s)/g))
+    expectThat(existsSync(join(ROOT, path)), `${name} starts ${path}, which is not there`);
+}
+
+const run = promisify(execFile);
+
+/** The service file is one that systemd reads, where there is a systemd to ask. */
+async function checkUnit(ground: Ground): Promise<void> {
+  const { code, out } = await ground.run("parley service install --print");
+  expectThat(code === 0 && out.includes("[Service]"), `no unit: ${out}`);
+}
+
+/** Of `docker compose`: the files that it is given are there, or in the document, and have the services that it names. */
+function checkCompose(command: string): void {
+  const given = readDocument("docs/HOWTO-CLUSTER.md");
+  const own = /^```yaml\n(x-member[\s\S]*?)^```/m.exec(given)?.[1] ?? "";
+  const files = [...command.matchAll(/--file (\S+)/g)].map(([, file = ""]) => file);
+  const texts = (files.length === 0 ? ["compose.yaml"] : files).map((file) =>
+    file === "cluster.yaml" ? own : readDocument(file),
+  );
+  const services = texts.flatMap((text) => [...text.matchAll(/^ {2}([\w-]+):/gm)].map(([, name]) => name));
+  const words = command.replace(/--file \S+/g, "").split(" ");
+  const action = words.findIndex((word) => ["up", "build", "exec"].includes(word));
+  const named = words.slice(action + 1).find((word) => !word.startsWith("--"));
+  expectThat(services.includes("database"), `${files} have no database`);
+  expectThat(named === undefined || services.includes(named), `no service ${named} in ${services}`);
+}
+
+/** The documents' own health check answers so, at a gateway of ours. */
+async function checkReady(ground: Ground): Promise<void> {
+  const { code, out } = await ground.run("curl -s http://127.0.0.1:7275/readyz");
+  expectThat(code === 0 && out.includes('"ready"'), out);
+}
+
+export const LEFT_OUT: readonly LeftOut[] = [
+  {
+    pages: ["README.md", "CONTRIBUTING.md", "docs/TOUR.md"],
+    command: /^npm (?:ci|install)(?: && npm (\w+))?$/,
+    why: "installs into the tree in which the tests run; .ci/run does that in a clean clone, before all tests",
+    instead: (_, [, script]) => script === undefined || checkScript(script),
+  },
+  {
+    command: /^npm install (?:--global )?(\S+?)(?:@latest)?$/,
+    why: "what a registry has is not this tree; tests/e2e/package.test.ts packs this one and installs it",
+    instead: (_, [, name]) => expectThat(name === PACKAGE.name, `the package is called ${PACKAGE.name}`),
+  },
+  {
+    command: /^npm run (demo|build:page|types)$/,
+    why: "a minute of its own; tests/cli/docs.test.ts plays the demo, each run of tests builds the page, .ci/run checks types",
+    instead: (_, [, script = ""]) => checkScript(script),
+  },
+  {
+    command: /^npm run sim -- --seeds? \d+$/,
+    why: "hours, and tests/sim tells stories from such seeds in each run of tests",
+    instead: () => checkScript("sim"),
+  },
+  {
+    command: /^npm run (sim) -- (--mutant list)$/,
+    why: "npm is not asked; the script itself is run with these options",
+    instead: async (_, [, script = "", options = ""]) => {
+      checkScript(script);
+      await run(process.execPath, [join(ROOT, "tests/sim/run.ts"), ...options.split(" ")]);
+    },
+  },
+  {
+    command: /^(?:systemctl --user|loginctl|journalctl --user)/,
+    why: "a test does not touch the machine's services; tests/cli/service.test.ts asks a systemctl of its own the same",
+    instead: checkUnit,
+  },
+  {
+    command: /^docker compose (.*)$/,
+    why: "no daemon; tests/container.test.ts reads Dockerfile and compose.yaml",
+    instead: (_, [command]) => checkCompose(command),
+  },
+  {
+    command: /^docker (?:build|run|exec) /,
+    why: "no daemon; tests/container.test.ts reads the Dockerfile and runs the image's health check",
+    instead: () => expectThat(/^FROM \S+/m.test(readDocument("Dockerfile")), "there is no Dockerfile"),
+  },
+  {
+    command: /^curl -s https:\/\/parley\.example\/readyz$/,
+    why: "a host of the reader's; the same is asked of a gateway of the test's",
+    instead: checkReady,
+  },
+];

@@ -1,0 +1,168 @@
+// Programs and settings of other programs that stand in documents: each is run, or looked at by the nearest there is.
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { freePort } from "../cli/kit.ts";
+import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { usageProblem } from "./command-words.ts";
+import { Ground } from "./ground.ts";
+import { checkScript } from "./left-out.ts";
+import { inlineCommands, readPage } from "./page.ts";
+import { PAGES, ROOT, readDocument } from "./pages.ts";
+import { ownConfig } from "./scenes.ts";
+
+const home = temporaryFolder;
+
+/** A folder in which a program of a document finds what it imports. */
+function folderWith(name: string, text: string): string {
+  const folder = temporaryFolder();
+  mkdirSync(folder, { recursive: true });
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  writeFileSync(join(folder, name), text);
+  return folder;
+}
+
+function start(folder: string, name: string, env: Record<string, string>): ChildProcess & { said(): string } {
+  const child = spawn(process.execPath, [name], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? "", ...env },
+  });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+  cleanup(async () => {
+    if (child.exitCode === null && child.kill("SIGKILL")) await once(child, "exit");
+  });
+  return Object.assign(child, { said: () => said });
+}
+
+async function openaiProgram(text: string): Promise<void> {
+  const ground = await Ground.open({ PARLEY_TOKEN: "a-token-of-the-documents" });
+  ground.configure({});
+  await ground.start();
+  const folder = folderWith("ask.mjs", text.replaceAll("7275", String(ground.port)));
+  const child = start(folder, "ask.mjs", { PARLEY_TOKEN: "a-token-of-the-documents" });
+  const [code] = await once(child, "close");
+  expect({ code, said: child.said() }).toMatchObject({ code: 0, said: expect.stringMatching(/\w{4}/) });
+  await ground.stop();
+}
+
+async function hookProgram(text: string): Promise<void> {
+  const secret = "a-secret-for-the-documents";
+  const port = await freePort();
+  const child = start(folderWith("receive.mjs", text.replace("8080", String(port))), "receive.mjs", {
+    HOOK_SECRET: secret,
+  });
+  await expect
+    .poll(() =>
+      fetch(`http://127.0.0.1:${port}`).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    )
+    .toBe(401);
+  const ground = await Ground.open();
+  const { hooks } = ownConfig(readPage(readDocument("docs/WEBHOOKS.md"))) as {
+    hooks: { outgoing: Record<string, unknown>[] };
+  };
+  const outgoing = hooks.outgoing.map((one) => ({ ...one, url: `http://127.0.0.1:${port}`, secret }));
+  ground.configure({ hooks: { outgoing } });
+  await ground.start();
+  await ground.run('parley send --session main --wait 20 "say hello"');
+  await expect.poll(child.said).toContain("run.ended agent:main:main");
+  await ground.stop();
+}
+
+/** Settings of a program that starts ours: they are JSON, and the command is one. */
+async function startedByOthers(text: string): Promise<void> {
+  const found: string[][] = [];
+  const look = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    const { command, args } = value as { command?: string; args?: string[] };
+    if (command === "npx") found.push((args ?? []).slice(1));
+    for (const inner of Object.values(value)) look(inner);
+  };
+  look(JSON.parse(text));
+  for (const words of found) expect(await usageProblem(home(), words)).toBeUndefined();
+}
+
+/** How each is tried; by document and language. */
+const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
+  "docs/OPENAI.md js": openaiProgram,
+  "docs/WEBHOOKS.md js": hookProgram,
+  "docs/ACP.md json": startedByOthers,
+  "docs/MCP.md json": startedByOthers,
+  "docs/TOUR.md json": startedByOthers,
+  "docs/PEERS.md json": startedByOthers,
+  // Run as they stand there, in a package that was installed.
+  "docs/CLIENT.md ts": () => expect(readDocument("tests/e2e/package.test.ts")).toContain("docs/CLIENT.md"),
+  "docs/CLIENT.md html": (text) => {
+    const { exports } = JSON.parse(readDocument("package.json")) as {
+      exports: Record<string, { default: string }>;
+    };
+    expect(text).toContain(`node_modules/parley-gateway/${exports["./client"]?.default.slice(2)}`);
+  },
+  // Its library is not installed here; tests/e2e/openai.test.ts makes the same calls with the one for JavaScript.
+  "docs/OPENAI.md python": (text) => {
+    const read = spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.stdin.read())"], {
+      input: text,
+    });
+    if (read.error === undefined) expect(read.stderr.toString()).toBe("");
+  },
+  // Read by no Prometheus here: the address is the one that the document asks with curl.
+  "docs/METRICS.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
+  // Read by no docker compose and no proxy here: both name the same gateways, and the port at which an image listens.
+  "docs/HOWTO-CLUSTER.md yaml": (text) => {
+    for (const name of ["gateway-2", "gateway-3"]) expect(text).toContain(`  ${name}: *member`);
+    expect(text).toContain("depends_on: [gateway, gateway-2, gateway-3]");
+  },
+  "docs/HOWTO-CLUSTER.md haproxy": (text) => {
+    const servers = [...text.matchAll(/^ {2}server \w+ (\S+)$/gm)].map(([, address]) => address);
+    expect(servers).toEqual(["gateway:7275", "gateway-2:7275", "gateway-3:7275"]);
+    expect(readDocument("Dockerfile")).toContain("EXPOSE 7275");
+  },
+};
+/** Tried elsewhere: commands.test.ts, docs.test.ts; and pictures made of letters. */
+const OTHERS = ["sh", "text", "json5", ""];
+
+const BLOCKS = PAGES.flatMap((path) =>
+  readPage(readDocument(path))
+    .blocks.filter(({ language }) => !OTHERS.includes(language))
+    .map(({ language, text, line }) => ({ where: `${path}:${line}`, kind: `${path} ${language}`, text })),
+);
+
+test.each(BLOCKS)("the program at $where does what is said of it", async ({ kind, text }) => {
+  expect(PROGRAMS[kind] === undefined ? `nobody tries "${kind}"` : "").toBe("");
+  await PROGRAMS[kind]?.(text);
+});
+
+test("every way of trying a program is needed", () => {
+  const kinds = new Set(BLOCKS.map(({ kind }) => kind));
+  expect(Object.keys(PROGRAMS).filter((kind) => !kinds.has(kind))).toEqual([]);
+});
+
+test("every command that a sentence names is one, with these options", async () => {
+  const problems: string[] = [];
+  const where = home();
+  for (const path of PAGES)
+    for (const code of new Set(inlineCommands(readDocument(path)))) {
+      const [, script] = /^npm (?:run )?(start|test|run \S+|[\w:]+)(?: |$)/.exec(code) ?? [];
+      if (/^npm (?:run|start|test)/.test(code) && script !== undefined) checkScript(script);
+      const words = /^(?:npx )?parley (.*)$/.exec(code)?.[1];
+      const problem = words === undefined ? undefined : await usageProblem(where, words.split(/\s+/));
+      if (problem !== undefined) problems.push(`${path}: \`${code}\`: ${problem}`);
+    }
+  expect(problems).toEqual([]);
+});
+
+test("the reader of commands can say no", async () => {
+  expect(await usageProblem(home(), ["sessions", "histroy"])).toContain("histroy");
+  expect(await usageProblem(home(), ["send", "--sesion", "main"])).toContain("--sesion");
+  expect(await usageProblem(home(), ["frobnicate"])).toContain("frobnicate");
+  expect(await usageProblem(home(), ["sessions", "history", "main", "--limit", "8"])).toBeUndefined();
+});

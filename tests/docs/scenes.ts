@@ -1,0 +1,294 @@
+// Owns what each document needs around it before its commands can be run: what its reader is told to set up, the fakes
+// at the edges, and what stands for a placeholder. A document without an entry has three agents that may reach each
+// other, on the offline model.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import JSON5 from "json5";
+import { Talk } from "../import/source.ts";
+import { ACP_AGENT } from "../kit/acp-agent.ts";
+import { cleanup } from "../kit/engine.ts";
+import { SECRET, startReceiver } from "../kit/hook-receiver.ts";
+import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
+import { freshUrl } from "../store/moves.ts";
+import type { Ground } from "./ground.ts";
+import type { Page } from "./page.ts";
+
+type Json = Record<string, unknown>;
+
+export interface Scene {
+  /**
+   * `reader`: the document says when to start it; `mortal`: and kills it, so that it has to be a process. Default: there
+   * is one from the beginning.
+   */
+  readonly gateway?: "none" | "reader" | "mortal";
+  readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What stands for a word that a reader replaces. */
+  readonly words?: Readonly<Record<string, (ground: Ground) => string | Promise<string>>>;
+  /** What a person types into a command. */
+  readonly input?: Readonly<Record<string, string>>;
+  /** What the text around a command says to do first, by the beginning of the command. */
+  readonly before?: Readonly<Record<string, (ground: Ground, page: Page) => void | Promise<void>>>;
+  /** Commands that go on until somebody ends them, by their beginning; and what they say when they are there. */
+  readonly lasting?: Readonly<Record<string, RegExp>>;
+}
+
+const THREE_AGENTS: Json = {
+  agents: { list: [{ id: "main", default: true }, { id: "research" }, { id: "ops" }] },
+  tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
+};
+
+/** The document's own configuration: its block of this number. */
+export function ownConfig(page: Page, number = 0): Json {
+  const block = page.blocks.filter(({ language }) => language === "json5")[number];
+  if (block === undefined) throw new Error("there is no such configuration");
+  return JSON5.parse(block.text) as Json;
+}
+
+const moment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25));
+
+/** The first id that a command of ours prints, as one JSON document. */
+async function first(ground: Ground, list: string, ...words: string[]): Promise<string> {
+  for (let tries = 0; tries < 400; tries += 1) {
+    const [row] = (await ground.json(words))[list] as { id?: string; code?: string }[];
+    const found = row?.id ?? row?.code;
+    if (found !== undefined) return found;
+    await moment();
+  }
+  throw new Error(`nothing to see with parley ${words.join(" ")}`);
+}
+
+/** Not the first: that one is called by its name. */
+async function cronId(ground: Ground): Promise<string> {
+  const { jobs } = await ground.json(["cron"]);
+  return (jobs as { id: string }[])[1]?.id ?? "";
+}
+
+export const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
+
+/** A bot at a platform of the test's own, to which Ada has written; and the configuration that leads there. */
+async function bot(): Promise<string> {
+  return (await platform()).url;
+}
+
+async function platform(): Promise<TelegramServer> {
+  const server = await startTelegram();
+  cleanup(() => server.close());
+  const one = server.addBot(BOT_TOKEN, "parley_test_bot");
+  server.addChat({ id: 1001, type: "private" });
+  const from = { id: 1001, is_bot: false, first_name: "Ada" };
+  const chat = { id: 1001, type: "private", first_name: "Ada" };
+  server.push(one, { message: { message_id: 1, date: 1_790_000_000, chat, from, text: "hello" } });
+  return server;
+}
+
+/** What Ada writes next. */
+function writes(server: TelegramServer, text: string): void {
+  const [one] = server.bots;
+  if (one === undefined) throw new Error("there is no bot");
+  server.nextMessageId += 10;
+  const from = { id: 1001, is_bot: false, first_name: "Ada" };
+  const chat = { id: 1001, type: "private", first_name: "Ada" };
+  server.push(one, { message: { message_id: server.nextMessageId, date: 1_790_000_000, chat, from, text } });
+}
+
+/** The one bot of the how-to, kept until its document is through. */
+let howToBot: TelegramServer | undefined;
+
+function leaveClawState({ home }: Ground): void {
+  const talk = new Talk();
+  talk.user("how do you do?");
+  talk.assistant("very well");
+  const id = "11111111-1111-4111-8111-111111111111";
+  const folder = join(home, ".openclaw", "agents", "main", "sessions");
+  mkdirSync(folder, { recursive: true });
+  const sessions = {
+    "agent:main:main": { sessionId: id, updatedAt: Date.parse("2026-01-20T10:00:00.000Z") },
+  };
+  writeFileSync(join(folder, "sessions.json"), JSON.stringify(sessions));
+  const header = { type: "session", version: 3, id, timestamp: "2026-01-20T10:00:00.000Z", cwd: "/srv/x" };
+  writeFileSync(
+    join(folder, `${id}.jsonl`),
+    [header, ...talk.lines].map((line) => JSON.stringify(line)).join("\n"),
+  );
+}
+
+/** The service manager of the machine, as far as it is asked: everything is in order, and running. */
+async function services(ground: Ground): Promise<void> {
+  await ground.stop();
+  ground.program(
+    "systemctl",
+    "case $* in *show*parley*) echo ActiveState=active; echo SubState=running;; esac",
+  );
+  ground.program("loginctl", "");
+}
+
+/** A job of a sub-agent and a conversation, so that there is something to look at. */
+async function talk(ground: Ground): Promise<void> {
+  await ground.run('parley send --session main --wait 20 "spawn: say it is done"');
+  await ground.run('parley send --session main --wait 20 "ask research: what comes first?"');
+}
+
+export const SCENES: Readonly<Record<string, Scene>> = {
+  "README.md": {
+    gateway: "reader",
+    config: () => undefined,
+    before: {
+      "npx parley channels add telegram": async (ground) => {
+        ground.facts.apiRoot = await bot();
+      },
+      "npx parley channels  ": async (ground) => {
+        await ground.stop();
+        await ground.start();
+      },
+    },
+    words: {
+      "add telegram": ({ facts }) => `add telegram --set botToken=${BOT_TOKEN} apiRoot=${facts.apiRoot}`,
+      K7QX2MRD: (ground) => first(ground, "peers", "channels", "pair"),
+    },
+  },
+  "CONTRIBUTING.md": { gateway: "reader", config: () => undefined },
+  "docs/TOUR.md": {
+    gateway: "mortal",
+    config: () => undefined,
+    input: { "npx parley chat": "list sessions\n" },
+  },
+  "docs/ACP.md": {
+    config: (page) => {
+      const config = ownConfig(page) as {
+        agents: { list: { id: string; runtime?: Json; workspace?: string }[] };
+      };
+      const coder = config.agents.list.find(({ id }) => id === "coder");
+      if (coder?.runtime === undefined) throw new Error("the document has no coder any more");
+      coder.runtime.command = [...ACP_AGENT];
+      return { ...config, tools: THREE_AGENTS.tools };
+    },
+    before: {
+      "npx parley permissions": async (ground) => {
+        if (ground.facts.asked !== undefined) return;
+        ground.facts.asked = "yes";
+        await ground.run('parley send --session agent:coder:main "ask"');
+      },
+    },
+    words: {
+      "6f1c0a52-0000-4000-8000-000000000000": (ground) => first(ground, "permissions", "permissions"),
+    },
+  },
+  "docs/CRON.md": { words: { ID: cronId } },
+  "docs/HOOKS.md": {
+    config: (page) => ownConfig(page),
+    env: { HOOKS_TOKEN: "a-token-of-the-documents" },
+  },
+  "docs/HOWTO-CODING-AGENTS.md": {
+    config: (page, { home }) => {
+      const shop = join(home, "projects", "shop");
+      mkdirSync(shop, { recursive: true });
+      execFileSync("git", ["init", "--quiet", shop]);
+      return ownConfig(page);
+    },
+    before: {
+      "npx parley permissions  ": async (ground, page) => {
+        await ground.stop();
+        const config = ownConfig(page, 1) as { agents: { list: { runtime: Json }[] } };
+        for (const { runtime } of config.agents.list) runtime.command = [...ACP_AGENT];
+        ground.configure(config);
+        await ground.start();
+        await ground.run('parley send --session agent:writer:main "ask"');
+      },
+    },
+    words: {
+      "6f1c0a52-0000-4000-8000-000000000000": (ground) => first(ground, "permissions", "permissions"),
+    },
+  },
+  "docs/HOWTO-TELEGRAM-RESEARCH.md": {
+    env: { BOT_TOKEN },
+    config: async (page) => {
+      howToBot = await platform();
+      const config = ownConfig(page) as { channels: { telegram: Json } };
+      config.channels.telegram = {
+        ...{ ...config.channels.telegram, apiRoot: howToBot.url },
+        inbound: { debounceMs: 0 },
+      };
+      return config;
+    },
+    words: { K7QX2MRD: (ground) => first(ground, "peers", "channels", "pair") },
+    before: {
+      "npx parley sessions history agent:assistant:main": async (ground) => {
+        if (howToBot === undefined) throw new Error("there is no bot");
+        writes(howToBot, "ask research: which database would you take for a small shop?");
+        while (!howToBot.sent.some(({ text }) => text?.includes("research answered"))) await moment();
+        await ground.run("parley deliveries");
+      },
+    },
+  },
+  "docs/HOWTO-CLUSTER.md": {
+    gateway: "none",
+    config: async (page, ground) => {
+      ground.env.PARLEY_DATABASE_URL = await freshUrl();
+      ground.mortal.add("7276");
+      return ownConfig(page);
+    },
+    env: { PARLEY_TOKEN: "a-token-that-all-of-them-have" },
+    words: {
+      "postgres://parley:secret@127.0.0.1:5432/parley": ({ env }) => env.PARLEY_DATABASE_URL ?? "",
+      // A reader needs the time to change terminals.
+      "wait 10 seconds": () => "wait 2 seconds",
+    },
+    lasting: { "npx parley gateway --port": /another terminal/ },
+    before: {
+      "npx parley --url ws://127.0.0.1:7277 sessions": ({ kill }) => kill("7276"),
+    },
+  },
+  "docs/IMPORT.md": {
+    gateway: "none",
+    config: (_, ground) => {
+      leaveClawState(ground);
+      return undefined;
+    },
+  },
+  "docs/MCP.md": { before: { "npx parley mcp": talk } },
+  "docs/NODES.md": {
+    lasting: { "parley node run": /parley node approve \S{9}/ },
+    words: {
+      "ws://gateway.example:7275": ({ port }) => `ws://127.0.0.1:${port}`,
+      "ABCD-EFGH": (ground) => first(ground, "pending", "node", "pending"),
+    },
+    before: {
+      "npx parley node invoke": async (ground) => {
+        while (!/attic .* connected/.test((await ground.run("parley node")).out)) await moment();
+      },
+    },
+  },
+  "docs/STORE.md": {
+    before: {
+      "npx parley store restore": async (ground) => {
+        await ground.stop();
+        await ground.run("mv ~/.parley/state ~/.parley/state-before");
+      },
+    },
+    words: { "postgres://parley:secret@127.0.0.1:5432/parley": freshUrl },
+  },
+  "docs/USAGE.md": { config: (page) => ({ ...ownConfig(page) }) },
+  "docs/SIMULATION.md": { gateway: "none" },
+  "docs/UPGRADING.md": { before: { "parley service install": services } },
+  "docs/OPERATIONS.md": { gateway: "none", before: { "parley service install": services } },
+  "docs/WEBHOOKS.md": {
+    config: async (page) => {
+      const { url } = await startReceiver((_, response) => void response.writeHead(400).end());
+      const config = ownConfig(page) as { hooks: { outgoing: Json[] } };
+      return {
+        ...config,
+        hooks: { outgoing: config.hooks.outgoing.map((one) => ({ ...one, url, secret: SECRET })) },
+      };
+    },
+    before: {
+      "npx parley deliveries list": async (ground) =>
+        void (await ground.run('parley send --session main "hi"')),
+    },
+    words: { ID: (ground) => first(ground, "deliveries", "deliveries", "list", "--state", "failed") },
+  },
+};
+
+export const sceneOf = (path: string): Scene => ({ config: () => THREE_AGENTS, ...SCENES[path] });

@@ -1,0 +1,53 @@
+// Tables that strangers, tokens and agents can fill: each has an end, and nobody takes all of it.
+
+import { expect, test } from "vitest";
+import { PermissionDesk } from "../../src/agent/acp-permission.ts";
+import { createGuessLimit } from "../../src/gateway/auth.ts";
+import { Exchanges } from "../../src/gateway/mcp-streams.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+test("wrong tokens are counted for ten thousand addresses, and the oldest are forgotten first", () => {
+  const { clock } = fakeWorld();
+  const limit = createGuessLimit(clock);
+  const guess = (address: string): void => {
+    for (let at = 0; at < 11; at += 1) limit.note(address);
+  };
+  guess("first");
+  guess("second");
+  for (let at = 0; at < 9_999; at += 1) limit.note(`other-${at}`);
+  expect([limit.waitMs("first"), limit.waitMs("second") > 0]).toEqual([0, true]);
+});
+
+test("an agent that asks for permission without end is denied, and takes no other one's place", async () => {
+  const desk = new PermissionDesk(fakeWorld());
+  const stop = new AbortController();
+  const ask = (sessionKey: string) => {
+    const asked = { sessionKey, runId: "r", agentId: "a", title: "t", rawInput: undefined, askMs: 1_000 };
+    return desk.ask(asked, stop.signal);
+  };
+  const first = Array.from({ length: 30 }, () => ask("one"));
+  expect(desk.list()).toHaveLength(20);
+  expect(await first.at(-1)).toBe("deny");
+  void ask("two");
+  expect(
+    desk
+      .list()
+      .map(({ sessionKey }) => sessionKey)
+      .at(-1),
+  ).toBe("two");
+  for (let at = 0; at < 30; at += 1) for (let of = 0; of < 10; of += 1) void ask(`session-${at}`);
+  expect(desk.list()).toHaveLength(200);
+  stop.abort();
+  expect(desk.list()).toEqual([]);
+});
+
+test("MX2: one token has so many MCP requests under way, all tokens twice as many, and each end gives a place back", () => {
+  const exchanges = new Exchanges(fakeWorld().clock);
+  const begin = (caller: string, count: number) =>
+    Array.from({ length: count }, () => exchanges.begin(caller)).filter((one) => one.ok);
+  const mine = begin("one", 600);
+  expect([mine.length, begin("two", 600).length, begin("three", 600).length]).toEqual([512, 488, 0]);
+  const [first] = mine;
+  if (first?.ok) first.value.end();
+  expect(begin("three", 2)).toHaveLength(1);
+});

@@ -1,0 +1,134 @@
+// Reads the type declarations of what goes over the wire, as they stand in the source, with what is said of
+// each field. The compiler finds them; they are shown in TypeScript, which says them best.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Node, SourceFile } from "typescript/unstable/ast";
+import { isInterfaceDeclaration, isTypeAliasDeclaration } from "typescript/unstable/ast/is";
+import { createVirtualFileSystem } from "typescript/unstable/fs";
+import { API } from "typescript/unstable/sync";
+
+const SRC = fileURLToPath(new URL("../../../src/", import.meta.url));
+const ROOT = "/tree";
+const CONFIG = `${ROOT}/tsconfig.json`;
+
+interface FieldFact {
+  readonly name: string;
+  /** Its type, as it is written. */
+  readonly type: string;
+  readonly doc: string;
+}
+
+export interface Declaration {
+  readonly name: string;
+  readonly path: string;
+  readonly doc: string;
+  /** The declaration without `export` and `readonly`. */
+  readonly text: string;
+  /** Of an interface; of others those that stand in an object type, however deep. */
+  readonly fields: readonly FieldFact[];
+}
+
+function sources(): Map<string, string> {
+  const folders = ["core", "gateway/payloads"];
+  const inFolders = folders.flatMap((folder) => readdirSync(SRC + folder).map((name) => `${folder}/${name}`));
+  const paths = [...inFolders, "gateway/payloads.ts", "gateway/protocol.ts", "store/processes.ts"];
+  return new Map(
+    paths.filter((path) => path.endsWith(".ts")).map((path) => [path, readFileSync(SRC + path, "utf8")]),
+  );
+}
+
+/** What a comment says, on one line. */
+function words(comment: string): string {
+  const [last = ""] = comment.match(/\/\*\*[\s\S]*?\*\/\s*$/) ?? [];
+  return last
+    .replaceAll(/^\/\*\*|\*\/\s*$/g, "")
+    .replaceAll(/\n\s*\*/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+}
+
+/** As it is said to who reads it: everything on the wire can only be read. */
+function plain(text: string): string {
+  return text
+    .replaceAll(/\breadonly /g, "")
+    .replaceAll(/\bReadonly<(Record<[^<>]+(?:<[^<>]*>)?[^<>]*>)>/g, "$1")
+    .replace(/^export /, "");
+}
+
+class Reader {
+  readonly #text: string;
+  readonly #source: SourceFile;
+
+  constructor(text: string, source: SourceFile) {
+    this.#text = text;
+    this.#source = source;
+  }
+
+  doc(node: Node): string {
+    return words(this.#text.slice(node.pos, node.getStart(this.#source)));
+  }
+
+  text(node: Node): string {
+    return plain(this.#text.slice(node.getStart(this.#source), node.end));
+  }
+
+  /** Named fields with a type, in this node and below it. */
+  fields(node: Node): FieldFact[] {
+    const found: FieldFact[] = [];
+    const { name, type } = node as { name?: Node; type?: Node };
+    const isField = name !== undefined && type !== undefined && !isTypeAliasDeclaration(node);
+    if (isField) found.push({ name: this.text(name), type: this.text(type), doc: this.doc(node) });
+    node.forEachChild((child: Node) => {
+      found.push(...this.fields(child));
+      return undefined;
+    });
+    return found;
+  }
+}
+
+/** Every named type of these files, by its name. Of two with one name the one nearer to the wire is meant. */
+export function readDeclarations(): Map<string, Declaration> {
+  const files = sources();
+  const virtual: Record<string, string> = {
+    [CONFIG]: JSON.stringify({ compilerOptions: { noLib: true, noResolve: true }, include: ["**/*"] }),
+  };
+  for (const [path, text] of files) virtual[`${ROOT}/${path}`] = text;
+  const api = new API({ cwd: ROOT, fs: createVirtualFileSystem(virtual) });
+  try {
+    const project = api.updateSnapshot({ openProjects: [CONFIG] }).getProjects()[0];
+    if (project === undefined) throw new Error("the compiler gave no project");
+    const all = new Map<string, Declaration>();
+    for (const [path, text] of files) {
+      const source = project.program.getSourceFile(`${ROOT}/${path}`);
+      if (source === undefined) throw new Error(`the compiler did not read ${path}`);
+      const reader = new Reader(text, source);
+      for (const node of source.statements) {
+        if (!isInterfaceDeclaration(node) && !isTypeAliasDeclaration(node)) continue;
+        const name = node.name.text;
+        all.set(name, {
+          ...{ name, path, doc: reader.doc(node), text: reader.text(node), fields: reader.fields(node) },
+        });
+      }
+    }
+    return all;
+  } finally {
+    api.close();
+  }
+}
+
+/** The types that are named in this text, and in theirs, and so on. */
+export function namedIn(text: string, all: ReadonlyMap<string, Declaration>): Set<string> {
+  const found = new Set<string>();
+  const look = (words: string): void => {
+    const names = words.replaceAll(/\/\*[\s\S]*?\*\//g, "").matchAll(/\b[A-Z]\w+/g);
+    for (const [name] of names) {
+      const declaration = all.get(name);
+      if (declaration === undefined || found.has(name)) continue;
+      found.add(name);
+      look(declaration.text);
+    }
+  };
+  look(text);
+  return found;
+}

@@ -1,0 +1,39 @@
+// docs/reference/ERRORS.md: every failure code, with what it means and its form at each door.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { CODES, type Code, fail } from "../../../src/core/errors.ts";
+import { wireError } from "../../../src/gateway/answer.ts";
+import { code, GENERATED, page, table } from "./markdown.ts";
+
+const SOURCE = fileURLToPath(new URL("../../../src/core/errors.ts", import.meta.url));
+
+/** What is said of each code where it is declared: in a comment, which no client has to carry. */
+export function meanings(): Map<string, string> {
+  const found = readFileSync(SOURCE, "utf8").matchAll(/\/\*\* (.+?) \*\/\n\s+(\w+): form\(/g);
+  return new Map([...found].map(([, meaning = "", name = ""]) => [name, meaning]));
+}
+
+export function errorsPage(): string {
+  const says = meanings();
+  const names = Object.keys(CODES) as Code[];
+  return page(
+    "# Failure codes",
+    GENERATED,
+    "A failure is a value with a code that means the same at every door. A tool's result has `status`, `code`, `error`, `hint?`;\n" +
+      "the protocol's error has `code` in capitals, `message`, and the finer code in `details.code`; HTTP has the status.\n" +
+      "After one that may be retried the same request may well succeed: the protocol says `retryable: true`, and\n" +
+      "`retryAfterMs` where it is known.",
+    table(
+      ["code", "meaning", "tool", "protocol", "HTTP", "retry"],
+      names.map((name) => [
+        `<a id="${name}"></a>${code(name)}`,
+        says.get(name) ?? "",
+        CODES[name].tool,
+        code(CODES[name].rpc),
+        String(CODES[name].http),
+        wireError(fail(name, "")).retryable === true ? "yes" : "",
+      ]),
+    ),
+  );
+}

@@ -1,0 +1,63 @@
+// How the generated pages of docs/reference are written down: tables, lists of names, places to jump to.
+
+/** A line of a generated page has at most so many characters: more can't be read in a browser. */
+export const LINE_MAX_CHARS = 280;
+
+/** Text in a cell of a table: a bar would end the cell. */
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ");
+}
+
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  if (rows.length === 0) return "";
+  const line = (cells: readonly string[]): string => `| ${cells.map(cell).join(" | ")} |`;
+  return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
+}
+
+/** Where a browser finds a heading. */
+export function anchor(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, "")
+    .replaceAll(" ", "-");
+}
+
+export function link(heading: string, text = `\`${heading}\``): string {
+  return `[${text}](#${anchor(heading)})`;
+}
+
+/** Several paragraphs, those left out that are empty. */
+export function page(...parts: readonly string[]): string {
+  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
+}
+
+export const code = (text: string): string => `\`${text}\``;
+export const codes = (texts: readonly string[]): string => texts.map(code).join(", ");
+
+const WRAPPED_CHARS = 120;
+
+/** A list in a paragraph, on as many lines as it takes. */
+export function wrapped(first: string, items: readonly string[], end: string): string {
+  const lines = [first];
+  for (const [at, item] of items.entries()) {
+    const word = `${item}${at === items.length - 1 ? end : ","}`;
+    const line = lines.at(-1) ?? "";
+    if (line.length + word.length < WRAPPED_CHARS) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines.join("\n");
+}
+
+/** A paragraph, on as many lines as it takes. */
+export function prose(text: string): string {
+  return text.replaceAll(new RegExp(`(.{1,${WRAPPED_CHARS}})(?: +|$)`, "g"), "$1\n").trimEnd();
+}
+
+/** Codes, each leading to what is said of it. */
+export function linkedCodes(names: readonly string[]): string[] {
+  return names.map((name) => `[\`${name}\`](ERRORS.md#${name})`);
+}
+
+export const GENERATED =
+  "Generated from the schemas that the program checks with; " +
+  "`npx vitest run tests/reference.test.ts --update` writes it anew.";

@@ -1,0 +1,182 @@
+// docs/reference/PROTOCOL.md: every method with its params and its answer, every event, every type on the wire.
+
+import { IDEMPOTENCY } from "../../../src/gateway/idempotency.ts";
+import type { MethodSpec } from "../../../src/gateway/params/shapes.ts";
+import { CONNECT, METHODS, type MethodName } from "../../../src/gateway/params.ts";
+import { EVENTS } from "../../../src/gateway/protocol.ts";
+import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
+import { FIELD_WORDS } from "./field-words.ts";
+import { code, GENERATED, link, linkedCodes, page, prose, table, wrapped } from "./markdown.ts";
+import { type Field, fieldsOf, type Schema, typeWords } from "./schema.ts";
+
+/** Codes that any method may answer. */
+const EVERY_METHOD = [
+  ...["invalid_argument", "unknown_argument", "unknown_method", "missing_scope", "idempotency_conflict"],
+  ...["rate_limited", "shutting_down", "store_unavailable", "internal"],
+];
+const IDEMPOTENCY_WORDS = {
+  none: "",
+  optional: "With an `idempotencyKey` it is done once.",
+  required: "Needs an `idempotencyKey`, and is done once for it.",
+  run: "Needs an `idempotencyKey`: it is the id of the run, which is made once.",
+} as const;
+/** The interfaces whose members are methods. */
+const PAYLOADS = ["Payloads", "ChannelPayloads", "CronPayloads", "NodePayloads"];
+/** Fields of these are methods and events, not fields. */
+const TABLES = [...PAYLOADS, "EventPayloads"];
+
+type Spec = MethodSpec & { readonly params: Schema };
+
+const specs = (): [MethodName, Spec][] => Object.entries(METHODS) as [MethodName, Spec][];
+
+/** Every param of every method, for a test to find those that say nothing of themselves. */
+export function methodParams(): { method: string; field: Field }[] {
+  const ofMethods = specs().flatMap(([method, { params }]) =>
+    fieldsOf(params).map((field) => ({ method, field })),
+  );
+  return [...ofMethods, ...fieldsOf(CONNECT as Schema).map((field) => ({ method: "connect", field }))];
+}
+
+/** The answers and events by name, and all types that they name. */
+export class Wire {
+  readonly #all = readDeclarations();
+  readonly answers = new Map<string, { type: string; doc: string }>();
+  readonly events = new Map<string, { type: string; doc: string }>();
+
+  constructor() {
+    for (const name of PAYLOADS) this.#take(name, this.answers, Object.keys(METHODS));
+    this.#take("EventPayloads", this.events, EVENTS);
+  }
+
+  #take(name: string, into: Map<string, { type: string; doc: string }>, wanted: readonly string[]): void {
+    for (const { name: quoted, type, doc } of this.#all.get(name)?.fields ?? []) {
+      const key = quoted.replaceAll('"', "");
+      if (wanted.includes(key) && !into.has(key)) into.set(key, { type, doc });
+    }
+  }
+
+  get(name: string): Declaration | undefined {
+    return this.#all.get(name);
+  }
+
+  /** The named types on the wire, in the order of the alphabet. */
+  types(): Declaration[] {
+    const roots = [...this.answers.values(), ...this.events.values()].map(({ type }) => type);
+    const names = namedIn([...roots, "HelloOk WireError"].join("\n"), this.#all);
+    return [...names].sort().flatMap((name) => this.#all.get(name) ?? []);
+  }
+
+  /** Fields that say nothing of themselves, neither where they stand nor by their name. */
+  unspoken(): { type: string; field: string }[] {
+    const own = (type: string, fields: Declaration["fields"]) =>
+      fields
+        .filter(({ name, doc }) => doc === "" && FIELD_WORDS[name] === undefined)
+        .filter(({ name }) => !name.startsWith('"') && !this.answers.has(name) && !this.events.has(name))
+        .map(({ name }) => ({ type, field: name }));
+    const named = [...this.types(), ...TABLES.flatMap((name) => this.get(name) ?? [])];
+    return named.flatMap(({ name, fields }) => own(name, fields));
+  }
+
+  /** Names of fields that are explained by their name alone. */
+  namesUsed(): Set<string> {
+    const named = [...this.types(), ...TABLES.flatMap((name) => this.get(name) ?? [])];
+    return new Set(
+      named.flatMap(({ fields }) => fields.filter(({ doc }) => doc === "").map(({ name }) => name)),
+    );
+  }
+}
+
+const ts = (text: string): string => `\`\`\`ts\n${text}\n\`\`\``;
+
+/** One level less, where a type stood inside of an interface. */
+function flush(type: string): string {
+  return type.replaceAll(/^ {2}/gm, "");
+}
+
+function paramsTable(params: Schema): string {
+  return table(
+    ["param", "type", "meaning"],
+    fieldsOf(params).map(({ path, schema, required }) => [
+      required ? `**${code(path)}**` : code(path),
+      typeWords(schema),
+      schema.description ?? "",
+    ]),
+  );
+}
+
+function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
+  const answer = wire.answers.get(name);
+  const isNamed = /^\w+$/.test(answer?.type ?? "");
+  const shown = isNamed
+    ? `Answer: ${link(answer?.type ?? "")}.`
+    : `Answer:\n\n${ts(flush(answer?.type ?? ""))}`;
+  const params = paramsTable(spec.params);
+  const causes = (spec.causes ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
+  return page(
+    `### ${name}`,
+    prose(`${spec.does} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
+    prose(`*Scope:* ${code(spec.scope)}.${causes === "" ? "" : ` *Events:* ${causes}.`}`),
+    params === "" ? "No params." : params,
+    answer === undefined ? "Answer: of many shapes." : shown,
+    answer?.doc ? `(${answer.doc})` : "",
+    spec.fails === undefined ? "" : wrapped("*Codes besides:*", linkedCodes(spec.fails), "."),
+    spec.ignored.length === 0 ? "" : wrapped("*Accepted and ignored:*", spec.ignored.map(code), "."),
+  ).trimEnd();
+}
+
+function eventSection(name: string, wire: Wire): string {
+  const { type = "", doc = "" } = wire.events.get(name) ?? {};
+  return page(
+    `### event ${name}`,
+    doc,
+    /^\w+$/.test(type) ? `Payload: ${link(type)}.` : `Payload: ${code(type)}.`,
+  ).trimEnd();
+}
+
+function typeSection({ name, doc, text }: Declaration): string {
+  return page(`### ${name}`, doc, ts(text)).trimEnd();
+}
+
+export function protocolPage(): string {
+  const wire = new Wire();
+  const used = wire.namesUsed();
+  const words = Object.entries(FIELD_WORDS)
+    .filter(([name]) => used.has(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return page(
+    "# Protocol reference",
+    GENERATED,
+    "The ideas, a first conversation and the limits are in [PROTOCOL.md](../PROTOCOL.md). **Bold** params are required; an\n" +
+      "unknown one is an error. Strings of names have at most 512 characters. Times are ms since 1970 unless a name says otherwise.",
+    wrapped("Any method may answer", linkedCodes(EVERY_METHOD), ".") +
+      `
+A failure is a ${link("WireError")} in the response frame.`,
+    "[Connecting](#connecting) · [Methods](#methods) · [Events](#events) · [Types](#types) · [Fields](#fields) · [Codes](ERRORS.md)",
+    "## Connecting",
+    "The first request of a connection is `connect`, within ten seconds of the event `connect.challenge {nonce, ts}`.\n" +
+      "Fields that are not known are ignored, so that newer clients can connect.",
+    paramsTable(CONNECT as Schema),
+    `Answer: ${link("HelloOk")}.`,
+    "## Methods",
+    table(
+      ["method", "scope", "what it does"],
+      specs().map(([name, { scope, does }]) => [link(name), code(scope), does]),
+    ),
+    ...specs().map(([name, spec]) => methodSection(name, spec, wire)),
+    "## Events",
+    "A session's events go to those whose token covers it.",
+    table(
+      ["event", "when, and to whom"],
+      EVENTS.map((name) => [link(`event ${name}`, code(name)), wire.events.get(name)?.doc ?? ""]),
+    ),
+    ...EVENTS.map((name) => eventSection(name, wire)),
+    "## Types",
+    ...wire.types().map(typeSection),
+    "## Fields",
+    "What a field means that says nothing of itself above. A field with `?` is absent where there is nothing to say.",
+    table(
+      ["field", "meaning"],
+      words.map(([name, meaning]) => [code(name), meaning]),
+    ),
+  );
+}

@@ -1,0 +1,101 @@
+// What a JSON Schema says, in the words of the generated pages.
+
+import { code } from "./markdown.ts";
+
+export interface Schema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+}
+
+/** A number of bytes as people write it down: in powers of two where that is what was meant. */
+export function bytes(value: number): string {
+  for (const [size, unit] of [
+    [1024 ** 3, "GiB"],
+    [1024 ** 2, "MiB"],
+    [1024, "KiB"],
+  ] as const) {
+    if (value >= size && value % size === 0) return `${value / size} ${unit}`;
+  }
+  return String(value);
+}
+
+/** Beyond it a number is as large as numbers are: no limit that anybody meant. */
+const isLimit = (value: number | undefined): value is number =>
+  value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
+
+type Written = (value: number) => string;
+
+function range({ minimum, maximum, exclusiveMinimum }: Schema, written: Written): string {
+  if (isLimit(minimum) && isLimit(maximum)) return ` ${written(minimum)} to ${written(maximum)}`;
+  if (exclusiveMinimum !== undefined) return ` above ${exclusiveMinimum}`;
+  if (isLimit(minimum)) return ` from ${minimum}`;
+  return isLimit(maximum) ? ` to ${maximum}` : "";
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  boolean: "true or false",
+  array: "list",
+  integer: "integer",
+};
+
+function one(type: string, schema: Schema, written: Written): string {
+  switch (type) {
+    case "array": {
+      const most = schema.maxItems === undefined ? "" : `, at most ${schema.maxItems}`;
+      return `list of ${schema.items === undefined ? "anything" : typeWords(schema.items)}${most}`;
+    }
+    case "string":
+      return schema.maxLength === undefined ? "string" : `string, at most ${schema.maxLength}`;
+    case "integer":
+    case "number":
+      return `${type}${range(schema, written)}`;
+    default:
+      return NAMES[type] ?? type;
+  }
+}
+
+/** Its type with its limits. */
+export function typeWords(schema: Schema, written: Written = String): string {
+  if (schema.enum !== undefined) return schema.enum.map((value) => code(String(value))).join(", ");
+  if (schema.const !== undefined) return code(String(schema.const));
+  if (schema.anyOf !== undefined)
+    return [...new Set(schema.anyOf.map((inner) => typeWords(inner, written)))].join(" or ");
+  if (schema.type === undefined) return "anything";
+  return [schema.type]
+    .flat()
+    .map((type) => one(type, schema, written))
+    .join(" or ");
+}
+
+export interface Field {
+  /** With dots for what is inside, `[]` for each of a list. */
+  readonly path: string;
+  readonly schema: Schema;
+  readonly required: boolean;
+}
+
+/** The fields of an object, with those of the objects in it. */
+export function fieldsOf(schema: Schema, prefix = ""): Field[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
+    const path = `${prefix}${name}`;
+    const field = { path, schema: inner, required: schema.required?.includes(name) === true };
+    return [field, ...fieldsOf(inner, `${path}.`), ...fieldsOf(inner.items ?? {}, `${path}[].`)];
+  });
+}

@@ -1,0 +1,117 @@
+// How the log looks: for people, for programs, and what its lines may say.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { logLine } from "../src/cli/log-lines.ts";
+import { harmlessJson } from "../src/core/safe-text.ts";
+import { type Log, logging, withFields } from "../src/world.ts";
+import { fakeWorld } from "./kit/world.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const json = (fields: object): string => `${JSON.stringify({ level: 40, time: 0, ...fields })}\n`;
+
+test("a line for people has time, level, part, words and what it is about, in colours where there are any", () => {
+  const line = json({ part: "engine", runId: "r-1", ms: 12, why: "it is late", msg: "a run failed" });
+  expect(logLine(line, false)).toMatch(
+    /^\d\d:\d\d:\d\d\.000 WARN {2}engine {4}a run failed runId=r-1 ms=12 why="it is late"\n$/,
+  );
+  expect(logLine(line, true)).toContain("\u001b[33mWARN \u001b[39m");
+});
+
+test("what went wrong stands below its line, set in, so that no line of a stack looks like one of the log", () => {
+  const err = { type: "Error", message: "no", stack: "Error: no\n12:00:00.000 INFO  all is well", code: "X" };
+  const [first, ...below] = logLine(json({ msg: "oh", err }), false)
+    .trimEnd()
+    .split("\n");
+  expect(first).toMatch(/oh$/);
+  expect(below.every((one) => one.startsWith("    "))).toBe(true);
+  expect(below.join("\n")).toContain('"code": "X"');
+});
+
+test("LL1: nothing in a line moves the cursor, changes colours or begins another line", () => {
+  const evil = "\u001b[2J\u009b31m\r\n12:00:00.000 INFO\u202e";
+  const shown = logLine(json({ part: evil, msg: evil, [evil]: evil, list: [evil] }), false);
+  expect(shown.trimEnd()).not.toMatch(/[\p{Cc}\u202e]/u);
+  const line = harmlessJson(JSON.stringify({ msg: evil }));
+  expect(line).not.toMatch(/[\p{Cc}\u202e]/u);
+  expect(JSON.parse(line)).toEqual({ msg: evil });
+});
+
+test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])(
+  "LL2: %j is shown all the same",
+  (line) => {
+    const shown = logLine(line, false);
+    expect(shown.endsWith("\n")).toBe(true);
+    expect(shown.trim().length).toBeGreaterThan(2);
+    expect(shown.trimEnd()).not.toMatch(/\p{Cc}/u);
+  },
+);
+
+test("fields of a line go before those of its log, and those of the inner log before the outer one's", () => {
+  const world = fakeWorld();
+  const inner = withFields(logging(world, { part: "app", a: 1 }).log, { part: "engine", b: 1 });
+  inner.info({ b: 2 }, "x");
+  expect(world.logged).toEqual([{ level: "info", fields: { part: "engine", a: 1, b: 2 }, text: "x" }]);
+});
+
+/** The first argument of each call that writes a line. */
+function* fieldsIn(text: string): Generator<string> {
+  for (const { index, 0: call } of text.matchAll(/\blog\b\)?(?:\.(?:debug|info|warn|error)|\[[^\]]*\])\(/g)) {
+    const from = index + call.length;
+    let depth = 0;
+    let at = from;
+    for (; at < text.length; at += 1) {
+      const char = text[at] ?? "";
+      if (depth === 0 && (char === "," || char === ")")) break;
+      if ("([{".includes(char)) depth += 1;
+      if (")]}".includes(char)) depth -= 1;
+    }
+    yield text.slice(from, at);
+  }
+}
+
+test("every line of the source names its fields as docs/LOGS.md does", () => {
+  const rows = readFileSync(join(ROOT, "docs/LOGS.md"), "utf8").split("## What a line says")[1] ?? "";
+  const known = new Set(
+    [...rows.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, names = ""]) => names.match(/\w+/g) ?? []),
+  );
+  const files = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" });
+  let seen = 0;
+  for (const file of files.filter((name) => name.endsWith(".ts"))) {
+    for (const fields of fieldsIn(readFileSync(join(ROOT, "src", file), "utf8"))) {
+      seen += 1;
+      for (const [, name = ""] of fields
+        .replaceAll(/\$\{[^}]*\}/g, "")
+        .matchAll(/[{,]\s*(\w+)(?=\s*[:,}])/g)) {
+        expect.soft(known, `${file}: ${fields}`).toContain(name);
+      }
+    }
+  }
+  expect(seen).toBeGreaterThan(80);
+});
+
+test("a level that is not asked for costs no line, and a part has its own", async () => {
+  const { realWorld } = await import("../src/world.ts");
+  const told: string[] = [];
+  const format = (): string => "";
+  const mask = (line: string): string => {
+    told.push(JSON.parse(line).msg);
+    return line;
+  };
+  const { log }: { log: Log } = realWorld({
+    level: "warn",
+    parts: { store: "debug", agent: "silent" },
+    mask,
+    format,
+    sync: true,
+  });
+  for (const part of ["store", "agent", "engine"]) {
+    const its = withFields(log, { part });
+    its.debug({}, `${part} debug`);
+    its.error({}, `${part} error`);
+  }
+  log.info({}, "info");
+  log.warn({}, "warn");
+  expect(told).toEqual(["store debug", "store error", "engine error", "warn"]);
+});

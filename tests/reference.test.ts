@@ -1,0 +1,84 @@
+// The pages of docs/reference are what the schemas say, and the schemas say something of everything.
+
+import { expect, test } from "vitest";
+import { CODES } from "../src/core/errors.ts";
+import { METHODS } from "../src/gateway/params.ts";
+import { toolSpecs } from "../src/tools/catalog.ts";
+import { commandLinePage, commands } from "./kit/reference/command-line.ts";
+import { configKeys, configurationPage, unitOf } from "./kit/reference/configuration.ts";
+import { errorsPage, meanings } from "./kit/reference/errors.ts";
+import { FIELD_WORDS } from "./kit/reference/field-words.ts";
+import { LINE_MAX_CHARS } from "./kit/reference/markdown.ts";
+import { methodParams, protocolPage, Wire } from "./kit/reference/protocol.ts";
+import { TOOL_ANSWERS } from "./kit/reference/tool-answers.ts";
+import { toolArguments, toolsPage } from "./kit/reference/tools.ts";
+
+const PAGES = {
+  TOOLS: toolsPage,
+  PROTOCOL: protocolPage,
+  CONFIGURATION: configurationPage,
+  "COMMAND-LINE": commandLinePage,
+  ERRORS: errorsPage,
+};
+
+test.each(Object.entries(PAGES))(
+  "docs/reference/%s.md is what the schemas say (--update writes it)",
+  async (name, make) => {
+    const text = make();
+    const long = text.split("\n").filter((line) => line.length > LINE_MAX_CHARS);
+    expect(long).toEqual([]);
+    await expect(text).toMatchFileSnapshot(`../docs/reference/${name}.md`);
+  },
+);
+
+test("every argument of a tool and every param of a method says what it means", () => {
+  const silent = [...toolArguments(), ...methodParams()].filter(({ field }) => !field.schema.description);
+  expect(silent.map((one) => `${"tool" in one ? one.tool : one.method} ${one.field.path}`)).toEqual([]);
+});
+
+test("every tool says what it answers, with codes that there are, and no other tool does", () => {
+  expect(Object.keys(TOOL_ANSWERS)).toEqual(toolSpecs().map(({ name }) => name));
+  for (const { gives, who } of Object.values(TOOL_ANSWERS))
+    expect([gives.length > 0, who !== ""]).toEqual([true, true]);
+});
+
+test("every method answers with a declared type, and says what it does", () => {
+  const wire = new Wire();
+  for (const [method, { does }] of Object.entries(METHODS)) {
+    expect({ method, does: does.endsWith("."), answer: wire.answers.has(method) }).toEqual({
+      method,
+      does: true,
+      answer: true,
+    });
+  }
+});
+
+test("every event and every field on the wire says what it means, where it stands or by its name", () => {
+  const wire = new Wire();
+  expect([...wire.events].filter(([, { doc }]) => doc === "")).toEqual([]);
+  expect(wire.unspoken()).toEqual([]);
+  const used = wire.namesUsed();
+  expect(Object.keys(FIELD_WORDS).filter((name) => !used.has(name))).toEqual([]);
+});
+
+test("every key of the configuration says what it means, and every number what it counts", () => {
+  const keys = configKeys();
+  expect(keys.length).toBeGreaterThan(150);
+  expect(keys.filter(({ schema }) => !schema.description).map(({ path }) => path)).toEqual([]);
+  expect(keys.filter((key) => unitOf(key) === undefined).map(({ path }) => path)).toEqual([]);
+});
+
+test("every failure code says what it means", () => {
+  expect([...meanings().keys()]).toEqual(Object.keys(CODES));
+});
+
+test("every command and every option says what it is for", () => {
+  const silent = commands().filter(({ command }) => command.description() === "");
+  expect(silent.map(({ path }) => path)).toEqual([]);
+  const options = commands().flatMap(({ path, command }) =>
+    command.options.map((option) => ({ path, option })),
+  );
+  expect(
+    options.filter(({ option }) => option.description === "").map(({ path, option }) => path + option.flags),
+  ).toEqual([]);
+});

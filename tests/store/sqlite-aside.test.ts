@@ -1,0 +1,90 @@
+// The thread that reads the embedded store beside the event loop: what it answers, whom it forgets, its end.
+
+import { sql } from "kysely";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { StoreProblem } from "../../src/store/problems.ts";
+import { insertSession } from "../../src/store/sessions.ts";
+import type { Db, Store } from "../../src/store/sql.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { sampleSession, silentLog, temporaryDir } from "./samples.ts";
+
+let store: Store;
+let aside: Db;
+let remove: () => void;
+beforeEach(async () => {
+  const folder = temporaryDir();
+  remove = folder.remove;
+  store = await openSqlite({ dir: folder.dir, durability: "normal", log: silentLog });
+  if (store.aside === undefined) throw new Error("the embedded store reads aside");
+  aside = store.aside;
+});
+afterEach(async () => {
+  await store.close();
+  remove();
+});
+
+/** Reads on until so many rows were made: about 0.1 s for a million. */
+const count = (rows: number) => sql<{ n: number }>`
+  with recursive steps (n) as (select 1 union all select n + 1 from steps where n < ${rows})
+  select max(n) as n from steps`;
+
+test("AW1: a question sees what was committed before it, and changes nothing", async () => {
+  const keys = async () => (await aside.selectFrom("sessions").select("key").execute()).map(({ key }) => key);
+  expect(await keys()).toEqual([]);
+  await store.transaction((tx) => insertSession(tx, sampleSession()));
+  expect(await keys()).toEqual([sampleSession().key]);
+  await expect(sql`delete from sessions`.execute(aside)).rejects.toThrow("readonly");
+  expect(await keys()).toEqual([sampleSession().key]);
+});
+
+test("the event loop goes on while a question is answered", async () => {
+  const order: string[] = [];
+  const answered = count(3_000_000)
+    .execute(aside)
+    .then(({ rows }) => order.push(`answer ${rows[0]?.n}`));
+  await new Promise((resolve) => setImmediate(resolve));
+  order.push("tick");
+  await answered;
+  expect(order).toEqual(["tick", "answer 3000000"]);
+});
+
+test("a mistaken question fails alone, with SQLite's words", async () => {
+  const wrong = sql`select x from nowhere`.execute(aside);
+  const right = count(2).execute(aside);
+  await expect(wrong).rejects.toThrow("no such table: nowhere");
+  expect((await right).rows).toEqual([{ n: 2 }]);
+});
+
+test("SA2: who leaves while waiting is not waited for, and the next one is answered", async () => {
+  const [underWay, waiting] = [new AbortController(), new AbortController()];
+  const first = count(2_000_000).execute(aside, { signal: underWay.signal });
+  const second = count(1e12).execute(aside, { signal: waiting.signal });
+  const third = count(3).execute(aside);
+  underWay.abort(new Error("left"));
+  waiting.abort(new Error("left too"));
+  await expect(first).rejects.toThrow("left");
+  await expect(second).rejects.toThrow("left too");
+  expect((await third).rows).toEqual([{ n: 3 }]);
+});
+
+test("SA3: one too many is refused in words, and the others are answered", async () => {
+  const long = count(1_000_000).execute(aside);
+  await new Promise((resolve) => setImmediate(resolve));
+  const asked = [long, ...Array.from({ length: 257 }, () => count(1).execute(aside))];
+  const outcomes = await Promise.allSettled(asked);
+  const refused = outcomes.filter((outcome) => outcome.status === "rejected").map(({ reason }) => reason);
+  expect(refused).toHaveLength(1);
+  expect(refused[0]).toBeInstanceOf(StoreProblem);
+  expect(String(refused[0])).toContain("256 searches wait already");
+});
+
+test("closing ends the thread, answers what is under way and turns away what waits", async () => {
+  const first = count(1_000_000).execute(aside);
+  const second = count(1).execute(aside);
+  await new Promise((resolve) => setImmediate(resolve));
+  const closed = store.close();
+  await expect(second).rejects.toThrow("the store is closed");
+  expect((await first).rows).toEqual([{ n: 1_000_000 }]);
+  await closed;
+  await expect(count(1).execute(aside)).rejects.toThrow("the store is closed");
+});

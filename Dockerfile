@@ -6,7 +6,7 @@ FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsdown.config.ts LICENSE README.md ./
+COPY build.js tsconfig.json tsdown.config.ts LICENSE README.md ./
 COPY bin bin
 COPY docs docs
 COPY src src
@@ -20,11 +20,14 @@ COPY --from=build /tmp/parley-gateway-*.tgz /tmp/parley.tgz
 RUN tar -xzf /tmp/parley.tgz --strip-components=1
 COPY package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
+# The libraries of traces, which no install has by itself: an image is not installed into later.
+RUN npm install --prefix /opt --no-save --ignore-scripts \
+  $(node -p 'Object.entries(require("./package.json").peerDependencies).map((one) => one.join("@")).join(" ")')
 
 FROM node:24-slim
 LABEL org.opencontainers.image.title="Parley" org.opencontainers.image.licenses="MIT"
 # Owned by root: the gateway, and whatever its agents run, cannot change the program.
-COPY --from=install /opt/parley /opt/parley
+COPY --from=install /opt /opt
 RUN ln -s /opt/parley/bin/parley.js /usr/local/bin/parley \
   && mkdir /data && chown node:node /data && chmod 700 /data
 # The configuration is /data/.parley/parley.json5, the store /data/.parley/state.

@@ -2,7 +2,7 @@
 // holds of the memory when nothing is asked of it.
 // ST1: the first start of a kind counts for nobody: it fills the caches of disk and compiler.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,7 +11,8 @@ import { fileURLToPath } from "node:url";
 import { inFolder } from "./in-folder.ts";
 import { type Row, residentMb } from "./measure.ts";
 
-const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
+const LAUNCHER = join(ROOT, "bin", "parley.js");
 const STARTS = 15;
 const STARTS_WITH_CHANNELS = 5;
 const IDLE_STARTS = 3;
@@ -98,6 +99,8 @@ async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise
 
 /** Cold start and idle memory, without channels and with two of them. */
 export async function startUp(): Promise<Row[]> {
+  // What `npm ci` has built, of the files as they are now: as users have it.
+  execFileSync(process.execPath, [join(ROOT, "build.js"), "--if-stale"], { stdio: "ignore" });
   const plain = "no channels";
   const busy = "Telegram and Signal";
   const rows: Row[] = [

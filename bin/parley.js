@@ -2,11 +2,11 @@
 // The flag keeps the young generation small: 20 MB less of idle memory, and no measurable cost (npm run
 // bench).
 // Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on
-// can read,
-// because its first task is to find out whether this one is new enough.
+// can read, because its first task is to find out whether this one is new enough.
 // L1: on an older Node it starts the one that npm put into node_modules (`npm ci` in a checkout,
 //     `npm install node@24` beside the package), and is then invisible: same streams, same signals, same exit
 //     code; and when it is killed, so is what it started.
+// L2: a checkout runs what was built of it only while that was built of exactly the files that it has now.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -30,9 +30,15 @@ async function run() {
   });
   // Compiled code is kept between starts, so the next one takes a third of the time.
   nodeModule.enableCompileCache?.();
-  const isCheckout = existsSync(pathOf("../src/main.ts"));
-  const { main } = isCheckout ? await import("../src/main.ts") : await import("../dist/main.js");
+  const isBuilt = !existsSync(pathOf("../src/main.ts")) || (await isFreshlyBuilt());
+  const { main } = isBuilt ? await import("../dist/main.js") : await import("../src/main.ts");
   process.exitCode = await main(process.argv.slice(2));
+}
+
+async function isFreshlyBuilt() {
+  if (!existsSync(pathOf("../dist/made-of.json"))) return false;
+  const { isFresh } = await import("./freshness.js");
+  return isFresh(pathOf("../"));
 }
 
 /** A launcher that was killed could not pass the signal on; its end of the channel closes all the same. */

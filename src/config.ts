@@ -163,14 +163,17 @@ function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOp
   put("store", "dir", storeDir);
 }
 
+/** A schema that is used once is not worth a compiled form: making it would take half of the reading. */
+const ONCE = { jitless: true };
+
 /** The typed file. After a problem, what is left without it, so that later checks can report theirs too. */
 function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFile | undefined {
-  let result = configSchema.safeParse(tree);
+  let result = configSchema.safeParse(tree, ONCE);
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     if (issue.code === "invalid_type") readAsType(tree, issue.path as Path, issue.expected, paths);
   }
-  result = configSchema.safeParse(tree);
+  result = configSchema.safeParse(tree, ONCE);
   if (result.success) return result.data;
   const told = new Set(problems.map(({ path }) => showPath(path)));
   for (const issue of result.error.issues) {
@@ -181,7 +184,7 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
     const parent = valueAt(rest, problem.path.slice(0, -1));
     if (isTree(parent)) delete parent[String(problem.path.at(-1))];
   }
-  return configSchema.safeParse(rest).data;
+  return configSchema.safeParse(rest, ONCE).data;
 }
 
 /** `port: "${PORT}"` means a number: a text that came from a variable is read as the type that is wanted. */

@@ -183,6 +183,12 @@ export function storeTools(world: World): StoreTools {
   };
 }
 
+/** What the settings want of this install that is no part of every one. */
+export async function missingFor({ traces }: Settings): Promise<string | undefined> {
+  if (traces === undefined) return undefined;
+  return (await import("./telemetry/libraries.ts")).missingLibraries();
+}
+
 /** Contains something harmless, to see whether it can be done here. */
 async function inspectSandbox(
   wanted: SandboxSettings,
@@ -316,6 +322,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
     // The doctor tells what the log would.
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
+    missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),
   };
 }

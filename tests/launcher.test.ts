@@ -7,13 +7,16 @@ import {
   mkdirSync,
   mkdtempSync,
   rmSync,
+  statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { isFresh, madeOf, noteMadeOf } from "../bin/freshness.js";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
 
@@ -67,6 +70,31 @@ test("a checkout runs src, a package runs dist, with arguments and exit code pas
   });
   writeFileSync(join(home, "src/main.ts"), program("src").replace("main(argv)", "main(argv: string[])"));
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
+});
+
+test("L2, FR1: a checkout runs what was built of just the files that it has, and src once one of them has changed", () => {
+  copyFileSync(join(dirname(LAUNCHER), "freshness.js"), join(home, "bin/freshness.js"));
+  for (const name of ["package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"])
+    writeFileSync(join(home, name), "{}");
+  writeFileSync(join(home, "src/main.ts"), program("src").replace("main(argv)", "main(argv: string[])"));
+  mkdirSync(join(home, "src/core"));
+  writeFileSync(join(home, "src/core/a.ts"), "export const a = 1;");
+  writeFileSync(join(home, "dist/main.js"), program("dist"));
+  const from = () => start(process.execPath, []).told.from;
+  expect(from()).toBe("src");
+  noteMadeOf(home, madeOf(home));
+  expect([isFresh(home), from()]).toEqual([true, "dist"]);
+  for (const name of ["src/core/a.ts", "package-lock.json", "node_modules/.package-lock.json"]) {
+    const { atime, mtime } = statSync(join(home, name));
+    utimesSync(join(home, name), atime, new Date(mtime.getTime() + 1));
+    expect([name, isFresh(home), from()]).toEqual([name, false, "src"]);
+    noteMadeOf(home, madeOf(home));
+    expect(isFresh(home)).toBe(true);
+  }
+  rmSync(join(home, "src/core/a.ts"));
+  expect(isFresh(home)).toBe(false);
+  writeFileSync(join(home, "dist/made-of.json"), "half of a no");
+  expect(from()).toBe("src");
 });
 
 test("a reader that leaves early is no error", () => {

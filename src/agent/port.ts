@@ -5,7 +5,7 @@ import type { Usage } from "../core/message.ts";
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
 import type { ModelCall, ModelOutcome, ModelPort } from "./model.ts";
-import { type ProviderModel, requestOnce } from "./provider-request.ts";
+import type { ProviderModel } from "./provider-request.ts";
 import { rehearsalPort } from "./rehearsal.ts";
 import { judge } from "./retry.ts";
 
@@ -41,6 +41,7 @@ async function callProvider(
   model: ProviderModel,
   ...[request, onText, signal]: Parameters<ModelPort["call"]>
 ): Promise<ModelOutcome> {
+  const { requestOnce } = await import("./provider-request.ts");
   for (let tries = 1; ; tries++) {
     if (signal.aborted) return { kind: "aborted" };
     const outcome = await requestOnce(world, model, request, onText, signal);

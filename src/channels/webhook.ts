@@ -10,6 +10,7 @@ import type { OutgoingHook } from "../core/settings.ts";
 import type { Commit } from "../engine/unit.ts";
 import { WEBHOOK } from "../flows/outgoing-hooks.ts";
 import { forgetSentHooks } from "../store/hook-backlog.ts";
+import { plainHttp, secureHttp } from "../world/http.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { sweep } from "./sweep.ts";
@@ -68,7 +69,7 @@ function drain(answer: IncomingMessage, done: () => void): void {
 
 async function post(hook: OutgoingHook, message: OutgoingMessage, world: World): Promise<DeliveryOutcome> {
   const url = new URL(hook.url);
-  const { request } = await (url.protocol === "https:" ? import("node:https") : import("node:http"));
+  const { request } = url.protocol === "https:" ? secureHttp() : plainHttp();
   const { clock } = world;
   const { deliveryId: id, text: body } = message;
   const seconds = Math.floor(clock.now() / 1_000);

@@ -256,6 +256,8 @@ export interface CliParts {
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Asks a model, `<provider>/<model>`, for one word. Absent: nobody can ask. */
   inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
+  /** What the settings need and this install lacks, and how to come by it. Undefined: nothing. */
+  missingFor?(settings: Settings): Promise<string | undefined>;
   /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
   /** Asks the platform of each account who it is there. Absent: nothing can ask. */

@@ -1,5 +1,5 @@
-// Owns the plain HTTP routes beside the WebSocket: liveness, readiness, one tool call; and where the others
-// begin, the web page among them.
+// Owns the plain HTTP routes beside the WebSocket: figures, one tool call; and where the others begin, the
+// web page among them. Loaded by the first request that is no probe of listener.ts.
 // HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
 // HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
 // HT3: what answers OpenAI's and MCP's clients, and web hooks, is loaded when the first one comes.
@@ -14,7 +14,6 @@ import { checkHeaders } from "./host.ts";
 import { authenticate, type Env, readBody, refuse, statusOf } from "./http-request.ts";
 import type { McpDoor } from "./mcp.ts";
 import { needEverySession } from "./methods/operations.ts";
-import { storeAnswers } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import type { OpenAiDoor } from "./openai.ts";
 import { createPage } from "./page.ts";
@@ -148,11 +147,6 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     c.header("x-content-type-options", "nosniff");
     c.header("cache-control", "no-store");
     return next();
-  });
-  app.get("/healthz", (c) => c.json({ ok: true, status: "live" }));
-  app.get("/readyz", async (c) => {
-    const ready = deps.engine.accepting().ok && (await storeAnswers(deps));
-    return c.json({ ok: ready, status: ready ? "ready" : "not ready" }, ready ? 200 : 503);
   });
   app.get("/metrics", authenticate(parts.authority), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));

@@ -4,16 +4,16 @@
 // S3: work that the connections do together (ticks, presence) is bounded by time, not by how many come and
 //     go.
 
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { getRequestListener } from "@hono/node-server";
-import { type WebSocket, WebSocketServer } from "ws";
+import type { WebSocket, WebSocketServer } from "ws";
 import { CODES, type Failure, fail } from "../core/errors.ts";
 import { mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, type TokenSettings } from "../core/settings.ts";
 import { keyRulesOf } from "../flows/access.ts";
 import { pruneAnswers } from "../store/idempotency.ts";
+import { plainHttp } from "../world/http.ts";
 import type { Timer } from "../world.ts";
 import { wireError } from "./answer.ts";
 import { type Caller, createAuthority } from "./auth.ts";
@@ -25,7 +25,7 @@ import { createFanout, type Fanout } from "./fanout.ts";
 import { featuresFor, maxPayloadFor } from "./features.ts";
 import { History } from "./history.ts";
 import { checkHeaders } from "./host.ts";
-import { badRequest, createHttp } from "./http.ts";
+import { createListener } from "./listener.ts";
 import { health, momentOf, seesEverything } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
@@ -64,12 +64,8 @@ export interface Gateway {
 class GatewayServer implements Gateway {
   readonly #deps: GatewayDeps;
   readonly #http: Server;
-  readonly #sockets = new WebSocketServer({
-    noServer: true,
-    maxPayload: MAX_PAYLOAD_BYTES,
-    perMessageDeflate: false,
-    clientTracking: false,
-  });
+  /** Loaded by the first client. */
+  #sockets: Promise<WebSocketServer> | undefined;
   readonly #fanout: Fanout;
   readonly #dispatcher: Dispatcher;
   readonly #demo: Demo | undefined;
@@ -120,18 +116,14 @@ class GatewayServer implements Gateway {
     this.#dispatcher = createDispatcher(deps, this.#state);
     const { call } = this.#dispatcher;
     const dispatcher = this.#dispatcher;
-    const app = createHttp({ deps, authority, dispatcher, stop: this.#stop.signal, moment });
-    const listener = getRequestListener(app.fetch, {
-      overrideGlobalObjects: false,
-      errorHandler: badRequest,
-    });
-    this.#http = createServer(HTTP_OPTIONS, (request, response) =>
-      this.#admit(request.socket, () => void listener(request, response)),
+    const listener = createListener({ deps, authority, dispatcher, stop: this.#stop.signal, moment });
+    this.#http = plainHttp().createServer(HTTP_OPTIONS, (request, response) =>
+      this.#admit(request.socket, () => listener(request, response)),
     );
     this.#http.on("connection", (socket) => this.#judge(socket));
     this.#http.maxConnections = SOCKETS_MAX;
     this.#http.on("upgrade", (request, socket, head) =>
-      this.#admit(socket, () => this.#upgrade(request, socket, head)),
+      this.#admit(socket, () => void this.#upgrade(request, socket, head)),
     );
     this.#parts = {
       world,
@@ -219,9 +211,11 @@ class GatewayServer implements Gateway {
     );
   }
 
-  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     // Without a listener a reset from the peer would end the process.
     socket.on("error", () => socket.destroy());
+    this.#sockets ??= openSockets();
+    const sockets = await this.#sockets;
     const refused = this.#refusal(request);
     if (refused !== undefined) {
       refuseUpgrade(socket, refused);
@@ -232,7 +226,7 @@ class GatewayServer implements Gateway {
       if (!passed) refuseUpgrade(socket, fail("unknown_method", "there is no demo: demo.start begins one"));
       return;
     }
-    this.#sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
+    sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
   }
 
   #refusal(request: IncomingMessage): Failure | undefined {
@@ -366,6 +360,16 @@ class GatewayServer implements Gateway {
       this.#deps.world.log.error({ err: error }, "health could not be told");
     }
   }
+}
+
+async function openSockets(): Promise<WebSocketServer> {
+  const { WebSocketServer } = await import("ws");
+  return new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_PAYLOAD_BYTES,
+    perMessageDeflate: false,
+    clientTracking: false,
+  });
 }
 
 function pathOf({ url = "/" }: IncomingMessage): string {

@@ -3,13 +3,12 @@
 // OT1: nothing is registered globally: other code in this process traces, or not, as if this were not here.
 // OT2: what a collector answers is never shown: a failure is told by its status or the system's code.
 
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
 import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { TraceSettings } from "../core/trace-settings.ts";
+import { plainHttp, secureHttp } from "../world/http.ts";
 import type { Exporter } from "./queue.ts";
 import type { Span } from "./span.ts";
 
@@ -85,7 +84,7 @@ function spanMaker(settings: TraceSettings, facts: { version: string; instanceId
 /** The way to the collector that the settings name. Nothing is sent before the first span. */
 export function openOtlp(settings: TraceSettings, facts: { version: string; instanceId: string }): Exporter {
   const make = spanMaker(settings, facts);
-  const Agent = settings.endpoint.startsWith("https:") ? HttpsAgent : HttpAgent;
+  const { Agent } = settings.endpoint.startsWith("https:") ? secureHttp() : plainHttp();
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const exporter = new OTLPTraceExporter({
     url: settings.endpoint,

@@ -21,6 +21,7 @@ import { getRun } from "../store/runs.ts";
 import type { Db } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import { shownArguments, shownMessages, shownText } from "./content.ts";
+import { missingLibraries } from "./libraries.ts";
 import { parentSpanOf } from "./lineage.ts";
 import { type Exporter, SpanQueue } from "./queue.ts";
 import { type Attribute, callSpanId, modelSpanId, runSpanId, type Span, traceIdOf } from "./span.ts";
@@ -310,16 +311,6 @@ class OtelTraces implements Traces {
   }
 }
 
-/** The libraries; undefined: they are not installed. */
-async function loadOtlp(): Promise<typeof import("./otlp.ts") | undefined> {
-  try {
-    return await import("./otlp.ts");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
-    throw error;
-  }
-}
-
 /** Traces as the settings want them. Undefined: they are off, or can't be on here, and the log says so. */
 export async function openTraces(
   settings: Settings,
@@ -327,12 +318,12 @@ export async function openTraces(
   version: string,
 ): Promise<Traces | undefined> {
   if (settings.traces === undefined) return undefined;
-  const otlp = await loadOtlp();
-  if (otlp === undefined) {
-    const packages = "@opentelemetry/sdk-trace and @opentelemetry/exporter-trace-otlp-http";
-    world.log.error({}, `telemetry.traces is on, but there are no traces: install ${packages}`);
+  const missing = missingLibraries();
+  if (missing !== undefined) {
+    world.log.error({}, missing);
     return undefined;
   }
-  const exporter = otlp.openOtlp(settings.traces, { version, instanceId: world.ids.uuid() });
+  const { openOtlp } = await import("./otlp.ts");
+  const exporter = openOtlp(settings.traces, { version, instanceId: world.ids.uuid() });
   return new OtelTraces(settings.traces, world, exporter);
 }

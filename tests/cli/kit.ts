@@ -22,6 +22,7 @@ import {
   inspectDatabase,
   inspectMcp,
   inspectModel,
+  missingFor,
   runProgram,
   storeTools,
 } from "../../src/main.ts";
@@ -192,6 +193,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
     inspectModel: (providers, ref) => inspectModel(quietWorld(), providers, ref),
+    missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {

@@ -51,7 +51,7 @@ function copyOfCheckout(folder: string): string {
   mkdirSync(checkout);
   for (const name of ["bin", "docs", "src", "ui", "LICENSE", "README.md"])
     cpSync(join(ROOT, name), join(checkout, name), { recursive: true });
-  for (const name of ["package.json", "package-lock.json", "tsconfig.json", "tsdown.config.ts"])
+  for (const name of ["build.js", "package.json", "package-lock.json", "tsconfig.json", "tsdown.config.ts"])
     cpSync(join(ROOT, name), join(checkout, name));
   symlinkSync(MODULES, join(checkout, "node_modules"));
   return checkout;

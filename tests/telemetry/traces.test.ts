@@ -1,7 +1,11 @@
 // What a collector gets of whole conversations: one trace each, by the conventions, with nothing that was said in it.
 
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { TRACE_LIBRARIES } from "../../src/telemetry/libraries.ts";
 import { openStage as openAcpStage } from "../agent/acp-kit.ts";
+import { launch } from "../kit/fleet.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import type { Answer } from "../kit/model-server.ts";
 import type { ServedRequest } from "../kit/model-server-requests.ts";
@@ -278,7 +282,7 @@ const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
     load(url, context, next) {
-      if (/opentelemetry|src.telemetry/.test(url)) process.stderr.write("loads " + url + "\\n");
+      if (/opentelemetry|src.telemetry|dist.parts.traces/.test(url)) process.stderr.write("loads " + url + "\\n");
       return next(url, context);
     },
   });
@@ -292,11 +296,49 @@ for (const enabled of [false, true]) {
     const client = await gateway.connect();
     await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
     await gateway.end("SIGTERM");
-    expect(gateway.stderr().includes("/telemetry/traces.ts")).toBe(enabled);
+    // From src, or built.
+    expect(/telemetry\/traces\.ts|parts\/traces\.js/.test(gateway.stderr())).toBe(enabled);
     expect(gateway.stderr().includes("@opentelemetry")).toBe(enabled);
     expect(collector.spans.length > 0).toBe(enabled);
   });
 }
+
+/** Keeps a process from finding the libraries, as if they were not installed. */
+const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from "node:module";
+  registerHooks({
+    resolve(name, context, next) {
+      if (!name.startsWith("@opentelemetry/")) return next(name, context);
+      throw Object.assign(new Error("there is no " + name), { code: "MODULE_NOT_FOUND" });
+    },
+  });
+`)}`;
+
+test("TE1: where the libraries are not installed a gateway starts, and says by which command they come; so does a check", async () => {
+  const root = new URL("../../package.json", import.meta.url);
+  const { peerDependencies, devDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(root, "utf8"));
+  expect(peerDependencies).toEqual(TRACE_LIBRARIES);
+  expect(devDependencies).toMatchObject(TRACE_LIBRARIES);
+  const optional = Object.keys(TRACE_LIBRARIES).map((name) => [name, { optional: true }]);
+  expect(peerDependenciesMeta).toEqual(Object.fromEntries(optional));
+  const named = Object.entries(TRACE_LIBRARIES).map((one) => one.join("@"));
+  const command = `npm install ${named.join(" ")}`;
+  const env = { NODE_OPTIONS: `--import=${WITHOUT_LIBRARIES}` };
+  const gateway = await startProcess({ config: { telemetry: { traces: { enabled: true } } }, env });
+  const client = await gateway.connect();
+  expect(await client.agent({ message: "list sessions", idempotencyKey: "run" }).done).toMatchObject({
+    status: "ok",
+  });
+  expect(gateway.stderr()).toContain(command);
+  const check = launch(gateway.home, ["config", "check"], [], env);
+  let told = "";
+  check.stderr?.on("data", (piece: Buffer) => {
+    told += piece.toString();
+  });
+  await once(check, "close");
+  expect(told).toContain(command);
+  await gateway.end("SIGTERM");
+});
 
 test("an outside program's run and its tool calls are told, and what it has done through its pass hangs below its run", async () => {
   const collector = await startCollector();

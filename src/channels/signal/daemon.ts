@@ -5,6 +5,7 @@
 //      call is under way.
 
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import { plainHttp, secureHttp } from "../../world/http.ts";
 import type { Clock } from "../../world.ts";
 import { type Fields, fieldsOf, jsonOf } from "../fields.ts";
 
@@ -52,7 +53,7 @@ interface Sent {
 /** Sends a request; `reached` tells whether the other side may have got it by now. */
 async function send(url: string, options: RequestOptions, body: string | undefined): Promise<Sent> {
   const isSecure = url.startsWith("https:");
-  const { request } = await (isSecure ? import("node:https") : import("node:http"));
+  const { request } = isSecure ? secureHttp() : plainHttp();
   let reached = false;
   const outgoing = request(url, { ...options, agent: false });
   outgoing.once("socket", (socket) => {

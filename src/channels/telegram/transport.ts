@@ -5,13 +5,9 @@
 //      side while the request is under way. Only reading, which may be repeated, keeps its connection.
 // TT3: no address is in what comes back: a bot's address holds its token.
 
-import {
-  type ClientRequest,
-  Agent as PlainAgent,
-  request as plainRequest,
-  type RequestOptions,
-} from "node:http";
-import { Agent as SecureAgent, request as secureRequest } from "node:https";
+import type { ClientRequest, Agent as PlainAgent, RequestOptions } from "node:http";
+import type { Agent as SecureAgent } from "node:https";
+import { plainHttp, secureHttp } from "../../world/http.ts";
 import type { Clock } from "../../world.ts";
 
 /** An AbortSignal, or what a library has in its place. */
@@ -47,7 +43,7 @@ export interface Transport {
 /** To the server at this address. */
 export function openTransport(apiRoot: string, clock: Clock): Transport {
   const isSecure = apiRoot.startsWith("https:");
-  const Agent = isSecure ? SecureAgent : PlainAgent;
+  const { Agent } = isSecure ? secureHttp() : plainHttp();
   const agents = { kept: new Agent({ keepAlive: true }), fresh: new Agent({ keepAlive: false }) };
   return {
     exchange: (exchange) => {
@@ -83,7 +79,7 @@ function codeOf(error: unknown): string {
 /** The request, not sent yet. Where the address is none there is none: the error of that would tell it. */
 function requestOf(exchange: Exchange, { agent, isSecure }: Way): ClientRequest | undefined {
   try {
-    return (isSecure ? secureRequest : plainRequest)(exchange.url, optionsOf(exchange, agent));
+    return (isSecure ? secureHttp() : plainHttp()).request(exchange.url, optionsOf(exchange, agent));
   } catch {
     return undefined;
   }

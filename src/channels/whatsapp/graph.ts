@@ -6,6 +6,7 @@
 // WG3: no token is in what is said of a failure.
 
 import type { IncomingMessage, RequestOptions } from "node:http";
+import { plainHttp, secureHttp } from "../../world/http.ts";
 import type { World } from "../../world.ts";
 
 /** The longest pause that the platform can ask for. */
@@ -69,7 +70,7 @@ function readAnswer(answer: IncomingMessage, bytesMax: number, done: (read: Grap
 export async function askGraph(request: GraphRequest, { clock }: World): Promise<GraphAnswer> {
   const { method, url, token, body, bytesMax, timeoutMs, signal } = request;
   const isSecure = url.protocol === "https:";
-  const { request: open } = await (isSecure ? import("node:https") : import("node:http"));
+  const { request: open } = isSecure ? secureHttp() : plainHttp();
   const text = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
   const options: RequestOptions = {
     method,

@@ -10,7 +10,9 @@ export async function checkConfig(cli: Cli): Promise<number> {
   const named = options.config === undefined ? {} : { configPath: options.config };
   const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
   if (!loaded.ok) return cli.fail(loaded);
-  const { settings, warnings, path, exists } = loaded.value;
+  const { settings, path, exists } = loaded.value;
+  const missing = await parts.missingFor?.(settings);
+  const warnings = [...loaded.value.warnings, ...(missing === undefined ? [] : [missing])];
   const { host, port } = settings.gateway;
   const { visibility, agentToAgent } = settings.tools;
   const agents = settings.agents.map(({ id, model }) => ({ id, model }));

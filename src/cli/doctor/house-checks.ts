@@ -68,6 +68,12 @@ export interface House {
   readonly storeHeld: boolean;
 }
 
+/** What is configured can only be had with what is installed. */
+async function checkInstall(cli: Cli, settings: Settings): Promise<Finding[]> {
+  const text = await cli.parts.missingFor?.(settings);
+  return text === undefined ? [] : [{ name: "install", level: "problem", text }];
+}
+
 /** Others than this machine are asked: servers of tools, and platforms. */
 async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
   if (!offline) return [...(await checkMcp(cli, settings)), ...(await checkChannels(cli, settings))];
@@ -110,6 +116,7 @@ export async function checkHouse(cli: Cli, offline: boolean): Promise<House> {
     ...checkExec(settings),
     ...(await checkSandbox(cli, settings)),
     ...(await checkHooks(settings)),
+    ...(await checkInstall(cli, settings)),
     ...(await checkOutside(cli, settings, offline)),
   );
   return { findings, settings, storeHeld: store.held };

@@ -1,0 +1,80 @@
+// Owns who answers a plain HTTP request: the two questions of supervisors here, everything else the routes of
+// http.ts.
+// LI1: the routes, and the library below them, are loaded by the first request that needs them: a gateway
+//      that nobody asks by HTTP goes without, whoever watches whether it lives.
+// LI2: a probe is answered here only when it is one without a doubt; whatever is odd about a request, its
+//      headers too, is judged by the routes.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { checkHeaders } from "./host.ts";
+import type { HttpParts } from "./http.ts";
+import { storeAnswers } from "./methods/system.ts";
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Whether work is taken: what /readyz says. */
+async function isReady({ deps }: HttpParts): Promise<boolean> {
+  return deps.engine.accepting().ok && (await storeAnswers(deps));
+}
+
+/** What a supervisor asks, if it asks at all. */
+function probeOf({ method, url, headersDistinct }: IncomingMessage, { deps }: HttpParts): Probe | undefined {
+  const probe = PROBES[url?.split("?", 1)[0] ?? ""];
+  if (probe === undefined || (method !== "GET" && method !== "HEAD")) return undefined;
+  const { host: hosts = [], origin: origins = [] } = headersDistinct;
+  if (hosts.length > 1 || origins.length > 1) return undefined;
+  const [host] = hosts;
+  const [origin] = origins;
+  return checkHeaders(deps.settings.gateway, { host, origin }).ok ? probe : undefined;
+}
+
+type Probe = (parts: HttpParts) => Promise<{ ok: boolean; status: string }>;
+
+const PROBES: Readonly<Record<string, Probe | undefined>> = {
+  __proto__: null as never,
+  "/healthz": async () => ({ ok: true, status: "live" }),
+  "/readyz": async (parts) => {
+    const ok = await isReady(parts);
+    return { ok, status: ok ? "ready" : "not ready" };
+  },
+};
+
+async function answerProbe(probe: Probe, parts: HttpParts, response: ServerResponse): Promise<void> {
+  const answer = await probe(parts);
+  const headers = {
+    "content-type": "application/json",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+  };
+  response.writeHead(answer.ok ? 200 : 503, headers).end(JSON.stringify(answer));
+}
+
+async function loadRoutes(parts: HttpParts): Promise<Listener> {
+  const { getRequestListener } = await import("@hono/node-server");
+  const { badRequest, createHttp } = await import("./http.ts");
+  const options = { overrideGlobalObjects: false, errorHandler: badRequest };
+  return getRequestListener(createHttp(parts).fetch, options);
+}
+
+export function createListener(parts: HttpParts): Listener {
+  let loading: Promise<Listener> | undefined;
+  let routes: Listener | undefined;
+  const first = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      loading ??= loadRoutes(parts);
+      routes = await loading;
+      routes(request, response);
+    } catch (error) {
+      // Only a broken installation comes here.
+      parts.deps.world.log.error({ err: error }, "the HTTP routes could not be loaded");
+      loading = undefined;
+      response.destroy();
+    }
+  };
+  return (request, response) => {
+    const probe = probeOf(request, parts);
+    if (probe !== undefined) void answerProbe(probe, parts, response);
+    else if (routes !== undefined) routes(request, response);
+    else void first(request, response);
+  };
+}

@@ -1,0 +1,93 @@
+// What a gateway loads before anybody asks anything of it: its start and its memory are made of that.
+
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { cleanup } from "../kit/engine.ts";
+import { homeWith } from "../kit/gateway-process.ts";
+
+const MAIN = new URL("../../src/main.ts", import.meta.url).href;
+const SRC = fileURLToPath(new URL("../../src/", import.meta.url));
+
+/** Runs src as it is, whatever was built of it, and tells when asked what was loaded until then. */
+const PROGRAM = `
+  import { enableCompileCache, registerHooks } from "node:module";
+  enableCompileCache();
+  const urls = [];
+  registerHooks({
+    load(url, context, next) {
+      urls.push(url);
+      return next(url, context);
+    },
+  });
+  process.once("message", () => process.send({ urls, builtins: process.moduleLoadList }));
+  const { main } = await import(${JSON.stringify(MAIN)});
+  await main(["gateway"]);
+`;
+
+interface Loaded {
+  readonly urls: readonly string[];
+  readonly builtins: readonly string[];
+}
+
+async function startAndAsk(): Promise<{ probe: number; loaded: Loaded }> {
+  const home = homeWith({});
+  const file = join(home, "program.mjs");
+  writeFileSync(file, PROGRAM);
+  const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn" };
+  const child = fork(file, { env, execPath: process.execPath, execArgv: [], silent: true });
+  const exited = once(child, "exit");
+  cleanup(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  let said = "";
+  const url = await new Promise<string>((resolve, reject) => {
+    const hear = (piece: Buffer): void => {
+      said += piece.toString();
+      const found = /http:\/\/[\d.]+:\d+/.exec(said);
+      if (found !== null) resolve(found[0]);
+    };
+    child.stdout?.on("data", hear);
+    child.stderr?.on("data", hear);
+    child.once("exit", () => reject(new Error(`the gateway ended: ${said}`)));
+  });
+  const { status } = await fetch(`${url}/readyz`);
+  child.send("what is loaded?");
+  const [loaded] = (await once(child, "message")) as [Loaded];
+  return { probe: status, loaded };
+}
+
+const OF_PINO = [
+  ...["@pinojs/redact", "atomic-sleep", "on-exit-leak-free", "pino", "pino-std-serializers"],
+  ...["quick-format-unescaped", "safe-stable-stringify", "sonic-boom", "thread-stream"],
+];
+
+/** What somebody has to ask for before it is loaded. */
+const LATER = [
+  /^(agent\/acp|agent\/provider|execute\/|import\/|sandbox\/(bubblewrap|docker|find|seccomp)|telemetry\/)/,
+  /^channels\/(discord|imessage|signal|telegram|whatsapp)\//,
+  /^cli\/(acp|channels|chat|demo|doctor|mcp|node|service)\//,
+  /^gateway\/(client|hooks|http|http-request|mcp[a-z-]*|openai[a-z-]*|page|platform-calls)(\/|\.ts)/,
+  /^store\/(postgres|transfer|copy|show|tally)/,
+  /^tools\/mcp\/(?!names)/,
+];
+
+test("HT3, LI1, NH1: a gateway that was only asked whether it is ready has loaded what each one needs, no more", async () => {
+  const { probe, loaded } = await startAndAsk();
+  expect(probe).toBe(200);
+  const packages = loaded.urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  expect([...new Set(packages)].sort()).toEqual([...OF_PINO, "commander", "json5", "kysely", "zod"].sort());
+  const own = loaded.urls.flatMap((url) => {
+    const path = url.startsWith("file:") ? fileURLToPath(url) : "";
+    return path.startsWith(SRC) ? [path.slice(SRC.length)] : [];
+  });
+  expect(own).toContain("gateway/listener.ts");
+  expect(own.filter((path) => LATER.some((rule) => rule.test(path)))).toEqual([]);
+  // Node's own fetch, HTTP/2 and TLS are megabytes each; one import of node:http is enough to have the first.
+  const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
+  expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
+});

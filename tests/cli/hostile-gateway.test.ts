@@ -199,9 +199,9 @@ const COMMANDS: readonly (readonly string[])[] = [
   ...[
     ["cron"],
     ["cron", "list"],
-    ["cron", "runs", "j"],
-    ["cron", "run", "j"],
-    ["cron", "update", "j", "--name", "x"],
+    ["cron", "runs", `j${EVIL}`],
+    ["cron", "run", `j${EVIL}`],
+    ["cron", "update", `j${EVIL}`, "--name", "x"],
   ],
   ...[
     ["channels"],

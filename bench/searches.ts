@@ -1,7 +1,7 @@
-// The figures of full-text search, at several numbers of messages: a word that few of them hold, one that all
-// hold, and how long the event loop stands still meanwhile.
-// BS1: a pause is told as the longest gap between two ticks of a timer of 1 ms during one search: what anybody
-//      else in the process would have waited. It holds the timer's own ms, and what else the machine did.
+// The figures of full-text search, at several numbers of messages: a word that few of them hold, one that
+// all hold, and how long the event loop stands still meanwhile.
+// BS1: a pause is told as the longest gap between two ticks of a timer of 1 ms during one search: what
+//      anybody else in the process would have waited. It holds what else the machine did, too.
 
 import { insertSession } from "../src/store/sessions.ts";
 import { withEngine, world } from "./engine-alone.ts";

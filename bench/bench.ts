@@ -25,6 +25,10 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DOCUMENT = join(ROOT, "docs", "BENCHMARKS.md");
 const DOCUMENT_PLOTS = join(ROOT, "docs", "plots");
 
+function writeJson(file: string, measurement: Measurement): void {
+  writeFileSync(file, JSON.stringify(measurement, null, 1));
+}
+
 async function measured(options: Options, names: readonly string[]): Promise<Measurement> {
   const rows: PartRow[] = [];
   for (const name of names) {
@@ -33,6 +37,8 @@ async function measured(options: Options, names: readonly string[]): Promise<Mea
     const from = performance.now();
     const found = await part({ sizes: options.sizes });
     rows.push(...found.map((row) => ({ part: name, ...row })));
+    // What was measured stays, whatever becomes of the next part.
+    if (options.json !== undefined) writeJson(options.json, measurementOf(rows, ROOT));
     console.error(`${name}: ${found.length} rows in ${((performance.now() - from) / 1_000).toFixed(0)} s`);
   }
   return measurementOf(rows, ROOT);
@@ -69,14 +75,13 @@ async function compared(before: string, after: string | undefined, options: Opti
   const now = after === undefined ? await obtained({ only: had, ...options }) : readMeasurement(after);
   console.log(`before: ${headline(old)}\nafter:  ${headline(now)}\n`);
   console.log(comparison(compare(old.rows, now.rows)));
-  if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(now, null, 1));
+  if (options.json !== undefined) writeJson(options.json, now);
 }
 
 async function show(options: Options): Promise<void> {
   const measurement = await obtained(options);
   const { rows } = measurement;
-  // First of all what can't be had again in a moment.
-  if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(measurement, null, 1));
+  if (options.json !== undefined) writeJson(options.json, measurement);
   const shown = options.markdown ? markdown(rows) : table(rows);
   console.log(`${headline(measurement)}\n\n${shown}\n\n${verdict(rows)}`);
   if (options.plots !== undefined) writePlots(options.plots, rows);

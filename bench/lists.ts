@@ -5,15 +5,14 @@ import { type App, openApp } from "../src/app.ts";
 import { loadSettings } from "../src/config.ts";
 import type { Session } from "../src/core/session.ts";
 import type { Settings, VisibilityMode } from "../src/core/settings.ts";
-import { sessionViewer } from "../src/flows/access.ts";
 import { connect, type GatewayClient } from "../src/gateway/client.ts";
 import { insertSession } from "../src/store/sessions.ts";
-import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { world } from "./engine-alone.ts";
 import { agentOf, Filling, RARE_AGENT, RARE_KIND, RARE_LABEL, sessionIdOf, sessionKeyOf } from "./filling.ts";
 import { inFolder } from "./in-folder.ts";
 import { sessionRow } from "./instant.ts";
 import { type Row, sampleFor } from "./measure.ts";
+import { callerOf, sizeText } from "./session-caller.ts";
 
 const MODES: readonly VisibilityMode[] = ["self", "tree", "agent", "all"];
 const CHILDREN = 60;
@@ -91,33 +90,13 @@ async function onGround<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
   });
 }
 
-function listing({ app, settings, viewer }: Ground, mode: VisibilityMode) {
-  const { tools } = settings;
-  const agentToAgent = { ...tools.agentToAgent, enabled: true, allow: ["*"] };
-  const seen: Settings = { ...settings, tools: { ...tools, visibility: mode, agentToAgent } };
-  const [agent] = settings.agents;
-  if (agent === undefined) throw new Error("no agent");
-  const context = {
-    ...{ settings: seen, db: app.store.db, engine: app.engine, session: viewer, agent },
-    ...{ viewer: sessionViewer([viewer], seen), chain: [viewer] as const, toolNames: toolNames() },
-    signal: new AbortController().signal,
-  };
-  return async (args: Record<string, unknown>): Promise<void> => {
-    const request = { callId: "bench", attempt: 1, name: "sessions_list", arguments: args };
-    const result = await callTool(context, request);
-    if (result.count === undefined) throw new Error(JSON.stringify(result));
-  };
-}
-
-const sizeText = (size: number): string => `${size.toLocaleString("en-US")} sessions`;
-
 async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
   const rows: Row[] = [];
   const add = (plot: string, line: string, samples: number[]): void => {
     const growth = { plot, line, at: size, of: "sessions" };
     rows.push({
       name: `${plot}: ${line}`,
-      size: sizeText(size),
+      size: sizeText(size, "sessions"),
       unit: "ms",
       samples,
       target: TARGET,
@@ -125,9 +104,10 @@ async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
     });
   };
   for (const mode of MODES) {
-    const list = listing(ground, mode);
+    const { store, engine } = ground.app;
+    const call = callerOf({ store, engine, settings: ground.settings }, ground.viewer, mode);
     for (const [line, args] of Object.entries(FILTERS)) {
-      add(`sessions_list, sees ${mode}`, line, await sampleFor(() => list(args)));
+      add(`sessions_list, sees ${mode}`, line, await sampleFor(() => call("sessions_list", args)));
     }
   }
   for (const [line, params] of Object.entries(METHOD_FILTERS)) {

@@ -1,11 +1,14 @@
 // The parts of `npm run bench`, in the order of the table. A part is one line here and a file of its own.
 
+import { appends } from "./appends.ts";
 import { world } from "./engine-alone.ts";
+import { histories } from "./histories.ts";
 import { inFolder } from "./in-folder.ts";
 import { installSize } from "./install.ts";
 import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
+import { searches } from "./searches.ts";
 import { spawning } from "./spawning.ts";
 import { startUp } from "./start.ts";
 
@@ -23,4 +26,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   overhead: runOverhead,
   spawns: () => spawning(inFolder, world),
   lists,
+  search: searches,
+  history: histories,
+  appends,
 };

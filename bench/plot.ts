@@ -157,7 +157,8 @@ function drawn(plot: Plot, x: Scale, y: Scale, right: number): string[] {
     const from = last === undefined ? right : x.place(last.at);
     const dash = index >= LIGHT.length ? ' stroke-dasharray="8 5"' : "";
     return [
-      `<polygon class="${tone} high" points="${edge}"/>`,
+      // Of many lines the tints would be a fog.
+      ...(plot.lines.length > LIGHT.length ? [] : [`<polygon class="${tone} high" points="${edge}"/>`]),
       `<polyline class="${tone} line"${dash} points="${path(({ middle }) => middle, points)}"/>`,
       ...points.map(({ at, middle }) => {
         const [cx, cy] = spot(at, middle);

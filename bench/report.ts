@@ -1,11 +1,11 @@
 // Owns a measurement as a file, as markdown, and in the document of figures.
 // RP1: what is in the document between `<!-- figures A,B -->` and `<!-- /figures -->` is the table of the
-//      parts A and B; the rest of it is people's.
+//      parts A and B; the rest of it is people's, and a place for which nothing was measured stays.
 // RP2: a file that is no measurement is refused with what is wrong with it.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { cellsOf, HEAD, machine, type Row } from "./measure.ts";
+import { cellsOf, HEAD, machine, meets, percentile, type Row, shown } from "./measure.ts";
 
 /** A row, and the part that measured it. */
 export type PartRow = Row & { readonly part: string };
@@ -69,15 +69,51 @@ export function headline({ machine, date, commit }: Measurement): string {
   return `${machine}; ${date.slice(0, 10)}${of}; store: node:sqlite, WAL, synchronous=FULL`;
 }
 
-/** The rows as a table in markdown. */
-export function markdown(rows: readonly Row[]): string {
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  const lines = rows.map((row) => {
-    const cells = cellsOf(row);
-    return line(cells.map((cell) => (cell === "NO" ? "**no**" : cell)));
+function lineOf(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+}
+
+function tableOf(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  return [lineOf(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(lineOf)].join("\n");
+}
+
+const sizeName = (size: number): string =>
+  size % 1_000_000 === 0 ? `${size / 1_000_000}M` : size % 1_000 === 0 ? `${size / 1_000}k` : String(size);
+
+/** What grows: one table for a plot, one row for a line of it, the middles at all sizes side by side. */
+function growthTable(rows: readonly Row[], plot: string): string {
+  const mine = rows.flatMap((row) => {
+    const { growth } = row;
+    return growth !== undefined && (growth.plot ?? growth.line) === plot ? [{ row, growth }] : [];
   });
-  return [line(HEAD), `|${HEAD.map(() => "---").join("|")}|`, ...lines].join("\n");
+  const sizes = [...new Set(mine.map(({ growth }) => growth.at))].sort((a, b) => a - b);
+  const lines = [...new Set(mine.map(({ growth }) => growth.line))].map((line) => {
+    const points = mine.filter(({ growth }) => growth.line === line);
+    const at = (size: number) => points.find(({ growth }) => growth.at === size)?.row;
+    const last = sizes.map(at).findLast((row) => row !== undefined);
+    const met = points.map(({ row }) => meets(row));
+    return [
+      line,
+      ...sizes.map((size) => shown(percentile(at(size)?.samples ?? [], 0.5))),
+      shown(percentile(last?.samples ?? [], 0.99)),
+      last?.target ?? "",
+      met.includes(false) ? "**no**" : met.includes(true) ? "yes" : "",
+    ];
+  });
+  const [first] = mine;
+  const what = `${plot} (${first?.row.unit ?? ""} by ${first?.growth.of ?? "size"})`;
+  return tableOf([what, ...sizes.map(sizeName), "p99 at the last", "target", "met"], lines);
+}
+
+/** The rows as tables in markdown: one of all that do not grow, then one for each plot. */
+export function markdown(rows: readonly Row[]): string {
+  const plain = rows.filter(({ growth }) => growth === undefined);
+  const lines = plain.map((row) => cellsOf(row).map((cell) => (cell === "NO" ? "**no**" : cell)));
+  const plots = rows.flatMap(({ growth }) => (growth === undefined ? [] : [growth.plot ?? growth.line]));
+  return [
+    ...(plain.length === 0 ? [] : [tableOf(HEAD, lines)]),
+    ...[...new Set(plots)].map((plot) => growthTable(rows, plot)),
+  ].join("\n\n");
 }
 
 const PLACE = /(<!-- figures ([\w, -]+?) -->\n)[\s\S]*?(<!-- \/figures -->)/g;
@@ -93,10 +129,11 @@ export interface Filled {
 export function filled(document: string, measured: Measurement): Filled {
   const placed = new Set<string>();
   const text = document
-    .replaceAll(PLACE, (_, open: string, names: string, close: string) => {
+    .replaceAll(PLACE, (place, open: string, names: string, close: string) => {
       const parts = names.split(",").map((name) => name.trim());
       for (const part of parts) placed.add(part);
       const rows = parts.flatMap((part) => measured.rows.filter((row) => row.part === part));
+      if (rows.length === 0) return place;
       return `${open}\n${markdown(rows)}\n\n${close}`;
     })
     .replaceAll(MACHINE_PLACE, (_, open: string, close: string) => `${open}${headline(measured)}\n${close}`);

@@ -45,7 +45,8 @@ export async function listVisible(
     });
     for (const row of found.rows) if (await gate.admits("list", row)) seen.push(row);
     cursor = found.nextCursor;
-    if (cursor === undefined) break;
+    // The store read as much as it may for one page: its cursor goes on, and the caller decides whether to.
+    if (cursor === undefined || found.rows.length < limit) break;
   }
   const activity = await activityOf(
     ctx.db,

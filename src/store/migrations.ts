@@ -335,6 +335,11 @@ create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
+// Few sessions of a kind among the many of an agent: one index range, and not a walk along all of them.
+const KINDS_OF_AGENTS = `
+create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -342,6 +347,7 @@ const MIGRATIONS: readonly string[] = [
   PROCESSES,
   SESSION_TREE + CHAIN_PICTURES + CRON,
   CHANNELS + USAGE + NODES,
+  KINDS_OF_AGENTS,
 ];
 
 /** The version that this program writes. */

@@ -379,9 +379,15 @@ create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
+// As the embedded store has it.
+const KINDS_OF_AGENTS = `
+create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
   CHANNELS_ON_POSTGRES + USAGE + NODES_ON_POSTGRES,
+  KINDS_OF_AGENTS,
 ];

@@ -2,10 +2,11 @@
 // LS1: a page starts where the one before ended, at (updated_at, key): nothing is skipped or counted.
 // LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit
 //      the filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
-// LS3: the order is the index's: by label, spawner, roots, agent, kind or none. What few sessions can match
-//      (a tree, a searched text, key patterns, keys) is looked up first and sorted.
+// LS3: the order is the index's: by label, spawner, roots, agent, kind, both or none. What few sessions can
+//      match (a tree, a searched text, key patterns, keys) is looked up first and sorted.
+// LS4: what many sessions match is found by a glance at the newest ones: no index is asked for all of them.
 
-import { type RawBuilder, type Selectable, sql } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Session, SessionKind } from "../core/session.ts";
 import type { Scope } from "../core/visibility.ts";
 import {
@@ -25,8 +26,12 @@ import type { SessionTable } from "./tables.ts";
 const FEW_MAX = 4_000;
 /** Rows that one page reads in order to find those that fit. */
 const WALK_ROWS_MAX = 10_000;
+/** Rows that are read in order before an index is asked which sessions a text names. */
+const GLANCE_ROWS_MAX = 400;
 /** Index ranges merged into one page; more agents than that are filtered instead. */
 const RANGES_MAX = 8;
+/** The same, of agents and kinds. */
+const KIND_RANGES_MAX = 12;
 /** Children of one session that are counted. */
 const CHILDREN_COUNTED_MAX = 1_000;
 /** The full-text index holds pieces of three signs. */
@@ -140,10 +145,13 @@ function bounds(filter: SessionFilter, after: Position | undefined): Condition[]
   return conditions;
 }
 
+const PLAIN_ASCII = /^[\x20-\x7e]*$/;
+
 function searchCondition(db: Db, search: string): Condition {
   // Only a-z is folded, so other scripts are tried in their usual spellings.
   const isLike = kindOf(db) === "sqlite" ? sql`like` : sql`ilike`;
-  const spellings = [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
+  const isFolded = PLAIN_ASCII.test(search);
+  const spellings = isFolded ? [search] : [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
   const tests = spellings.map((text) => {
     const like = `%${literalLike(text)}%`;
     return sql`s.key ${isLike} ${like} escape '\\' or s.label ${isLike} ${like} escape '\\'
@@ -222,6 +230,7 @@ async function walked(
   range: readonly Condition[],
   fits: readonly Condition[],
   limit: number,
+  rowsMax: number,
 ): Promise<Portion> {
   const order = sql`order by s.updated_at desc, s.key desc`;
   if (fits.length === 0) {
@@ -229,12 +238,12 @@ async function walked(
     return { rows: (await query.execute(db)).rows };
   }
   const { rows } = await sql<Row>`
-    select * from (select * from sessions s where ${all(range)} ${order} limit ${WALK_ROWS_MAX}) as s
+    select * from (select * from sessions s where ${all(range)} ${order} limit ${rowsMax}) as s
     where ${all(fits)} limit ${limit + 1}`.execute(db);
   if (rows.length > limit) return { rows };
   const last =
     await sql<Cut>`select s.updated_at, s.key, s.row_id from sessions s where ${all(range)} ${order}
-    limit 1 offset ${WALK_ROWS_MAX - 1}`.execute(db);
+    limit 1 offset ${rowsMax - 1}`.execute(db);
   const cutAt = last.rows[0];
   return cutAt === undefined ? { rows } : { rows, cutAt };
 }
@@ -243,36 +252,45 @@ async function walked(
 interface Ranges {
   readonly axis: readonly Condition[];
   readonly fits: readonly Condition[];
-  /** Row ids outside the ranges. */
+  /** Row ids outside the ranges, and what those have to be tested for besides. */
   readonly besides: readonly number[];
+  readonly besidesFit?: readonly Condition[];
 }
 
 async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
   const fields = fieldConditions(db, filter);
   const scoped = scopeConditions(db, filter.scope);
-  const without = (name?: keyof SessionFilter): Condition[] =>
-    [...fields].filter(([field]) => field !== name).map(([, condition]) => condition);
+  const without = (...names: (keyof SessionFilter)[]): Condition[] =>
+    [...fields].filter(([field]) => !names.includes(field)).map(([, condition]) => condition);
+  const ofKinds = [...new Set(filter.kinds)].map((kind) => sql<SqlBool>`s.kind = ${kind}`);
+  const withKinds = (agents: readonly Condition[]): Condition[] =>
+    agents.flatMap((agent) => ofKinds.map((kind) => sql<SqlBool>`${agent} and ${kind}`));
   for (const name of ["label", "spawnedBy", "roots", "agentId"] as const) {
     const axis = fields.get(name);
     // Patterns make the roots more than their index holds.
     const isWide = name === "roots" && !filter.scope.all && filter.scope.patterns !== undefined;
-    if (axis !== undefined && !isWide)
-      return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
+    if (axis === undefined || isWide) continue;
+    if (name === "agentId" && ofKinds.length > 0) {
+      return { axis: withKinds([axis]), fits: [...without(name, "kinds"), ...scoped], besides: [] };
+    }
+    return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
   }
-  const { scope, kinds = [] } = filter;
+  const { scope } = filter;
   const agentIds = scope.all || scope.agentIds === "any" ? undefined : scope.agentIds;
   if (agentIds !== undefined && agentIds.length > 0 && agentIds.length <= RANGES_MAX) {
     const tree = await fewInTree(db, scope, FEW_MAX);
     if (tree !== undefined) {
-      const axis = agentIds.map((agentId) => sql<boolean>`s.agent_id = ${agentId}`);
+      const axis = agentIds.map((agentId) => sql<SqlBool>`s.agent_id = ${agentId}`);
       const patterns = scope.all || scope.patterns === undefined ? [] : scoped;
+      if (ofKinds.length > 0 && axis.length * ofKinds.length <= KIND_RANGES_MAX) {
+        const kinds = fields.get("kinds");
+        const besidesFit = kinds === undefined ? [] : [kinds];
+        return { axis: withKinds(axis), fits: [...without("kinds"), ...patterns], besides: tree, besidesFit };
+      }
       return { axis, fits: [...without(), ...patterns], besides: tree };
     }
   }
-  if (kinds.length > 0) {
-    const axis = [...new Set(kinds)].map((kind) => sql<boolean>`s.kind = ${kind}`);
-    return { axis, fits: [...without("kinds"), ...scoped], besides: [] };
-  }
+  if (ofKinds.length > 0) return { axis: ofKinds, fits: [...without("kinds"), ...scoped], besides: [] };
   return { axis: [sql`1 = 1`], fits: [...without(), ...scoped], besides: [] };
 }
 
@@ -307,20 +325,47 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
     const found = await sorted(db, sql`key in (${sql.join(keys)})`, keys.length, fits, filter);
     return pageOf([found], filter.limit);
   }
-  const named = filter.search === undefined ? undefined : await fewNamed(db, filter.search);
-  const few = named ?? (await fewInScope(db, filter.scope, FEW_MAX));
-  if (few !== undefined) {
-    const fields = fieldConditions(db, filter);
-    if (few === named) fields.delete("search");
-    const fits = [...fields.values(), ...scopeConditions(db, filter.scope), ...bounded];
-    return pageOf([await sortedById(db, few, fits, filter)], filter.limit);
+  const within = await fewInScope(db, filter.scope, FEW_MAX);
+  if (filter.search === undefined || (within?.length ?? FEW_MAX) <= GLANCE_ROWS_MAX) {
+    if (within !== undefined) return amongFew(db, within, bounded, filter);
+    return inRanges(db, bounded, filter, WALK_ROWS_MAX);
   }
-  const { axis, fits, besides } = await rangesOf(db, filter);
-  const portions: Portion[] = [await sortedById(db, besides, [...fits, ...bounded], filter)];
+  if (within === undefined) {
+    const glance = await inRanges(db, bounded, filter, GLANCE_ROWS_MAX);
+    // A full page is right wherever the glance ended; a short one only if nothing was left to look at.
+    if (glance.rows.length === filter.limit || glance.nextCursor === undefined) return glance;
+  }
+  const named = await fewNamed(db, filter.search);
+  const few = named ?? within;
+  if (few !== undefined) return amongFew(db, few, bounded, filter, few === named ? ["search"] : []);
+  return inRanges(db, bounded, filter, WALK_ROWS_MAX);
+}
+
+async function amongFew(
+  db: Db,
+  few: readonly number[],
+  bounded: readonly Condition[],
+  filter: SessionFilter,
+  answered: readonly (keyof SessionFilter)[] = [],
+): Promise<SessionRows> {
+  const fields = [...fieldConditions(db, filter)].filter(([field]) => !answered.includes(field));
+  const fits = fields.map(([, condition]) => condition);
+  const conditions = [...fits, ...scopeConditions(db, filter.scope), ...bounded];
+  return pageOf([await sortedById(db, few, conditions, filter)], filter.limit);
+}
+
+async function inRanges(
+  db: Db,
+  bounded: readonly Condition[],
+  filter: SessionFilter,
+  rowsMax: number,
+): Promise<SessionRows> {
+  const { axis, fits, besides, besidesFit = [] } = await rangesOf(db, filter);
+  const portions = [await sortedById(db, besides, [...fits, ...besidesFit, ...bounded], filter)];
   for (const condition of axis) {
     for (const archived of filter.includeArchived === true ? [0, 1] : [0]) {
       const range = [condition, sql<boolean>`s.archived = ${archived}`, ...bounded];
-      portions.push(await walked(db, range, fits, filter.limit));
+      portions.push(await walked(db, range, fits, filter.limit, rowsMax));
     }
   }
   return pageOf(portions, filter.limit);

@@ -160,3 +160,18 @@ test("sizes are sorted, and a comparison has one file or two", () => {
 test("percentiles of nothing are no numbers", () => {
   expect(percentile([], 0.5)).toBeNaN();
 });
+
+test("what grows is a table of its own, its sizes side by side; one missed size is a missed target", () => {
+  const at = (size: number, value: number): Row => ({
+    ...growing("self", size, value, "lists"),
+    target: "< 3",
+  });
+  expect(
+    markdown([at(1_000, 1), at(1_000_000, 4), growing("tree", 1_000, 0.5, "lists")]).split("\n"),
+  ).toEqual([
+    "| lists (ms by sessions) | 1k | 1M | p99 at the last | target | met |",
+    "|---|---|---|---|---|---|",
+    "| self | 1.00 | 4.00 | 4.00 | < 3 | **no** |",
+    "| tree | 0.50 | - | 0.50 |  |  |",
+  ]);
+});

@@ -287,3 +287,18 @@ test("roots are read in the order of their own index, past any number of sub-age
   expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);
   expect(plans.join()).not.toContain("TEMP B-TREE");
 });
+
+test("LS3: sessions of a kind among an agent's are read in the order of their own index, however few they are", async () => {
+  await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, agentId: "main", kinds: ["cron"] }));
+  const plans = queries.map((query) =>
+    raw
+      .prepare(`explain query plan ${query.sql}`)
+      .all(...(query.parameters as string[]))
+      .map((row) => String(row.detail))
+      .join(),
+  );
+  expect(plans).toEqual([
+    expect.stringContaining("USING INDEX sessions_by_agent_kind (agent_id=? AND kind=? AND archived=?)"),
+  ]);
+  expect(plans.join()).not.toContain("TEMP B-TREE");
+});

@@ -1,0 +1,101 @@
+// The figures of full-text search, at several numbers of messages: a word that few of them hold, one that
+// all hold, and how long the event loop stands still meanwhile.
+// BS1: a pause is told as the longest gap between two ticks of a timer of 1 ms during one search: what
+//      anybody else in the process would have waited. It holds what else the machine did, too.
+
+import { insertSession } from "../src/store/sessions.ts";
+import { withEngine, world } from "./engine-alone.ts";
+import { agentOf, Filling, sessionIdOf, sessionKeyOf } from "./filling.ts";
+import { inFolder } from "./in-folder.ts";
+import { sessionRow } from "./instant.ts";
+import { type Row, sampleFor } from "./measure.ts";
+import { callerOf, sizeText } from "./session-caller.ts";
+
+/** Sessions that the messages are spread over. */
+const SESSIONS = 1_000;
+/** One message in so many holds the rare word. */
+const RARE_EVERY = 50_000;
+const WORDS =
+  "the gateway keeps what it was told and says so before anybody has to ask for it again of people";
+const VOCABULARY = 20_000;
+
+const QUESTIONS: Readonly<Record<string, { readonly query: string; readonly target?: string }>> = {
+  "rare word": { query: "zyzzyva", target: "< 50" },
+  "no such word": { query: "qwertzuiop", target: "< 50" },
+  "rare and frequent word": { query: "zyzzyva gateway", target: "< 50" },
+  "frequent word": { query: "gateway" },
+  "beginning of many words": { query: "word" },
+};
+
+/** Ordinary words, a few of a large vocabulary, and now and then the rare one. */
+function textOf(at: number): string {
+  const some = [7, 131, 1_789, 40_009].map((step) => `word${(at * step) % VOCABULARY}`).join(" ");
+  return `${at} ${WORDS} ${some}${at % RARE_EVERY === 77 ? " zyzzyva" : ""}`;
+}
+
+/** The longest gap between two ticks while `work` goes on, in ms. */
+async function longestPause(work: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  let last = performance.now();
+  const tick = (): void => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+  };
+  const timer = setInterval(tick, 1);
+  try {
+    await work();
+    tick();
+  } finally {
+    clearInterval(timer);
+  }
+  return longest;
+}
+
+export async function searches({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
+  return inFolder((dir) =>
+    withEngine(dir, async ({ store, engine, settings }) => {
+      const filling = new Filling(settings.store.dir, world.clock.now());
+      const rows: Row[] = [];
+      try {
+        filling.sessions(0, SESSIONS);
+        const viewer = { ...sessionRow(sessionKeyOf(-10), SESSIONS), sessionId: sessionIdOf(-10) };
+        await store.transaction((tx) => insertSession(tx, viewer));
+        let filled = 0;
+        for (const size of sizes) {
+          filling.messages(filled, size, (at) => {
+            const session = at % SESSIONS;
+            const place = { sessionKey: sessionKeyOf(session), sessionId: sessionIdOf(session) };
+            return { ...place, agentId: agentOf(session), text: textOf(at) };
+          });
+          filled = size;
+          filling.settle();
+          for (const mode of ["all", "agent"] as const) {
+            const call = callerOf({ store, engine, settings }, viewer, mode);
+            for (const [line, { query, target }] of Object.entries(QUESTIONS)) {
+              const search = () => call("sessions_search", { query });
+              const of = { size: sizeText(size, "messages"), unit: "ms" } as const;
+              const growth = { line, at: size, of: "messages" };
+              const plot = `sessions_search, sees ${mode}`;
+              rows.push({
+                ...{ ...of, name: `${plot}: ${line}`, samples: await sampleFor(search) },
+                ...{ growth: { ...growth, plot }, ...(target === undefined ? {} : { target }) },
+              });
+              if (mode === "agent") continue;
+              const pauses: number[] = [];
+              await sampleFor(async () => pauses.push(await longestPause(search)), { timesMax: 50 });
+              const paused = "event loop's longest pause in a search";
+              rows.push({
+                ...{ ...of, name: `${paused}: ${line}`, samples: pauses, target: "p95 < 10" },
+                growth: { ...growth, plot: paused },
+              });
+            }
+          }
+        }
+      } finally {
+        filling.close();
+      }
+      return rows;
+    }),
+  );
+}

@@ -259,7 +259,7 @@ function buildEngine(
 /** The database that the settings name. */
 async function openStore({ settings, world }: AppOptions): Promise<Store> {
   const { postgresUrl } = settings.store;
-  if (postgresUrl === undefined) return openSqlite({ ...settings.store, log: world.log });
+  if (postgresUrl === undefined) return openSqlite({ ...settings.store, ...world });
   const { openPostgres } = await import("./store/postgres.ts");
   return openPostgres({ url: postgresUrl, world });
 }

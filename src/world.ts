@@ -22,6 +22,8 @@ export interface World {
   /** Uniform in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
+  /** Resolves once what has arrived by now has been taken up. Absent: whoever asks waits for nothing. */
+  readonly gather?: () => Promise<void>;
   /** The newest lines of the log. Absent: nobody keeps them. */
   readonly logTail?: LogTail;
 }
@@ -48,5 +50,7 @@ export function realWorld(options: LogOptions = {}): World {
     { level: options.level ?? "info", base: null, hooks: { streamWrite } },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
-  return { clock: plainClock, ids: plainIds, random: plainRandom, log, logTail };
+  // After the messages and answers that this round of the event loop reads.
+  const gather = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  return { clock: plainClock, ids: plainIds, random: plainRandom, log, gather, logTail };
 }

@@ -6,8 +6,9 @@ import { sql } from "kysely";
 import type { Run } from "../core/run.ts";
 import { held, heldIfFree } from "./locks.ts";
 import { livingProcesses } from "./processes.ts";
-import { ACTIVE, type Fence, HOLDING, toRun } from "./runs.ts";
+import { type Fence, HOLDING, toRun } from "./runs.ts";
 import { type Db, kindOf, type Tx } from "./sql.ts";
+import { together } from "./transaction.ts";
 
 /** Whether a lane has a run that has not started. */
 export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
@@ -23,15 +24,21 @@ export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
 
 /** The run whose turn it is in a lane; undefined: there is none, or somebody holds the lane. */
 export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
+  // Each state by itself: of three at once the database would sort what it found, at ten times the cost.
+  const [next, isTaken] = await together(nextQueued(db, sessionKey), isLaneHeld(db, sessionKey));
+  return isTaken ? undefined : next;
+}
+
+/** Whether a run of the lane is under way, whoever holds it. */
+async function isLaneHeld(db: Db, sessionKey: string): Promise<boolean> {
   const row = await db
     .selectFrom("runs")
-    .selectAll()
+    .select("run_id")
     .where("session_key", "=", sessionKey)
-    .where("state", "in", ACTIVE)
-    .orderBy("lane_seq")
+    .where("state", "in", HOLDING)
     .limit(1)
     .executeTakeFirst();
-  return row === undefined || row.state !== "queued" ? undefined : toRun(row);
+  return row !== undefined;
 }
 
 /** The first run of a lane that has not started, whoever holds the lane. */

@@ -27,7 +27,17 @@ export interface Ground {
   kill(): Promise<void>;
   /** Starts it again on the same store; resolves when it listens. */
   start(): Promise<void>;
+  /** What it takes, in MB, right after a collection. Needs `MEMORY_FLAGS`. */
+  memory(): Promise<Memory>;
 }
+
+export interface Memory {
+  readonly rss: number;
+  readonly heapUsed: number;
+}
+
+const PROBE = fileURLToPath(new URL("./memory-probe.ts", import.meta.url));
+export const MEMORY_FLAGS: readonly string[] = ["--expose-gc", `--import=${PROBE}`];
 
 interface Options {
   /** Agents with a main session each. */
@@ -113,6 +123,13 @@ export async function onGround<T>(options: Options, work: (ground: Ground) => Pr
         if (gateway !== undefined) await ended(gateway, "SIGKILL");
       },
       start,
+      memory: async () => {
+        if (gateway === undefined) throw new Error("there is no gateway");
+        const told = once(gateway, "message");
+        gateway.kill("SIGUSR2");
+        const [{ rss, heapUsed }] = (await told) as [Memory];
+        return { rss: rss / 2 ** 20, heapUsed: heapUsed / 2 ** 20 };
+      },
     });
   } finally {
     if (gateway !== undefined) await ended(gateway, "SIGTERM");

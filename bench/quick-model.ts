@@ -5,6 +5,7 @@
 // What it is told decides what it says:
 //   call NAME {…}   in the last message of a person: that tool is called, then the text is "done"
 //   anything else   "done"
+// POST /hold keeps every answer back, POST /release gives those and all later ones.
 
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -52,14 +53,28 @@ function answerTo(body: string): string {
   return asked === null ? TEXT : calling(asked[1] ?? "", asked[2] ?? "{}");
 }
 
-function answer(outgoing: ServerResponse, body: string): void {
-  outgoing.writeHead(200, { "content-type": "text/event-stream" }).end(answerTo(body));
+/** Answers that are kept back; undefined: none is. */
+let held: (() => void)[] | undefined;
+
+function answer(path: string, outgoing: ServerResponse, body: string): void {
+  if (path.endsWith("/hold") || path.endsWith("/release")) {
+    const kept = held ?? [];
+    held = path.endsWith("/hold") ? kept : undefined;
+    if (held === undefined) for (const tell of kept) tell();
+    outgoing.end();
+    return;
+  }
+  const tell = (): void => {
+    outgoing.writeHead(200, { "content-type": "text/event-stream" }).end(answerTo(body));
+  };
+  if (held === undefined) tell();
+  else held.push(tell);
 }
 
 const server = createServer((incoming, outgoing) => {
   const pieces: Buffer[] = [];
   incoming.on("data", (piece: Buffer) => pieces.push(piece));
-  incoming.on("end", () => answer(outgoing, Buffer.concat(pieces).toString()));
+  incoming.on("end", () => answer(incoming.url ?? "", outgoing, Buffer.concat(pieces).toString()));
 });
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () => {

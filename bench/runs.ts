@@ -12,7 +12,7 @@ const WARM_UP = 300;
 const ONE_BY_ONE = 1_000;
 
 /** What a run would cost with nothing but its model call: the same request as the gateway's, read to its end. */
-async function modelCall(modelUrl: string): Promise<void> {
+export async function modelCall(modelUrl: string): Promise<void> {
   const messages = [
     { role: "system", content: "You are an assistant. ".repeat(100) },
     { role: "user", content: "hello" },

@@ -17,8 +17,11 @@ import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
 import { callTool, toolNames } from "../src/tools/catalog.ts";
 import { realWorld } from "../src/world.ts";
+import { conversations } from "./conversations.ts";
+import { fanOut, memory, recovery } from "./endurance.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 import { machine, type Row, residentMb, sample, table } from "./measure.ts";
+import { runs } from "./runs.ts";
 import { spawning } from "./spawning.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -211,7 +214,12 @@ async function readingTools(): Promise<Row[]> {
 const rows = [
   ...(await startUp()),
   await runOverhead(),
+  ...(await runs()),
+  ...(await conversations()),
   ...(await spawning(inFolder, world)),
+  ...(await fanOut()),
+  ...(await recovery()),
+  ...(await memory()),
   ...(await readingTools()),
 ];
 console.log(`${machine()}; store: node:sqlite, WAL, synchronous=FULL\n\n${table(rows)}`);

@@ -8,8 +8,8 @@ import { percentile, type Row, sample } from "./measure.ts";
 
 /** Runs of one session between two resets: what a long transcript costs is a figure of its own. */
 const RESET_EVERY = 25;
-const WARM_UP = 300;
-const ONE_BY_ONE = 1_000;
+const WARM_UP = 200;
+const ONE_BY_ONE = 500;
 
 /** What a run would cost with nothing but its model call: the same request as the gateway's, read to its end. */
 export async function modelCall(modelUrl: string): Promise<void> {
@@ -105,8 +105,8 @@ async function atOnce(sessions: number, runs: number, target?: string): Promise<
 export async function runs(): Promise<Row[]> {
   return [
     ...(await onGround({ sessions: 1 }, inTurn)),
-    ...(await atOnce(16, 6_000, "> 400")),
-    ...(await atOnce(256, 6_000)),
+    ...(await atOnce(16, 4_000, "> 400")),
+    ...(await atOnce(256, 4_000)),
   ];
 }
 

@@ -1,5 +1,5 @@
-// The figures of conversations and sub-agents, over WebSocket on a real gateway process, with a model server in
-// another process that answers at once. `node bench/conversations.ts` prints these alone.
+// The figures of conversations and sub-agents, over WebSocket on a real gateway process, with a model server
+// in another process that answers at once. `node bench/conversations.ts` prints these alone.
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/gateway/client.ts";

@@ -1,6 +1,6 @@
-// The figures of a gateway that has much to bear: a thousand clients that are told of everything, ten thousand
-// runs that a crash interrupted, ten thousand runs one after the other. `node bench/endurance.ts [PART]` prints
-// these alone; PART: fanOut, recovery, memory.
+// The figures of a gateway that has much to bear: a thousand clients that are told of everything, ten
+// thousand runs that a crash interrupted, ten thousand runs in a row. `node bench/endurance.ts [PART]`
+// prints these alone; PART: fanOut, recovery, memory.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";

@@ -30,7 +30,7 @@ const TEXT =
 /** A tool call of this name with these arguments, which are JSON already. */
 function calling(name: string, given: string): string {
   const call = { index: 0, id: `call_${++calls}`, type: "function", function: { name, arguments: given } };
-  return chunk({ role: "assistant", tool_calls: [call] }, "tool_calls", usage) + "data: [DONE]\n\n";
+  return `${chunk({ role: "assistant", tool_calls: [call] }, "tool_calls", usage)}data: [DONE]\n\n`;
 }
 
 let calls = 0;

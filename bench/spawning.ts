@@ -1,5 +1,5 @@
-// The figure of many sub-agents at once, on a whole gateway with the offline model: how long fifty children take
-// from the message that starts them to the last result in the requester's transcript.
+// The figure of many sub-agents at once, on a whole gateway with the offline model: how long fifty children
+// take from the message that starts them to the last result in the requester's transcript.
 
 import { type App, openApp } from "../src/app.ts";
 import { loadSettings } from "../src/config.ts";

@@ -48,7 +48,7 @@ const STREAMS: Record<ProviderApi, PiStreams> = {
   "google-generative-ai": lazy(() => import("@earendil-works/pi-ai/api/google-generative-ai")),
 };
 
-/** A reason that is there already: one made for each request costs more than the request's own bookkeeping. */
+/** A reason that is there already: without one each abort makes an error with its stack. */
 const OVER = new Error("the request is over");
 
 /** What came back over HTTP, seen beside the provider's client, which keeps it to itself. */

@@ -5,7 +5,7 @@
 // O2: nothing here waits: a slow reader costs its own socket and nobody else's.
 // O3: of the events that replace each other only the newest is kept while the reader is behind.
 // O4: the events of one run leave in their order, those that were held back too.
-// O5: what is said in one step leaves in one piece: each write by itself costs the gateway a call of the system.
+// O5: what is said in one step leaves in one piece: each write by itself costs a call of the system.
 
 import type { WebSocket } from "ws";
 import { CLOSE, type EventName, type StateVersion } from "./protocol.ts";

@@ -1,6 +1,7 @@
-// Owns queries that are made once and run often: the query builder makes a statement of its objects each time it
-// is asked, which for a small query costs several times what the database does.
-// PQ1: a prepared query is the builder's own, with places where its values go: nobody writes it a second time.
+// Owns queries that are made once and run often: the query builder makes a statement of its objects each
+// time it is asked, which for a small query costs as much as the database does.
+// PQ1: a prepared query is the builder's own, with places where its values go: nobody writes it a second
+//      time.
 // PQ2: its text does not depend on its values. One that does is no prepared query.
 // PQ3: where somebody looks at each query (a plugin, in tests), it is made anew, with its values.
 

@@ -1,10 +1,10 @@
-// Owns how transactions of the embedded store share a commit: those that are ready at once are one transaction
-// of the database, written and synced together.
-// SG1: a transaction's promise settles after the commit that carries it, so that nobody is told of what is not
-//      on disk (I2).
+// Owns how transactions of the embedded store share a commit: those that are ready at once are one
+// transaction of the database, written and synced together.
+// SG1: a transaction's promise settles after the commit that carries it, so that nobody is told of what is
+//      not on disk (I2).
 // SG2: transactions run one after the other, in the order of asking; one that fails undoes its own part only.
-// SG3: where the database gives up the whole group (full disk, I/O error), or its commit fails, no member of it
-//      is told that it succeeded.
+// SG3: where the database gives up the whole group (full disk, I/O error), or its commit fails, no member
+//      of it is told that it succeeded.
 // SG4: a group waits for nobody: it is what had been asked for by the time when it is its turn.
 
 import { StoreProblem } from "./problems.ts";
@@ -128,6 +128,7 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
 /** What a member of a group is told that was lost with another one: it may be tried again. */
 function lost(error: unknown): StoreProblem {
   if (error instanceof StoreProblem) return error;
-  const detail = `a group of transactions was given up: ${error instanceof Error ? error.message : String(error)}`;
+  const why = error instanceof Error ? error.message : String(error);
+  const detail = `a group of transactions was given up: ${why}`;
   return new StoreProblem("io", "", { detail });
 }

@@ -27,7 +27,7 @@ interface SqliteOptions {
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
-  /** Lets everything ask for a transaction that is about to: those share a commit. Default: nobody is waited for. */
+  /** Lets everything ask for a transaction that is about to: those share a commit. Default: nobody waits. */
   readonly gather?: () => Promise<void>;
 }
 

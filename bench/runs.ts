@@ -11,7 +11,7 @@ const RESET_EVERY = 25;
 const WARM_UP = 200;
 const ONE_BY_ONE = 500;
 
-/** What a run would cost with nothing but its model call: a request such as the gateway's, read to its end. */
+/** What a run would cost with nothing but its model call: such a request, read to its end. */
 export async function modelCall(modelUrl: string): Promise<void> {
   const messages = [
     { role: "system", content: "You are an assistant. ".repeat(100) },

@@ -1,6 +1,8 @@
 // The parts of `npm run bench`, in the order of the table. A part is one line here and a file of its own.
 
 import { appends } from "./appends.ts";
+import { conversations } from "./conversations.ts";
+import { fanOut, memory, recovery } from "./endurance.ts";
 import { world } from "./engine-alone.ts";
 import { histories } from "./histories.ts";
 import { inFolder } from "./in-folder.ts";
@@ -8,6 +10,7 @@ import { installSize } from "./install.ts";
 import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
+import { runs } from "./runs.ts";
 import { searches } from "./searches.ts";
 import { spawning } from "./spawning.ts";
 import { startUp } from "./start.ts";
@@ -24,7 +27,12 @@ export const PARTS: Readonly<Record<string, Part>> = {
   start: startUp,
   install: installSize,
   overhead: runOverhead,
+  runs,
+  conversations,
   spawns: () => spawning(inFolder, world),
+  clients: fanOut,
+  recovery,
+  memory,
   lists,
   search: searches,
   history: histories,

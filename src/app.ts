@@ -257,7 +257,7 @@ function buildEngine(
 /** The database that the settings name. */
 async function openStore({ settings, world }: AppOptions): Promise<Store> {
   const { postgresUrl } = settings.store;
-  if (postgresUrl === undefined) return openSqlite({ ...settings.store, log: of(world, "store").log });
+  if (postgresUrl === undefined) return openSqlite({ ...settings.store, ...of(world, "store") });
   const { openPostgres } = await import("./store/postgres.ts");
   return openPostgres({ url: postgresUrl, world: of(world, "store") });
 }

@@ -23,6 +23,8 @@ export interface World {
   /** Uniform in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
+  /** Resolves once what has arrived by now has been taken up. Absent: whoever asks waits for nothing. */
+  readonly gather?: () => Promise<void>;
   /** The newest lines of the log. Absent: nobody keeps them. */
   readonly logTail?: LogTail;
 }
@@ -90,8 +92,10 @@ export function realWorld(options: LogOptions = {}): World {
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   const isSplit = Object.keys(parts).length > 0;
+  // After the messages and answers that this round of the event loop reads.
+  const gather = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   return {
-    ...{ clock: plainClock, ids: plainIds, random: plainRandom, logTail },
+    ...{ clock: plainClock, ids: plainIds, random: plainRandom, gather, logTail },
     log: isSplit ? byPart(log, level, parts) : log,
   };
 }

@@ -3,10 +3,7 @@
 // P2: an abort settles the request at once, also where the provider's client ignores its signal.
 // P3: a tool call whose arguments aren't a JSON object is kept as it was written, and marked.
 
-import { anthropicMessagesApi } from "@earendil-works/pi-ai/api/anthropic-messages.lazy";
-import { googleGenerativeAIApi } from "@earendil-works/pi-ai/api/google-generative-ai.lazy";
-import { openAICompletionsApi } from "@earendil-works/pi-ai/api/openai-completions.lazy";
-import { openAIResponsesApi } from "@earendil-works/pi-ai/api/openai-responses.lazy";
+import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
 import type { AssistantMessage, Usage } from "../core/message.ts";
@@ -30,12 +27,29 @@ export type RequestOutcome =
 
 export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
 
-const STREAMS: Record<ProviderApi, () => PiStreams> = {
-  "openai-completions": openAICompletionsApi,
-  "openai-responses": openAIResponsesApi,
-  "anthropic-messages": anthropicMessagesApi,
-  "google-generative-ai": googleGenerativeAIApi,
+/** Loads something once, at the first call. What failed to load is tried again. */
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined;
+  return () => {
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
+  };
+}
+
+const lazy = (load: () => Promise<PiStreams>): PiStreams => lazyApi(once(load));
+
+const STREAMS: Record<ProviderApi, PiStreams> = {
+  "openai-completions": lazy(() => import("@earendil-works/pi-ai/api/openai-completions")),
+  "openai-responses": lazy(() => import("@earendil-works/pi-ai/api/openai-responses")),
+  "anthropic-messages": lazy(() => import("@earendil-works/pi-ai/api/anthropic-messages")),
+  "google-generative-ai": lazy(() => import("@earendil-works/pi-ai/api/google-generative-ai")),
 };
+
+/** A reason that is there already: without one each abort makes an error with its stack. */
+const OVER = new Error("the request is over");
 
 /** What came back over HTTP, seen beside the provider's client, which keeps it to itself. */
 interface Seen {
@@ -84,7 +98,7 @@ export async function requestOnce(
     return failed(model, seen, progress, { errorMessage: error }, partial);
   } finally {
     silence.end();
-    stop.abort();
+    stop.abort(OVER);
   }
 }
 
@@ -98,7 +112,7 @@ async function open(model: ProviderModel, request: ModelRequest, seen: Seen, sig
     seen.headers = response.headers;
     return response;
   };
-  return STREAMS[provider.api]().streamSimple(known, messages, {
+  return STREAMS[provider.api].streamSimple(known, messages, {
     ...apiKeyFor(model),
     // Where these carry the key, the clients ask for them here and not in the model.
     headers: { ...provider.headers },

@@ -35,8 +35,20 @@ async function openAiModels(): Promise<Catalogue> {
   return Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS);
 }
 
+/** What was found already, by API and name: as many as the settings name. */
+const KNOWN = new Map<string, Known>();
+
 /** What is known of a model by its name beyond its settings: how it is told to think. */
 async function known(api: ProviderApi, id: string): Promise<Known> {
+  const place = `${api} ${id}`;
+  const before = KNOWN.get(place);
+  if (before !== undefined) return before;
+  const facts = await lookUp(api, id);
+  KNOWN.set(place, facts);
+  return facts;
+}
+
+async function lookUp(api: ProviderApi, id: string): Promise<Known> {
   const found = (await CATALOGUES[api]()).find((model) => model.id === id && model.api === api);
   if (found === undefined) return {};
   const { compat, thinkingLevelMap } = found;

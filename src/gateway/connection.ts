@@ -76,6 +76,8 @@ export interface PeerSocket {
   readonly remote: string;
   /** Calls back with the size of each piece that arrives, until it is stopped. */
   countBytes(count: (bytes: number) => void): () => void;
+  /** Lets what is written from now on wait, until the returned function is called. Absent: it can't. */
+  hold?(): () => void;
 }
 
 type Line = "read" | "write";
@@ -124,6 +126,7 @@ export class Connection {
     this.#outlet = createOutlet(peer.socket, {
       maxBufferedBytes: parts.maxBufferedBytes,
       close: (code, reason) => this.close(code, reason),
+      hold: peer.hold?.bind(peer),
     });
     this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
       this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`);

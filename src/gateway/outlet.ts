@@ -5,6 +5,7 @@
 // O2: nothing here waits: a slow reader costs its own socket and nobody else's.
 // O3: of the events that replace each other only the newest is kept while the reader is behind.
 // O4: the events of one run leave in their order, those that were held back too.
+// O5: what is said in one step leaves in one piece: each write by itself costs a call of the system.
 
 import type { WebSocket } from "ws";
 import { CLOSE, type EventName, type StateVersion } from "./protocol.ts";
@@ -25,6 +26,9 @@ export interface EncodedEvent extends EventMarks {
   readonly head: string;
 }
 
+/** Frames above this leave by themselves. */
+const SMALL_CHARS = 16 * 1024;
+
 /** Unsent bytes from which on replaceable events are held back. */
 const BEHIND_BYTES = 256 * 1024;
 
@@ -39,6 +43,8 @@ export interface OutletLimits {
   readonly maxBufferedBytes: number;
   /** Ends the connection, and what it holds in memory. */
   close(code: number, reason: string): void;
+  /** Lets what is sent from now on wait, until the returned function is called. Absent: nothing waits. */
+  hold?: (() => () => void) | undefined;
 }
 
 export function encodeEvent(
@@ -55,6 +61,17 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
   let seq = 0;
   const held = new Map<string, EncodedEvent>();
 
+  let isHolding = false;
+  const holdForStep = (): void => {
+    if (isHolding || limits.hold === undefined) return;
+    isHolding = true;
+    const letGo = limits.hold();
+    // Behind everything that follows from what is done now.
+    process.nextTick(() => {
+      isHolding = false;
+      letGo();
+    });
+  };
   const write = (text: string): void => {
     if (socket.readyState !== socket.OPEN) return;
     // Judged before the write, so that one large answer to an idle reader is never its end.
@@ -63,6 +80,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
       limits.close(CLOSE.tryAgain, "too slow: reconnect and read the history");
       return;
     }
+    if (text.length < SMALL_CHARS) holdForStep();
     socket.send(text, release);
   };
   const number = (event: EncodedEvent): void => write(`${event.head},"seq":${++seq}}`);

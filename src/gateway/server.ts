@@ -256,6 +256,10 @@ class GatewayServer implements Gateway {
         stream.on("data", onData);
         return () => stream.off("data", onData);
       },
+      hold() {
+        stream.cork();
+        return () => stream.uncork();
+      },
     });
     this.#open.add(connection);
     this.#strangers.add(connection);

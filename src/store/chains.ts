@@ -4,6 +4,7 @@
 import { type Selectable, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
 import { held } from "./locks.ts";
+import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { ChainTable } from "./tables.ts";
 
@@ -70,18 +71,21 @@ function chainOf(row: Selectable<ChainTable> | undefined): Chain {
   return { runs: row.runs, tokens: row.tokens, cost: row.cost, ...root };
 }
 
+type ChainUse = { readonly chainId: string } & {
+  readonly [K in "tokens" | "cost" | "at"]: number;
+};
+
+const ADD_USAGE = prepared((tx, { chainId, tokens, cost, at }: ChainUse) =>
+  tx
+    .updateTable("chains")
+    .set((eb) => ({ tokens: eb("tokens", "+", tokens), cost: eb("cost", "+", cost), last_at: at }))
+    .where("chain_id", "=", chainId),
+);
+
 export async function addChainUsage(tx: Tx, chainId: string, usage: Usage, at: number): Promise<void> {
   // An append and a run that ended in its queue cost nothing: no write for those.
   if (usage.totalTokens === 0 && usage.cost.total === 0) return;
-  await tx
-    .updateTable("chains")
-    .set((eb) => ({
-      tokens: eb("tokens", "+", usage.totalTokens),
-      cost: eb("cost", "+", usage.cost.total),
-      last_at: at,
-    }))
-    .where("chain_id", "=", chainId)
-    .execute();
+  await ADD_USAGE(tx, { chainId, tokens: usage.totalTokens, cost: usage.cost.total, at });
 }
 
 /** Whether it falls to the caller to tell the chain's root session that the budget is used up: once. */

@@ -2,6 +2,7 @@
 // ID1: the same call with the same key gets the same answer, also after a restart.
 // ID2: the same key with other parameters, for another method or from another caller is a conflict.
 
+import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
 
 export interface KeyedCall {
@@ -12,6 +13,13 @@ export interface KeyedCall {
   readonly paramsHash: string;
 }
 
+const ANSWER = prepared((db, { key }: { key: string }) =>
+  db
+    .selectFrom("idempotency")
+    .select(["caller", "method", "params_hash", "answer_json"])
+    .where("key", "=", key),
+);
+
 /**
  * `none`: not answered yet. `conflict`: the key was used by another caller, for another method or with other
  * parameters.
@@ -20,11 +28,7 @@ export async function recallAnswer(
   db: Db,
   call: KeyedCall,
 ): Promise<"none" | "conflict" | { answer: unknown }> {
-  const rows = await db
-    .selectFrom("idempotency")
-    .select(["caller", "method", "params_hash", "answer_json"])
-    .where("key", "=", call.key)
-    .execute();
+  const { rows } = await ANSWER(db, { key: call.key });
   if (rows.length === 0) return "none";
   const same = rows.find((row) => row.caller === call.caller && row.method === call.method);
   return same?.params_hash === call.paramsHash ? { answer: JSON.parse(same.answer_json) } : "conflict";

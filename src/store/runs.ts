@@ -17,6 +17,7 @@ import type {
   RunState,
 } from "../core/run.ts";
 import type { Route } from "../core/session.ts";
+import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";
 
@@ -109,8 +110,12 @@ export async function insertRun(tx: Tx, run: Run): Promise<void> {
     .execute();
 }
 
+const RUN = prepared((db, { runId }: { runId: string }) =>
+  db.selectFrom("runs").selectAll().where("run_id", "=", runId),
+);
+
 export async function getRun(db: Db, runId: string): Promise<Run | undefined> {
-  const row = await db.selectFrom("runs").selectAll().where("run_id", "=", runId).executeTakeFirst();
+  const [row] = (await RUN(db, { runId })).rows;
   return row && toRun(row);
 }
 
@@ -143,15 +148,18 @@ export async function activeRunsOfFlow(db: Db, flowId: string): Promise<Run[]> {
   return rows.map(toRun);
 }
 
-/** How many unfinished runs a lane has, and how many of them have not started. */
-export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
-  const rows = await db
+const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
+  db
     .selectFrom("runs")
     .select(["state", (eb) => eb.fn.countAll<number>().as("n")])
     .where("session_key", "=", sessionKey)
     .where("state", "in", ACTIVE)
-    .groupBy("state")
-    .execute();
+    .groupBy("state"),
+);
+
+/** How many unfinished runs a lane has, and how many of them have not started. */
+export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
+  const { rows } = await LANE_COUNT(db, { sessionKey });
   const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + Number(row.n), 0);
   return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
 }

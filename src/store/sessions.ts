@@ -9,6 +9,7 @@ import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable
 import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
 import type { SpawnFacts } from "../core/spawn.ts";
 import { held } from "./locks.ts";
+import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
@@ -138,8 +139,12 @@ async function rememberSessionId(tx: Tx, sessionId: string, key: string, at: num
     .execute();
 }
 
+const SESSION = prepared((db, { key }: { key: string }) =>
+  db.selectFrom("sessions").selectAll().where("key", "=", key),
+);
+
 export async function getSession(db: Db, key: string): Promise<Session | undefined> {
-  const row = await db.selectFrom("sessions").selectAll().where("key", "=", key).executeTakeFirst();
+  const [row] = (await SESSION(db, { key })).rows;
   return row === undefined ? undefined : toSession(row);
 }
 
@@ -226,22 +231,29 @@ export async function addSessionUsage(
     .execute();
 }
 
+const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
+  held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)),
+);
+
 /** A session that the caller holds, and the next place in its lane: 1 for the first. */
 export async function holdLane(
   tx: Tx,
   key: string,
 ): Promise<{ readonly session: Session; readonly laneSeq: number } | undefined> {
-  const row = await held(tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)).executeTakeFirst();
+  const [row] = (await HELD_SESSION(tx, { key })).rows;
   return row === undefined ? undefined : { session: toSession(row), laneSeq: row.next_lane_seq };
 }
 
-/** The next place of a lane, which the caller holds, is taken; its session counts as used `at`. */
-export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
-  await tx
+const LANE_PLACE = prepared((tx, { key, at }: { key: string; at: number }) =>
+  tx
     .updateTable("sessions")
     .set((eb) => ({ next_lane_seq: eb("next_lane_seq", "+", 1), updated_at: at }))
-    .where("key", "=", key)
-    .execute();
+    .where("key", "=", key),
+);
+
+/** The next place of a lane, which the caller holds, is taken; its session counts as used `at`. */
+export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
+  await LANE_PLACE(tx, { key, at });
 }
 
 /**

@@ -1,5 +1,5 @@
 // Owns the way from the query builder to one `node:sqlite` connection: prepared statements and transactions.
-// D1: one connection is used by one transaction at a time; the next waits until it ended.
+// D1: one connection is used by one transaction at a time (`sqlite-groups.ts`).
 // D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
 
 import type { DatabaseSync } from "node:sqlite";
@@ -15,15 +15,11 @@ import {
 import { asStoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
 import type { AsideConnection } from "./sqlite-aside.ts";
+import { type GroupConnection, groupedTransactions } from "./sqlite-groups.ts";
 import { Statements } from "./sqlite-statements.ts";
-import {
-  type Connections,
-  NO_TRANSACTIONS,
-  type TransactionConnection,
-  transactionsOn,
-} from "./transaction.ts";
+import { NO_TRANSACTIONS, transactionOpener } from "./transaction.ts";
 
-class SqliteConnection implements TransactionConnection {
+class SqliteConnection implements GroupConnection {
   readonly #database: DatabaseSync;
   readonly #file: string;
   readonly #statements: Statements;
@@ -65,7 +61,28 @@ class SqliteConnection implements TransactionConnection {
 
   rollback(): void {
     this.#inTransaction = false;
-    if (this.#database.isOpen && this.#database.isTransaction) this.#control("rollback");
+    if (!this.#database.isOpen || !this.#database.isTransaction) return;
+    try {
+      this.#control("rollback");
+    } catch {
+      // It never fails: what could not be undone makes the next `begin` fail, which somebody is told.
+    }
+  }
+
+  savepoint(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("savepoint part");
+  }
+
+  keepPart(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("release part");
+  }
+
+  undoPart(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("rollback to part");
+    this.#control("release part");
   }
 
   #control(text: string): void {
@@ -80,29 +97,6 @@ class SqliteConnection implements TransactionConnection {
     if (this.#inTransaction && !this.#database.isTransaction) {
       throw new Error(`the store ${this.#file} gave up this transaction after an earlier error in it`);
     }
-  }
-}
-
-/** Hands the one connection out to one user at a time, in the order of asking. */
-class Turns implements Connections<SqliteConnection> {
-  readonly #connection: SqliteConnection;
-  readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
-  #taken = false;
-
-  constructor(connection: SqliteConnection) {
-    this.#connection = connection;
-  }
-
-  async acquire(): Promise<SqliteConnection> {
-    if (this.#taken) return new Promise((resolve) => this.#waiting.push(resolve));
-    this.#taken = true;
-    return this.#connection;
-  }
-
-  release(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#taken = false;
-    else next(this.#connection);
   }
 }
 
@@ -136,8 +130,16 @@ export function asideDialect(connection: AsideConnection): Dialect {
   return { ...dialectOf(connection), createAdapter: () => new AsideAdapter() };
 }
 
-/** Transactions on an open connection, one after the other. */
-export function sqliteTransactions(database: DatabaseSync, file: string): Store["transaction"] {
+/**
+ * Transactions on an open connection, one after the other; those that are ready at once share a commit.
+ * `gather`: lets everything ask that is about to.
+ */
+export function sqliteTransactions(
+  database: DatabaseSync,
+  file: string,
+  gather?: () => Promise<void>,
+): Store["transaction"] {
   const connection = new SqliteConnection(database, file);
-  return transactionsOn(new Turns(connection), dialectOf(connection));
+  const open = transactionOpener<SqliteConnection>(dialectOf(connection));
+  return groupedTransactions({ connection, open: () => open(connection), gather });
 }

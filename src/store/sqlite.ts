@@ -29,6 +29,8 @@ interface SqliteOptions {
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
+  /** Lets everything ask for a transaction that is about to: those share a commit. Default: nobody waits. */
+  readonly gather?: () => Promise<void>;
 }
 
 /** The database's name in the store directory. */
@@ -61,7 +63,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
       options.log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
-    return storeOf({ dir, file, writer, reader, unlock });
+    const { gather } = options;
+    return storeOf({ dir, file, writer, reader, unlock, gather });
   } catch (error) {
     writer?.close();
     unlock();
@@ -98,6 +101,7 @@ interface Parts {
   readonly writer: DatabaseSync;
   readonly reader: DatabaseSync;
   readonly unlock: () => void;
+  readonly gather: SqliteOptions["gather"];
 }
 
 function storeOf(parts: Parts): Store {
@@ -109,7 +113,7 @@ function storeOf(parts: Parts): Store {
     kind: "sqlite",
     db,
     aside: new Kysely<Tables>({ dialect: asideDialect(aside) }),
-    transaction: sqliteTransactions(parts.writer, parts.file),
+    transaction: sqliteTransactions(parts.writer, parts.file, parts.gather),
     transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
     close: async () => {
       if (!open) return;

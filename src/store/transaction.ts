@@ -30,32 +30,53 @@ export interface Connections<C extends TransactionConnection> {
   release(connection: C): void;
 }
 
+/** A transaction as whoever works in it sees it, and what makes it take no further statement (TX2). */
+interface OpenTransaction {
+  readonly tx: Tx;
+  readonly end: () => void;
+}
+
+/** Makes transactions on connections on which they have been begun. */
+export function transactionOpener<C extends DatabaseConnection>(
+  dialect: Dialect,
+): (connection: C) => OpenTransaction {
+  const parts = { config: { dialect }, dialect, driver: dialect.createDriver() };
+  const [compiler, adapter] = [dialect.createQueryCompiler(), dialect.createAdapter()];
+  return (connection) => {
+    let isOver = false;
+    const provider: ConnectionProvider = {
+      async provideConnection(use) {
+        if (isOver) throw new Error("this transaction is over; it takes no further statement");
+        return use(connection);
+      },
+    };
+    const executor = new DefaultQueryExecutor(compiler, adapter, provider);
+    return {
+      tx: new Transaction<Tables>({ ...parts, executor }),
+      end: () => {
+        isOver = true;
+      },
+    };
+  };
+}
+
 /** Runs work in transactions, each on a connection of its own. */
 export function transactionsOn<C extends TransactionConnection>(
   connections: Connections<C>,
   dialect: Dialect,
 ): Store["transaction"] {
-  const parts = { config: { dialect }, dialect, driver: dialect.createDriver() };
-  const [compiler, adapter] = [dialect.createQueryCompiler(), dialect.createAdapter()];
-  const txOn = (provider: ConnectionProvider): Tx =>
-    new Transaction<Tables>({ ...parts, executor: new DefaultQueryExecutor(compiler, adapter, provider) });
+  const open = transactionOpener<C>(dialect);
   return async (work) => {
     const connection = await connections.acquire();
-    let isOver = false;
-    const tx = txOn({
-      async provideConnection(use) {
-        if (isOver) throw new Error("this transaction is over; it takes no further statement");
-        return use(connection);
-      },
-    });
+    const { tx, end } = open(connection);
     try {
       await connection.begin();
       const value = await work(tx);
-      isOver = true;
+      end();
       await connection.commit();
       return value;
     } catch (error) {
-      isOver = true;
+      end();
       await connection.rollback();
       throw error;
     } finally {

@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../core/message.ts";
 import { redactSecrets } from "../core/redact.ts";
+import { prepared } from "./prepared.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { indexed, indexText, sessionToken } from "./search-text.ts";
 import { type Db, kindOf, type Tx } from "./sql.ts";
@@ -29,49 +30,62 @@ export function searchableText(entry: Entry): string {
   return spoken === "" ? "" : redactSecrets(spoken);
 }
 
+/** The columns of a row of an entry, as text and numbers. */
+type MessageValues = Parameters<typeof insertRow>[1];
+
+function insertRow(
+  tx: Db,
+  row: {
+    readonly [K in "id" | "session_id" | "session_key" | "role" | "entry_json"]: string;
+  } & { readonly run_id: string | null; readonly created_at: number },
+) {
+  const { id, session_id, session_key, run_id, role, entry_json, created_at } = row;
+  return tx
+    .insertInto("messages")
+    .values({ id, session_id, session_key, run_id, role, entry_json, created_at })
+    .onConflict((conflict) => conflict.column("id").doNothing());
+}
+
+const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
+
 /** Appends to the transcript and, as far as it can be searched, to the full-text index. */
 export async function appendEntry(tx: Tx, args: NewEntry): Promise<void> {
   const { sessionKey, entry } = args;
   const text = searchableText(entry);
-  const insert = insertMessage(tx, args);
-  if (text === "") {
-    await insert.execute();
-  } else if (kindOf(tx) === "postgres") {
-    await insertWithVectors(insert, sessionKey, text).execute(tx);
+  const row = rowOf(args);
+  if (text !== "" && kindOf(tx) === "postgres") {
+    await insertWithVectors(insertRow(tx, row), sessionKey, text).execute(tx);
   } else {
-    const added = await insert.returning("seq").executeTakeFirst();
-    if (added !== undefined) await indexForSearch(tx, added.seq, sessionKey, text);
+    const [added] = (await INSERT(tx, row)).rows;
+    if (text !== "" && added !== undefined) await indexForSearch(tx, added.seq, sessionKey, text);
   }
 }
 
-function insertMessage(tx: Tx, { sessionKey, sessionId, runId, entry }: NewEntry) {
-  return tx
-    .insertInto("messages")
-    .values({
-      id: entry.id,
-      session_id: sessionId,
-      session_key: sessionKey,
-      run_id: runId ?? null,
-      role: isCompaction(entry) ? "compaction" : entry.role,
-      entry_json: JSON.stringify(entry),
-      created_at: entry.timestamp,
-    })
-    .onConflict((conflict) => conflict.column("id").doNothing());
+function rowOf({ sessionKey, sessionId, runId, entry }: NewEntry): MessageValues {
+  return {
+    id: entry.id,
+    session_id: sessionId,
+    session_key: sessionKey,
+    run_id: runId ?? null,
+    role: isCompaction(entry) ? "compaction" : entry.role,
+    entry_json: JSON.stringify(entry),
+    created_at: entry.timestamp,
+  };
 }
 
+const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
+  tx.selectFrom("sessions").select("agent_id").where("key", "=", sessionKey),
+);
+
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
-  const owner = await tx
-    .selectFrom("sessions")
-    .select("agent_id")
-    .where("key", "=", sessionKey)
-    .executeTakeFirst();
+  const [owner] = (await AGENT(tx, { sessionKey })).rows;
   const { text: words, place } = indexText(text, sessionKey, owner?.agent_id);
   await sql`insert into message_texts (rowid, text, place)
     values (${seq}, ${words}, ${place})`.execute(tx);
 }
 
 /** PostgreSQL: message and index in one round trip; the agent's token is made as `agentToken` makes it. */
-function insertWithVectors(insert: ReturnType<typeof insertMessage>, sessionKey: string, text: string) {
+function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: string, text: string) {
   const vectors = vectorsOf(indexed(text), [sessionToken(sessionKey)]);
   return sql`
     with added as (${insert.returning("seq")}),
@@ -251,19 +265,26 @@ export async function lastMessages(
   return (await readPage(db, { sessionId, limit, includeTools: what.includeTools, place })).messages;
 }
 
-/** What the model sees: the last compaction, if there is one, and what follows from its `firstKeptId` on. */
-export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
-  const last = await db
+const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
+  db
     .selectFrom("messages")
     .select(["seq", ...ENTRY])
     .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("compaction"))
     .orderBy("seq", "desc")
-    .limit(1)
-    .executeTakeFirst();
+    .limit(1),
+);
+const WHOLE = prepared((db, { sessionId }: { sessionId: string }) =>
+  db.selectFrom("messages").select(ENTRY).where("session_id", "=", sessionId).orderBy("seq"),
+);
+
+/** What the model sees: the last compaction, if there is one, and what follows from its `firstKeptId` on. */
+export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
+  const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
+  if (last === undefined) return (await WHOLE(db, { sessionId })).rows.map(readEntry);
   let query = db.selectFrom("messages").select(ENTRY).where("session_id", "=", sessionId);
-  const compaction = last === undefined ? undefined : readEntry(last);
-  if (last !== undefined && compaction !== undefined && isCompaction(compaction)) {
+  const compaction = readEntry(last);
+  if (isCompaction(compaction)) {
     const kept = await db
       .selectFrom("messages")
       .select("seq")
@@ -273,8 +294,7 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
     query = query.where("seq", ">=", kept?.seq ?? last.seq).where("role", "!=", "compaction");
   }
   const rows = await query.orderBy("seq").execute();
-  const entries = rows.map(readEntry);
-  return compaction === undefined ? entries : [compaction, ...entries];
+  return [compaction, ...rows.map(readEntry)];
 }
 
 /** Compactions of one transcript that are told of. */
@@ -294,16 +314,18 @@ export async function compactionsOf(db: Db, sessionId: string): Promise<Readonly
   return new Map(entries.map(({ firstKeptId, timestamp }) => [firstKeptId, timestamp]));
 }
 
-/** What one run wrote, its input included, in order. */
-export async function readRun(db: Db, runId: string): Promise<Message[]> {
-  const rows = await db
+const OF_RUN = prepared((db, { runId }: { runId: string }) =>
+  db
     .selectFrom("messages")
     .select(ENTRY)
     .where("run_id", "=", runId)
     .where("role", "!=", "compaction")
-    .orderBy("seq", "desc")
-    .execute();
-  return messagesOf(rows);
+    .orderBy("seq", "desc"),
+);
+
+/** What one run wrote, its input included, in order. */
+export async function readRun(db: Db, runId: string): Promise<Message[]> {
+  return messagesOf((await OF_RUN(db, { runId })).rows);
 }
 
 /** The text that opened a transcript, for a title. */

@@ -4,6 +4,7 @@
 //      exactly one of the two happens, so that an outcome is told once.
 
 import { type Selectable, sql } from "kysely";
+import { prepared } from "./prepared.ts";
 import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { WaitTable } from "./tables.ts";
@@ -77,18 +78,21 @@ export async function openEdges(
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
 }
 
-/** Marks the open waits for an ended run: in time, or too late. True when somebody got the outcome. */
-export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
-  const told = await tx
+const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; endedAt: number }) =>
+  tx
     .updateTable("waits")
     .set((eb) => ({
       state: eb.case().when("deadline_at", ">=", endedAt).then("answered").else("ended").end(),
     }))
     .where("target_run_id", "=", targetRunId)
     .where("state", "=", "open")
-    .returning("state")
-    .execute();
-  return told.some((row) => row.state === "answered");
+    .returning("state"),
+);
+
+/** Marks the open waits for an ended run: in time, or too late. True when somebody got the outcome. */
+export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
+  const { rows } = await ANSWERED(tx, { targetRunId, endedAt });
+  return rows.some((row) => row.state === "answered");
 }
 
 /** The waiter gave up. False: the target had ended first, and its outcome counts. */
@@ -102,14 +106,17 @@ export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
   return done.numUpdatedRows > 0n;
 }
 
-/** A run that ended waits for nothing any more. */
-export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> {
-  await tx
+const GIVEN_UP = prepared((tx, { waiterRunId }: { waiterRunId: string }) =>
+  tx
     .updateTable("waits")
     .set({ state: "ended" })
     .where("waiter_run_id", "=", waiterRunId)
-    .where("state", "=", "open")
-    .execute();
+    .where("state", "=", "open"),
+);
+
+/** A run that ended waits for nothing any more. */
+export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> {
+  await GIVEN_UP(tx, { waiterRunId });
 }
 
 /**

@@ -69,7 +69,10 @@ test("what is wrong is said before a gateway is asked, or in the gateway's words
   expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("Invalid value for minute: 61") });
   expect(refused.err).toContain("Five fields: minute, hour");
   const unknown = await run(home, ["cron", "remove", "nothing"]);
-  expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('no job has the id or name "nothing"') });
+  expect(unknown).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('no job has the id or name "nothing"'),
+  });
 });
 
 test("a job is named by its id, or by a name that only one has", async () => {

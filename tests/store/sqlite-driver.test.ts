@@ -106,3 +106,64 @@ test("more different statements than are kept prepared all give their own answer
     }
   }
 });
+
+const refused = new Error("refused");
+/** What a program beside this one would find. */
+const isOpen = () => database.isTransaction;
+
+test("SG1, SG2: transactions that are ready at once share a commit; one that fails undoes its own part only", async () => {
+  const commits: number[] = [];
+  const ends = await Promise.allSettled(
+    [1, 2, 3, 4].map(async (id) => {
+      await transaction(async (tx) => {
+        await put(tx, id, "by a member");
+        if (id % 2 === 0) throw refused;
+      }).finally(() => commits.push(isOpen() ? 0 : Number(count())));
+    }),
+  );
+  expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
+  // Each was told once both were in the file, and no transaction was open any more.
+  expect(commits).toEqual([2, 2, 2, 2]);
+});
+
+test("SG2: where the first of a group fails, the others are there all the same", async () => {
+  const first = transaction(async (tx) => {
+    await put(tx, 1, "first");
+    throw refused;
+  });
+  const second = transaction((tx) => put(tx, 2, "second"));
+  await expect(first).rejects.toBe(refused);
+  await second;
+  expect(database.prepare("select id from t").all()).toEqual([{ id: 2 }]);
+});
+
+test("SG3: no member of a group that the database gave up is told that it succeeded", async () => {
+  const [first, second, third] = [1, 2, 3].map((id) =>
+    transaction(async (tx) => {
+      await put(tx, id, "by a member");
+      if (id === 2) database.exec("rollback");
+      if (id === 2) throw refused;
+    }),
+  );
+  await expect(second).rejects.toBe(refused);
+  await expect(first).rejects.toBeInstanceOf(StoreProblem);
+  // It had not begun, so that it is in the next group.
+  await third;
+  expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
+});
+
+test("SG4: what asks while the event loop goes round once is in one group, and nobody waits longer", async () => {
+  let rounds = 0;
+  const gather = async (): Promise<void> => {
+    rounds += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const grouped = sqliteTransactions(database, "the file", gather);
+  const asked = [1, 2, 3].map(async (id) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    await grouped((tx) => put(tx, id, "in one round"));
+  });
+  await Promise.all(asked);
+  expect(rounds).toBe(1);
+  expect(count()).toBe(3);
+});

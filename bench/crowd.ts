@@ -1,0 +1,48 @@
+// Run as a process of its own: many clients of a gateway, which count what they are told. `crowd.ts URL TOKEN
+// CLIENTS`. Told by its parent how many notes are to come, it says when every client has them all.
+
+import { WebSocket } from "ws";
+
+/** What a parent says. */
+export interface Expected {
+  readonly notes: number;
+}
+
+const JOIN_AT_ONCE = 50;
+const [url = "", token = "", clients = "1"] = process.argv.slice(2);
+
+let left = 0;
+
+function connectRequest(): string {
+  const client = { id: "crowd", version: "1", platform: "bench", mode: "backend" };
+  const params = { minProtocol: 3, maxProtocol: 4, client, auth: { token } };
+  return JSON.stringify({ type: "req", id: "connect", method: "connect", params });
+}
+
+function join(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url);
+    socket.once("error", reject);
+    socket.once("close", (code) => reject(new Error(`closed with ${code}`)));
+    socket.on("message", (data) => {
+      const text = data.toString();
+      if (text.includes('"connect.challenge"')) socket.send(connectRequest());
+      else if (text.startsWith('{"type":"res"')) resolve();
+      else if (text.startsWith('{"type":"event","event":"chat"')) {
+        left -= 1;
+        if (left === 0) process.send?.("all");
+      }
+    });
+  });
+}
+
+process.on("message", ({ notes }: Expected) => {
+  left = notes * Number(clients);
+  process.send?.("waiting");
+});
+process.on("disconnect", () => process.exit(0));
+for (let at = 0; at < Number(clients); at += JOIN_AT_ONCE) {
+  const size = Math.min(JOIN_AT_ONCE, Number(clients) - at);
+  await Promise.all(Array.from({ length: size }, join));
+}
+process.send?.("joined");

@@ -1,0 +1,139 @@
+// What the figures of runs and conversations stand on: a real gateway process over a store of its own, and a
+// model server in another process that answers at once. Both are ended when the work is done.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { connect, type GatewayClient } from "../src/gateway/client.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+
+const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));
+
+/** A gateway that runs. */
+export interface Ground {
+  readonly url: string;
+  readonly pid: number;
+  /** Of the model server, as a provider is configured. */
+  readonly modelUrl: string;
+  readonly home: string;
+  /** A client that sees everything. */
+  all(): Promise<GatewayClient>;
+  /** A client of the session of this number, which sees nothing else. */
+  of(session: number): Promise<GatewayClient>;
+  /** Ends the gateway at once, as the system would for want of memory. */
+  kill(): Promise<void>;
+  /** Starts it again on the same store; resolves when it listens. */
+  start(): Promise<void>;
+  /** What it takes, in MB, right after a collection. Needs `MEMORY_FLAGS`. */
+  memory(): Promise<Memory>;
+}
+
+export interface Memory {
+  readonly rss: number;
+  readonly heapUsed: number;
+}
+
+const PROBE = fileURLToPath(new URL("./memory-probe.ts", import.meta.url));
+export const MEMORY_FLAGS: readonly string[] = ["--expose-gc", `--import=${PROBE}`];
+
+interface Options {
+  /** Agents with a main session each. */
+  readonly sessions: number;
+  /** Runs that execute at once. Default: as many as there are sessions. */
+  readonly maxConcurrent?: number;
+  readonly session?: object;
+  /** Of the gateway's runtime. Default: none but the launcher's own. */
+  readonly flags?: readonly string[];
+}
+
+export const keyOf = (session: number): string => `agent:a${session}:main`;
+const tokenOf = (session: number): string => `token-of-the-session-of-a${session}`;
+
+function configOf(options: Options, root: string, modelUrl: string): Record<string, unknown> {
+  const { sessions, maxConcurrent = sessions, session = {} } = options;
+  const agents = Array.from({ length: sessions }, (_, at) => ({
+    id: `a${at}`,
+    default: at === 0,
+    workspace: join(root, "workspace"),
+  }));
+  const tokens = agents.map(({ id }, at) => ({
+    token: tokenOf(at),
+    scopes: ["operator.write"],
+    sessions: [`agent:${id}:*`],
+  }));
+  const model = { id: "quick", contextWindow: 1_000_000 };
+  return {
+    gateway: { port: 0, auth: { token: TOKEN, tokens } },
+    models: {
+      providers: {
+        one: { api: "openai-completions", baseUrl: modelUrl, apiKey: "a-key", models: [model] },
+      },
+    },
+    session,
+    agents: { defaults: { model: "one/quick", maxConcurrent }, list: agents },
+    tools: { agentToAgent: { enabled: true, allow: ["*"] }, sessions: { visibility: "all" } },
+  };
+}
+
+/** As `npm start` starts it, but that its log is quiet. */
+async function startGateway(home: string, flags: readonly string[]): Promise<[ChildProcess, string]> {
+  const child = launch(home, ["gateway"], flags, { PARLEY_LOG: "error" });
+  child.stderr?.pipe(process.stderr);
+  const url = await addressOf(child);
+  return [child, url];
+}
+
+async function ended(child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill(signal);
+  await exited;
+}
+
+export async function onGround<T>(options: Options, work: (ground: Ground) => Promise<T>): Promise<T> {
+  const home = mkdtempSync(join(tmpdir(), "parley-bench-"));
+  const model = spawn(process.execPath, [MODEL], { stdio: ["pipe", "pipe", "inherit"] });
+  const { flags = [] } = options;
+  let gateway: ChildProcess | undefined;
+  try {
+    const [line] = (await once(model.stdout, "data")) as [Buffer];
+    const modelUrl = line.toString().trim();
+    writeHome(home, configOf(options, home, modelUrl));
+    let url = "";
+    const start = async (): Promise<void> => {
+      [gateway, url] = await startGateway(home, flags);
+    };
+    await start();
+    const dial = (token: string): Promise<GatewayClient> => connect({ url, token, reconnect: false });
+    return await work({
+      get url() {
+        return url;
+      },
+      get pid() {
+        return gateway?.pid ?? 0;
+      },
+      modelUrl,
+      home,
+      all: () => dial(TOKEN),
+      of: (session) => dial(tokenOf(session)),
+      kill: async () => {
+        if (gateway !== undefined) await ended(gateway, "SIGKILL");
+      },
+      start,
+      memory: async () => {
+        if (gateway === undefined) throw new Error("there is no gateway");
+        const told = once(gateway, "message");
+        gateway.kill("SIGUSR2");
+        const [{ rss, heapUsed }] = (await told) as [Memory];
+        return { rss: rss / 2 ** 20, heapUsed: heapUsed / 2 ** 20 };
+      },
+    });
+  } finally {
+    if (gateway !== undefined) await ended(gateway, "SIGTERM");
+    await ended(model, "SIGTERM");
+    rmSync(home, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,83 @@
+// Run as a process of its own: a model server that answers at once, in the streaming format of OpenAI's chat
+// completions. Prints its address; ends with its standard input. Kept as small as such a server can be: what
+// it costs is on the same processors as what is measured.
+//
+// What it is told decides what it says:
+//   call NAME {…}   in the last message of a person: that tool is called, then the text is "done"
+//   anything else   "done"
+// POST /hold keeps every answer back, POST /release gives those and all later ones.
+
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+const chunk = (delta: object, finish: string | null, more: object = {}): string =>
+  `data: ${JSON.stringify({
+    id: "c",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: "quick",
+    choices: [{ index: 0, delta, finish_reason: finish }],
+    ...more,
+  })}\n\n`;
+
+const usage = { usage: { prompt_tokens: 100, completion_tokens: 1, total_tokens: 101 } };
+const TEXT =
+  chunk({ role: "assistant", content: "do" }, null) +
+  chunk({ content: "ne" }, null) +
+  chunk({}, "stop", usage) +
+  "data: [DONE]\n\n";
+
+/** A tool call of this name with these arguments, which are JSON already. */
+function calling(name: string, given: string): string {
+  const call = { index: 0, id: `call_${++calls}`, type: "function", function: { name, arguments: given } };
+  return `${chunk({ role: "assistant", tool_calls: [call] }, "tool_calls", usage)}data: [DONE]\n\n`;
+}
+
+let calls = 0;
+
+interface Said {
+  readonly role: string;
+  readonly content?: string | readonly { readonly text?: string }[];
+}
+
+function textOf({ content = "" }: Said): string {
+  return typeof content === "string" ? content : content.map(({ text = "" }) => text).join("\n");
+}
+
+function answerTo(body: string): string {
+  // Whoever asks for no tool is answered without a look at the rest of what is often a long text.
+  if (!body.includes("call sessions_")) return TEXT;
+  const { messages } = JSON.parse(body) as { messages: readonly Said[] };
+  const last = messages.at(-1);
+  const asked = last?.role === "user" ? /^call (\w+) (\{.*\})$/m.exec(textOf(last)) : null;
+  return asked === null ? TEXT : calling(asked[1] ?? "", asked[2] ?? "{}");
+}
+
+/** Answers that are kept back; undefined: none is. */
+let held: (() => void)[] | undefined;
+
+function answer(path: string, outgoing: ServerResponse, body: string): void {
+  if (path.endsWith("/hold") || path.endsWith("/release")) {
+    const kept = held ?? [];
+    held = path.endsWith("/hold") ? kept : undefined;
+    if (held === undefined) for (const tell of kept) tell();
+    outgoing.end();
+    return;
+  }
+  const tell = (): void => {
+    outgoing.writeHead(200, { "content-type": "text/event-stream" }).end(answerTo(body));
+  };
+  if (held === undefined) tell();
+  else held.push(tell);
+}
+
+const server = createServer((incoming, outgoing) => {
+  const pieces: Buffer[] = [];
+  incoming.on("data", (piece: Buffer) => pieces.push(piece));
+  incoming.on("end", () => answer(incoming.url ?? "", outgoing, Buffer.concat(pieces).toString()));
+});
+server.keepAliveTimeout = 60_000;
+server.listen(0, "127.0.0.1", () => {
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
+});
+process.stdin.on("close", () => process.exit(0)).resume();

@@ -1,0 +1,116 @@
+// The figures of runs over WebSocket: a real gateway process, real clients, and a model server in a third
+// process that answers at once. `node bench/runs.ts` prints these alone.
+
+import { fileURLToPath } from "node:url";
+import type { GatewayClient } from "../src/gateway/client.ts";
+import { type Ground, keyOf, onGround } from "./ground.ts";
+import { percentile, type Row, sample } from "./measure.ts";
+
+/** Runs of one session between two resets: what a long transcript costs is a figure of its own. */
+const RESET_EVERY = 25;
+const WARM_UP = 200;
+const ONE_BY_ONE = 500;
+
+/** What a run would cost with nothing but its model call: such a request, read to its end. */
+export async function modelCall(modelUrl: string): Promise<void> {
+  const messages = [
+    { role: "system", content: "You are an assistant. ".repeat(100) },
+    { role: "user", content: "hello" },
+  ];
+  const body = JSON.stringify({ model: "quick", stream: true, messages });
+  const headers = { "content-type": "application/json", authorization: "Bearer a-key" };
+  const response = await fetch(`${modelUrl}/chat/completions`, { method: "POST", headers, body });
+  for await (const _ of response.body ?? []);
+}
+
+/** From the request until the client is told of the end. */
+async function oneRun(client: GatewayClient, session: number): Promise<void> {
+  const end = await client.agent({ sessionKey: keyOf(session), message: "hello" }).done;
+  if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
+}
+
+export interface AtOnce {
+  readonly samplesMs: readonly number[];
+  readonly perSecond: number;
+}
+
+/** So many runs in so many sessions at once, each session's next when its last has ended. */
+export async function runsAtOnce(
+  clients: readonly GatewayClient[],
+  runs: number,
+  admin: GatewayClient,
+): Promise<AtOnce> {
+  const samplesMs: number[] = [];
+  let begun = 0;
+  const work = async (client: GatewayClient, session: number): Promise<void> => {
+    for (let at = 1; begun < runs; at += 1) {
+      begun += 1;
+      const from = performance.now();
+      await oneRun(client, session);
+      samplesMs.push(performance.now() - from);
+      if (at % RESET_EVERY === 0) await admin.request("sessions.reset", { key: keyOf(session) });
+    }
+  };
+  const from = performance.now();
+  await Promise.all(clients.map(work));
+  return { samplesMs, perSecond: (samplesMs.length * 1_000) / (performance.now() - from) };
+}
+
+async function inTurn(ground: Ground): Promise<readonly Row[]> {
+  const [client, admin] = [await ground.of(0), await ground.all()];
+  const size = "one session, one at a time";
+  const calls = await sample(ONE_BY_ONE, WARM_UP, () => modelCall(ground.modelUrl));
+  const runs = await sample(ONE_BY_ONE, WARM_UP, async (at) => {
+    if (at % RESET_EVERY === 0) await admin.request("sessions.reset", { key: keyOf(0) });
+    await oneRun(client, 0);
+  });
+  const call = percentile(calls, 0.5);
+  client.close();
+  admin.close();
+  return [
+    { name: "the model's own HTTP call", size, unit: "ms", samples: calls },
+    { name: "run over WebSocket", size, unit: "ms", samples: runs },
+    {
+      name: "run overhead over WebSocket: without the model's call (its p50)",
+      size,
+      unit: "ms",
+      samples: runs.map((ms) => ms - call),
+      target: "p50 < 5",
+    },
+  ];
+}
+
+async function atOnce(sessions: number, runs: number, target?: string): Promise<readonly Row[]> {
+  return onGround({ sessions }, async (ground) => {
+    const admin = await ground.all();
+    const clients: GatewayClient[] = [];
+    for (let at = 0; at < sessions; at += 1) clients.push(await ground.of(at));
+    await runsAtOnce(clients, runs / 4, admin);
+    const { samplesMs, perSecond } = await runsAtOnce(clients, runs, admin);
+    for (const client of [...clients, admin]) client.close();
+    const size = `${sessions} sessions at once`;
+    return [
+      { name: "run over WebSocket", size, unit: "ms", samples: samplesMs },
+      {
+        name: "runs over WebSocket",
+        size,
+        unit: "/s",
+        samples: [perSecond],
+        ...(target === undefined ? {} : { target }),
+      },
+    ];
+  });
+}
+
+export async function runs(): Promise<Row[]> {
+  return [
+    ...(await onGround({ sessions: 1 }, inTurn)),
+    ...(await atOnce(16, 4_000, "> 400")),
+    ...(await atOnce(256, 4_000)),
+  ];
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { machine, table } = await import("./measure.ts");
+  console.log(`${machine()}\n\n${table(await runs())}`);
+}

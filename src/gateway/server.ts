@@ -8,14 +8,13 @@ import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket, WebSocketServer } from "ws";
-import { CODES, type Failure, fail } from "../core/errors.ts";
+import { type Failure, fail } from "../core/errors.ts";
 import { mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, type TokenSettings } from "../core/settings.ts";
 import { keyRulesOf } from "../flows/access.ts";
 import { pruneAnswers } from "../store/idempotency.ts";
 import { plainHttp } from "../world/http.ts";
 import type { Timer } from "../world.ts";
-import { wireError } from "./answer.ts";
 import { type Caller, createAuthority } from "./auth.ts";
 import type { GatewayDeps, GatewayState } from "./call.ts";
 import { Connection, type ConnectionParts, type Member } from "./connection.ts";
@@ -30,7 +29,8 @@ import { health, momentOf, seesEverything } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
 import { createPresence } from "./presence.ts";
-import { CLOSE, type HelloOk, MAX_PAYLOAD_BYTES, type ShutdownEvent } from "./protocol.ts";
+import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
+import { openSockets, pathOf, refuseUpgrade } from "./upgrade.ts";
 
 /** Sockets that are open and have not said hello. One more, and the oldest of them has to go. */
 const STRANGERS_MAX = 128;
@@ -364,35 +364,6 @@ class GatewayServer implements Gateway {
       this.#deps.world.log.error({ err: error }, "health could not be told");
     }
   }
-}
-
-async function openSockets(): Promise<WebSocketServer> {
-  const { WebSocketServer } = await import("ws");
-  return new WebSocketServer({
-    noServer: true,
-    maxPayload: MAX_PAYLOAD_BYTES,
-    perMessageDeflate: false,
-    clientTracking: false,
-  });
-}
-
-function pathOf({ url = "/" }: IncomingMessage): string {
-  return url.split("?", 1)[0] ?? url;
-}
-
-/** Refuses before the upgrade, over plain HTTP: no frame has been spoken yet. */
-function refuseUpgrade(socket: Duplex, failure: Failure): void {
-  const body = JSON.stringify({ ok: false, error: wireError(failure) });
-  const { http } = CODES[failure.code];
-  const head = [
-    `HTTP/1.1 ${http} Refused`,
-    "content-type: application/json",
-    `content-length: ${Buffer.byteLength(body)}`,
-    "connection: close",
-  ];
-  // Nothing closes an upgrading socket but this: a peer that stays half open would hold it for ever.
-  socket.once("finish", () => socket.destroy());
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
 /** Starts to listen. Rejects when the port can't be had. */

@@ -63,6 +63,8 @@ export function createListener(parts: HttpParts): Listener {
     try {
       loading ??= loadRoutes(parts);
       routes = await loading;
+      // Who left meanwhile would never be heard leaving by the routes.
+      if (response.destroyed) return;
       routes(request, response);
     } catch (error) {
       // Only a broken installation comes here.

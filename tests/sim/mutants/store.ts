@@ -23,10 +23,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-in-order-of-ids",
     breaks: "I3: a lane is worked off in the order of run ids",
     file: "src/store/claims.ts",
-    from: `    .where("state", "in", ACTIVE)
+    from: `    .where("state", "=", "queued")
     .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .where("state", "in", ACTIVE)
+    to: `    .where("state", "=", "queued")
     .orderBy("run_id")
     .limit(1)`,
   },
@@ -34,11 +34,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-newest-first",
     breaks: "I3: the newest message of a lane is worked off first",
     file: "src/store/claims.ts",
-    from: `    .where("state", "in", ACTIVE)
+    from: `    .where("state", "=", "queued")
     .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .where("state", "in", ACTIVE)
-    .orderBy("state", "desc")
+    to: `    .where("state", "=", "queued")
     .orderBy("lane_seq", "desc")
     .limit(1)`,
   },
@@ -53,8 +52,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "chain-usage-not-added",
     breaks: "I8: what a chain costs is not counted",
     file: "src/store/chains.ts",
-    from: `eb("tokens", "+", usage.totalTokens)`,
-    to: `eb("tokens", "+", 0)`,
+    from: `{ chainId, tokens: usage.totalTokens,`,
+    to: `{ chainId, tokens: 0,`,
   },
   {
     name: "budget-told-again-and-again",

@@ -3,14 +3,11 @@
 
 import { insertSession } from "../src/store/sessions.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
-import { withEngine, world } from "./engine-alone.ts";
-import { agentOf, Filling, sessionIdOf, sessionKeyOf } from "./filling.ts";
-import { inFolder } from "./in-folder.ts";
+import { withFilling } from "./engine-alone.ts";
+import { placeOf, SENTENCE, sessionIdOf, sessionKeyOf } from "./filling.ts";
 import { sessionRow } from "./instant.ts";
-import { type Row, sampleFor } from "./measure.ts";
-import { sizeText } from "./session-caller.ts";
+import { type Row, sampleFor, sizeText } from "./measure.ts";
 
-const SENTENCE = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 const SESSIONS = 64;
 const ROUND = 256;
 const ROUNDS = 10;
@@ -18,56 +15,45 @@ const ROUNDS = 10;
 const MESSAGES_MAX = 100_000;
 
 export async function appends({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
-  return inFolder((dir) =>
-    withEngine(dir, async ({ store, settings }) => {
-      const filling = new Filling(settings.store.dir, world.clock.now());
-      const rows: Row[] = [];
-      let written = 0;
-      const append = async (session: number): Promise<void> => {
-        written += 1;
-        const content = [{ type: "text" as const, text: `${written} ${SENTENCE}` }];
-        const entry = { id: `entry-${written}`, role: "user" as const, content, timestamp: written };
-        const place = { sessionKey: sessionKeyOf(session), sessionId: sessionIdOf(session) };
-        await store.transaction((tx) => appendEntry(tx, { ...place, entry }));
-      };
-      const together = async (sessions: number): Promise<number> => {
-        const from = performance.now();
-        await Promise.all(Array.from({ length: ROUND }, (_, at) => append(at % sessions)));
-        return ROUND / ((performance.now() - from) / 1_000);
-      };
-      try {
-        await store.transaction(async (tx) => {
-          for (let at = 0; at < SESSIONS; at += 1) {
-            await insertSession(tx, { ...sessionRow(sessionKeyOf(at), at), sessionId: sessionIdOf(at) });
-          }
-        });
-        let filled = 0;
-        for (const size of sizes.filter((one) => one <= MESSAGES_MAX)) {
-          filling.messages(filled, size, (at) => {
-            const session = at % SESSIONS;
-            const place = { sessionKey: sessionKeyOf(session), sessionId: sessionIdOf(session) };
-            return { ...place, agentId: agentOf(session), text: `${at} ${SENTENCE}` };
-          });
-          filled = size;
-          filling.settle();
-          const of = { size: sizeText(size, "messages") };
-          const growth = { at: size, of: "messages in the store" };
-          const latency = "append of one entry, on disk";
-          const samples = await sampleFor(() => append(0), { timesMax: 500 });
-          const line = { plot: latency, line: "one session" };
-          rows.push({ ...of, name: latency, unit: "ms", samples, growth: { ...growth, ...line } });
-          for (const sessions of [1, SESSIONS]) {
-            const rates: number[] = [];
-            for (let round = 0; round < ROUNDS; round += 1) rates.push(await together(sessions));
-            const name = `appends, ${sessions === 1 ? "one session" : `${SESSIONS} sessions at once`}`;
-            const rate = { plot: "appends a second", line: name };
-            rows.push({ ...of, name, unit: "/s", samples: rates, growth: { ...growth, ...rate } });
-          }
-        }
-      } finally {
-        filling.close();
+  return withFilling(async ({ store, filling }) => {
+    const rows: Row[] = [];
+    let written = 0;
+    const append = async (session: number): Promise<void> => {
+      written += 1;
+      const content = [{ type: "text" as const, text: `${written} ${SENTENCE}` }];
+      const entry = { id: `entry-${written}`, role: "user" as const, content, timestamp: written };
+      const { sessionKey, sessionId } = placeOf(session);
+      await store.transaction((tx) => appendEntry(tx, { sessionKey, sessionId, entry }));
+    };
+    const together = async (sessions: number): Promise<number> => {
+      const from = performance.now();
+      await Promise.all(Array.from({ length: ROUND }, (_, at) => append(at % sessions)));
+      return ROUND / ((performance.now() - from) / 1_000);
+    };
+    await store.transaction(async (tx) => {
+      for (let at = 0; at < SESSIONS; at += 1) {
+        await insertSession(tx, { ...sessionRow(sessionKeyOf(at), at), sessionId: sessionIdOf(at) });
       }
-      return rows;
-    }),
-  );
+    });
+    let filled = 0;
+    for (const size of sizes.filter((one) => one <= MESSAGES_MAX)) {
+      filling.messages(filled, size, (at) => ({ ...placeOf(at % SESSIONS), text: `${at} ${SENTENCE}` }));
+      filled = size;
+      filling.settle();
+      const of = { size: sizeText(size, "messages") };
+      const growth = { at: size, of: "messages in the store" };
+      const latency = "append of one entry, on disk";
+      const samples = await sampleFor(() => append(0), { timesMax: 500 });
+      const line = { plot: latency, line: "one session" };
+      rows.push({ ...of, name: latency, unit: "ms", samples, growth: { ...growth, ...line } });
+      for (const sessions of [1, SESSIONS]) {
+        const rates: number[] = [];
+        for (let round = 0; round < ROUNDS; round += 1) rates.push(await together(sessions));
+        const name = `appends, ${sessions === 1 ? "one session" : `${SESSIONS} sessions at once`}`;
+        const rate = { plot: "appends a second", line: name };
+        rows.push({ ...of, name, unit: "/s", samples: rates, growth: { ...growth, ...rate } });
+      }
+    }
+    return rows;
+  });
 }

@@ -12,7 +12,9 @@ import { insertSession } from "../src/store/sessions.ts";
 import { openSqlite } from "../src/store/sqlite.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { buildPage } from "../ui/build.js";
+import { world } from "./engine-alone.ts";
 import { chatKey, sessionRow } from "./instant.ts";
+import { machine, type Row, table } from "./measure.ts";
 
 const [sessions = 1_000, loads = 15] = process.argv.slice(2).map(Number);
 /** Of each so many sessions one is a root; the others are what it spawned. */
@@ -27,7 +29,7 @@ async function fill(): Promise<void> {
   const store = await openSqlite({
     dir,
     durability: "normal",
-    log: { info() {}, warn() {}, error() {} } as never,
+    log: world.log,
   });
   for (let from = 0; from < sessions; from += ROWS_OF_A_TRANSACTION) {
     await store.transaction(async (tx) => {
@@ -41,11 +43,9 @@ async function fill(): Promise<void> {
   await store.close();
 }
 
-function percentiles(values: readonly number[]): string {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (part: number): string =>
-    `${(sorted[Math.floor((sorted.length - 1) * part)] ?? 0).toFixed(0)} ms`;
-  return `n ${sorted.length}  p50 ${at(0.5)}  p95 ${at(0.95)}  max ${at(1)}`;
+const rows: Row[] = [];
+function note(name: string, samples: readonly number[]): void {
+  rows.push({ name, size: `${sessions} sessions`, unit: "ms", samples });
 }
 
 // What runs in the page is text here: this file is of Node, and knows no document.
@@ -97,7 +97,7 @@ try {
     times.push(await firstRows(await context.newPage()));
     await context.close();
   }
-  console.log(`first rows of the tree, ${sessions} sessions: ${percentiles(times)} (aim: 1000 ms)`);
+  note("first rows of the tree (aim: 1000 ms)", times);
 
   const page = await (await browser.newContext()).newPage();
   await firstRows(page);
@@ -109,16 +109,17 @@ try {
       await client.agent({ message: "say hello", sessionKey, idempotencyKey: `busy ${n}` }).done;
     }
   })();
-  console.log(`frames of the tree scrolled down, runs going on: ${percentiles(await scrolled(page))}`);
+  note("frames of the tree scrolled down, runs going on", await scrolled(page));
   await page.getByRole("button", { name: "List" }).click();
   await page.locator(".session-row").first().waitFor();
-  console.log(`frames of the list scrolled down, runs going on: ${percentiles(await scrolled(page))}`);
+  note("frames of the list scrolled down, runs going on", await scrolled(page));
   console.log(`rows in the document, of its elements: ${await page.evaluate(COUNT)}`);
   const begin = performance.now();
   const rare = `conversation ${sessions - 3}`;
   await page.getByLabel("Search sessions").fill(rare);
   await page.locator(".session-name", { hasText: rare }).waitFor();
-  console.log(`a search, from the last letter to its rows: ${(performance.now() - begin).toFixed(0)} ms`);
+  note("a search, from the last letter to its rows", [performance.now() - begin]);
+  console.log(`${machine()}\n\n${table(rows)}`);
   stop = true;
   await busy;
   client.close();

@@ -5,6 +5,8 @@ import type { Engine } from "../src/engine/engine.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite.ts";
 import { realWorld } from "../src/world.ts";
+import { Filling } from "./filling.ts";
+import { inFolder } from "./in-folder.ts";
 import { benchSettings, instantEngine } from "./instant.ts";
 
 export const world = realWorld({ level: "silent" });
@@ -15,16 +17,30 @@ export interface Bench {
   readonly settings: Settings;
 }
 
-/** An engine over the store in `dir`, with a model that answers at once. */
-export async function withEngine<T>(dir: string, work: (bench: Bench) => Promise<T>): Promise<T> {
-  const settings = benchSettings(dir);
-  const store = await openSqlite({ dir: settings.store.dir, durability: "full", log: world.log });
-  const { maxConcurrent } = settings;
-  const engine = await instantEngine({ store, world, settings, maxConcurrent });
-  try {
-    return await work({ engine, store, settings });
-  } finally {
-    await engine.stop(0);
-    await store.close();
-  }
+/** An engine over a store in a folder of its own, with a model that answers at once. */
+export async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
+  return inFolder(async (dir) => {
+    const settings = benchSettings(dir);
+    const store = await openSqlite({ dir: settings.store.dir, durability: "full", log: world.log });
+    const { maxConcurrent } = settings;
+    const engine = await instantEngine({ store, world, settings, maxConcurrent });
+    try {
+      return await work({ engine, store, settings });
+    } finally {
+      await engine.stop(0);
+      await store.close();
+    }
+  });
+}
+
+/** The same with a quick way to fill the store. */
+export async function withFilling<T>(work: (bench: Bench & { filling: Filling }) => Promise<T>): Promise<T> {
+  return withEngine(async (bench) => {
+    const filling = new Filling(bench.settings.store.dir, world.clock.now());
+    try {
+      return await work({ ...bench, filling });
+    } finally {
+      filling.close();
+    }
+  });
 }

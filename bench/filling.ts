@@ -18,15 +18,15 @@ const SPACING_MS = 1_000;
 export const RARE_LABEL = "zebra crossing";
 export const RARE_KIND: SessionKind = "hook";
 export const RARE_AGENT = "quiet";
+/** What is said where it does not matter what. */
+export const SENTENCE = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 
 /** Adds rows to the store in `dir` while it is open. */
 export class Filling {
   readonly #database: DatabaseSync;
   readonly #nowMs: number;
-  readonly #dir: string;
 
   constructor(dir: string, nowMs: number) {
-    this.#dir = dir;
     this.#nowMs = nowMs;
     this.#database = new DatabaseSync(join(dir, STORE_FILE), { timeout: 10_000 });
     // What a power cut would lose is made again.
@@ -83,10 +83,6 @@ export class Filling {
     this.#database.close();
   }
 
-  get dir(): string {
-    return this.#dir;
-  }
-
   #inBatches(from: number, to: number, work: (at: number) => void): void {
     for (let start = from; start < to; start += BATCH) {
       this.#database.exec("begin immediate");
@@ -96,7 +92,7 @@ export class Filling {
   }
 }
 
-export interface MessageOf {
+interface MessageOf {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly agentId: string;
@@ -110,11 +106,18 @@ function uuidOf(at: number): string {
 
 export const sessionIdOf = (at: number): string => uuidOf(at + 0.5);
 
+/** Where a message of a session stands. */
+export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
+  sessionKey: sessionKeyOf(at),
+  sessionId: sessionIdOf(at),
+  agentId: agentOf(at),
+});
+
 const isRare = (at: number): boolean => at % RARE_EVERY === RARE_EVERY - 1;
 /** One in five is what the next older one spawned. */
 const isChild = (at: number): boolean => at % 5 === 4 && !isRare(at);
 
-export function agentOf(at: number): string {
+function agentOf(at: number): string {
   if (isRare(at)) return RARE_AGENT;
   return at % 10 < 6 ? "main" : "research";
 }

@@ -1,18 +1,26 @@
 // The figures of lists of sessions, at several sizes of the store: the tool with each of its filters, for
 // each visibility, and the gateway's method over a WebSocket.
 
-import { type App, openApp } from "../src/app.ts";
-import { loadSettings } from "../src/config.ts";
+import type { App } from "../src/app.ts";
 import type { Session } from "../src/core/session.ts";
 import type { Settings, VisibilityMode } from "../src/core/settings.ts";
 import { connect, type GatewayClient } from "../src/gateway/client.ts";
 import { insertSession } from "../src/store/sessions.ts";
 import { world } from "./engine-alone.ts";
-import { agentOf, Filling, RARE_AGENT, RARE_KIND, RARE_LABEL, sessionIdOf, sessionKeyOf } from "./filling.ts";
-import { inFolder } from "./in-folder.ts";
+import {
+  Filling,
+  placeOf,
+  RARE_AGENT,
+  RARE_KIND,
+  RARE_LABEL,
+  SENTENCE,
+  sessionIdOf,
+  sessionKeyOf,
+} from "./filling.ts";
 import { sessionRow } from "./instant.ts";
-import { type Row, sampleFor } from "./measure.ts";
-import { callerOf, sizeText } from "./session-caller.ts";
+import { type Row, sampleFor, sizeText } from "./measure.ts";
+import { callerOf } from "./session-caller.ts";
+import { withApp } from "./with-app.ts";
 
 const MODES: readonly VisibilityMode[] = ["self", "tree", "agent", "all"];
 const CHILDREN = 60;
@@ -20,7 +28,6 @@ const CHILDREN = 60;
 const TALKED = 60;
 const MESSAGES_EACH = 12;
 const TARGET = "< 3";
-const WORDS = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 
 /** Every filter of the tool, and those pairs that leave few rows of many. */
 const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
@@ -62,14 +69,9 @@ interface Ground {
 }
 
 /** A gateway, and in its store a session with children, as which the tool is called. */
-async function onGround<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
-  return inFolder(async (home) => {
-    const loaded = loadSettings({ env: {}, home, overrides: { port: 0 } });
-    if (!loaded.ok) throw new Error(loaded.error);
-    const { settings } = loaded.value;
-    const app = await openApp({ settings, world, version: "bench", environment: {} });
-    if (!app.ok) throw new Error(app.error);
-    const { port, token, store } = app.value;
+async function withViewer<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
+  return withApp(async (app, settings) => {
+    const { port, token, store } = app;
     const client = await connect({ url: `ws://127.0.0.1:${port}`, token });
     try {
       const now = world.clock.now();
@@ -82,10 +84,9 @@ async function onGround<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
           await insertSession(tx, { ...child, spawnedBy: viewer.key, spawnDepth: 1 });
         }
       });
-      return await work({ app: app.value, settings, client, viewer });
+      return await work({ app, settings, client, viewer });
     } finally {
       client.close();
-      await app.value.close(0);
     }
   });
 }
@@ -119,7 +120,7 @@ async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
 
 /** The same reads at each size of a store that grows. */
 export async function lists({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
-  return onGround(async (ground) => {
+  return withViewer(async (ground) => {
     const filling = new Filling(ground.settings.store.dir, world.clock.now());
     const rows: Row[] = [];
     try {
@@ -127,11 +128,10 @@ export async function lists({ sizes }: { readonly sizes: readonly number[] }): P
       for (const size of sizes) {
         filling.sessions(filled, size);
         if (filled === 0) {
-          filling.messages(0, TALKED * MESSAGES_EACH, (at) => {
-            const session = Math.floor(at / MESSAGES_EACH);
-            const place = { sessionKey: sessionKeyOf(session), sessionId: sessionIdOf(session) };
-            return { ...place, agentId: agentOf(session), text: `${at} ${WORDS}` };
-          });
+          filling.messages(0, TALKED * MESSAGES_EACH, (at) => ({
+            ...placeOf(Math.floor(at / MESSAGES_EACH)),
+            text: `${at} ${SENTENCE}`,
+          }));
         }
         filled = size;
         filling.settle();

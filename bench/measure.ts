@@ -107,6 +107,9 @@ export function shown(value: number): string {
   return value.toFixed(Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
 }
 
+/** `10,000 sessions`. */
+export const sizeText = (size: number, what: string): string => `${size.toLocaleString("en-US")} ${what}`;
+
 export const HEAD = ["what", "size", "n", "p50", "p95", "p99", "max", "unit", "target", "met"] as const;
 
 /** A row as the cells of a table. One sample alone has no percentiles. */

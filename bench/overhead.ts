@@ -2,20 +2,17 @@
 
 import { insertSession } from "../src/store/sessions.ts";
 import { withEngine } from "./engine-alone.ts";
-import { inFolder } from "./in-folder.ts";
 import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
 /** From the call to accept until the waiter is told: two commits with synchronous=FULL. */
 export async function runOverhead(): Promise<Row[]> {
-  const samples = await inFolder((dir) =>
-    withEngine(dir, ({ engine, store }) =>
-      sample(1_000, 200, async (at) => {
-        const sessionKey = chatKey(at % 50);
-        if (at < 50) await store.transaction((tx) => insertSession(tx, sessionRow(sessionKey, at)));
-        await oneRun(engine, sessionKey, 10_000);
-      }),
-    ),
+  const samples = await withEngine(({ engine, store }) =>
+    sample(1_000, 200, async (at) => {
+      const sessionKey = chatKey(at % 50);
+      if (at < 50) await store.transaction((tx) => insertSession(tx, sessionRow(sessionKey, at)));
+      await oneRun(engine, sessionKey, 10_000);
+    }),
   );
   return [
     {

@@ -3,9 +3,7 @@
 import { appends } from "./appends.ts";
 import { conversations } from "./conversations.ts";
 import { fanOut, memory, recovery } from "./endurance.ts";
-import { world } from "./engine-alone.ts";
 import { histories } from "./histories.ts";
-import { inFolder } from "./in-folder.ts";
 import { installSize } from "./install.ts";
 import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
@@ -29,7 +27,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   overhead: runOverhead,
   runs,
   conversations,
-  spawns: () => spawning(inFolder, world),
+  spawns: spawning,
   clients: fanOut,
   recovery,
   memory,

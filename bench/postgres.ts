@@ -1,25 +1,22 @@
 // What the store on PostgreSQL costs: `node bench/postgres.ts`. A server of its own, on this machine, once
 // with a disk that is waited for and once without; beside it the embedded store.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { sql } from "kysely";
 import { openPostgres } from "../src/store/postgres.ts";
 import { insertSession } from "../src/store/sessions.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
-import { realWorld } from "../src/world.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";
 import { sampleSession, userMessage } from "../tests/store/samples.ts";
+import { world } from "./engine-alone.ts";
+import { inFolder } from "./in-folder.ts";
 import { machine, type Row, sample, table } from "./measure.ts";
 
 const TIMES = 2_000;
 const WARM_UP = 300;
 const SIDE_BY_SIDE = 20;
 const WORDS = "the gateway keeps what it was told and says so before anybody else has to ask for it again";
-const world = realWorld({ level: "silent" });
 
 async function rowsOf(store: Store, size: string): Promise<Row[]> {
   const key = "agent:main:main";
@@ -58,12 +55,12 @@ async function onPostgres(fsync: "on" | "off"): Promise<Row[]> {
 }
 
 async function embedded(): Promise<Row[]> {
-  const dir = mkdtempSync(join(tmpdir(), "parley-bench-"));
-  const store = await openSqlite({ dir, durability: "full", log: world.log });
-  const rows = await rowsOf(store, "embedded");
-  await store.close();
-  rmSync(dir, { recursive: true });
-  return rows;
+  return inFolder(async (dir) => {
+    const store = await openSqlite({ dir, durability: "full", log: world.log });
+    const rows = await rowsOf(store, "embedded");
+    await store.close();
+    return rows;
+  });
 }
 
 const rows = [...(await onPostgres("on")), ...(await onPostgres("off")), ...(await embedded())];

@@ -4,12 +4,11 @@
 //      anybody else in the process would have waited. It holds what else the machine did, too.
 
 import { insertSession } from "../src/store/sessions.ts";
-import { withEngine, world } from "./engine-alone.ts";
-import { agentOf, Filling, sessionIdOf, sessionKeyOf } from "./filling.ts";
-import { inFolder } from "./in-folder.ts";
+import { withFilling } from "./engine-alone.ts";
+import { placeOf, sessionIdOf, sessionKeyOf } from "./filling.ts";
 import { sessionRow } from "./instant.ts";
-import { type Row, sampleFor } from "./measure.ts";
-import { callerOf, sizeText } from "./session-caller.ts";
+import { type Row, sampleFor, sizeText } from "./measure.ts";
+import { callerOf } from "./session-caller.ts";
 
 /** Sessions that the messages are spread over. */
 const SESSIONS = 1_000;
@@ -53,49 +52,38 @@ async function longestPause(work: () => Promise<unknown>): Promise<number> {
 }
 
 export async function searches({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
-  return inFolder((dir) =>
-    withEngine(dir, async ({ store, engine, settings }) => {
-      const filling = new Filling(settings.store.dir, world.clock.now());
-      const rows: Row[] = [];
-      try {
-        filling.sessions(0, SESSIONS);
-        const viewer = { ...sessionRow(sessionKeyOf(-10), SESSIONS), sessionId: sessionIdOf(-10) };
-        await store.transaction((tx) => insertSession(tx, viewer));
-        let filled = 0;
-        for (const size of sizes) {
-          filling.messages(filled, size, (at) => {
-            const session = at % SESSIONS;
-            const place = { sessionKey: sessionKeyOf(session), sessionId: sessionIdOf(session) };
-            return { ...place, agentId: agentOf(session), text: textOf(at) };
+  return withFilling(async ({ store, engine, settings, filling }) => {
+    const rows: Row[] = [];
+    filling.sessions(0, SESSIONS);
+    const viewer = { ...sessionRow(sessionKeyOf(-10), SESSIONS), sessionId: sessionIdOf(-10) };
+    await store.transaction((tx) => insertSession(tx, viewer));
+    let filled = 0;
+    for (const size of sizes) {
+      filling.messages(filled, size, (at) => ({ ...placeOf(at % SESSIONS), text: textOf(at) }));
+      filled = size;
+      filling.settle();
+      for (const mode of ["all", "agent"] as const) {
+        const call = callerOf({ store, engine, settings }, viewer, mode);
+        for (const [line, { query, target }] of Object.entries(QUESTIONS)) {
+          const search = () => call("sessions_search", { query });
+          const of = { size: sizeText(size, "messages"), unit: "ms" } as const;
+          const growth = { line, at: size, of: "messages" };
+          const plot = `sessions_search, sees ${mode}`;
+          rows.push({
+            ...{ ...of, name: `${plot}: ${line}`, samples: await sampleFor(search) },
+            ...{ growth: { ...growth, plot }, ...(target === undefined ? {} : { target }) },
           });
-          filled = size;
-          filling.settle();
-          for (const mode of ["all", "agent"] as const) {
-            const call = callerOf({ store, engine, settings }, viewer, mode);
-            for (const [line, { query, target }] of Object.entries(QUESTIONS)) {
-              const search = () => call("sessions_search", { query });
-              const of = { size: sizeText(size, "messages"), unit: "ms" } as const;
-              const growth = { line, at: size, of: "messages" };
-              const plot = `sessions_search, sees ${mode}`;
-              rows.push({
-                ...{ ...of, name: `${plot}: ${line}`, samples: await sampleFor(search) },
-                ...{ growth: { ...growth, plot }, ...(target === undefined ? {} : { target }) },
-              });
-              if (mode === "agent") continue;
-              const pauses: number[] = [];
-              await sampleFor(async () => pauses.push(await longestPause(search)), { timesMax: 50 });
-              const paused = "event loop's longest pause in a search";
-              rows.push({
-                ...{ ...of, name: `${paused}: ${line}`, samples: pauses, target: "p95 < 10" },
-                growth: { ...growth, plot: paused },
-              });
-            }
-          }
+          if (mode === "agent") continue;
+          const pauses: number[] = [];
+          await sampleFor(async () => pauses.push(await longestPause(search)), { timesMax: 50 });
+          const paused = "event loop's longest pause in a search";
+          rows.push({
+            ...{ ...of, name: `${paused}: ${line}`, samples: pauses, target: "p95 < 10" },
+            growth: { ...growth, plot: paused },
+          });
         }
-      } finally {
-        filling.close();
       }
-      return rows;
-    }),
-  );
+    }
+    return rows;
+  });
 }

@@ -34,5 +34,3 @@ export function callerOf(parts: Called, session: Session, mode: VisibilityMode):
     return result;
   };
 }
-
-export const sizeText = (size: number, what: string): string => `${size.toLocaleString("en-US")} ${what}`;

@@ -3,52 +3,30 @@
 // ST1: the first start of a kind counts for nobody: it fills the caches of disk and compiler.
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { addressOf, LAUNCHER, writeHome } from "../tests/kit/fleet.ts";
 import { inFolder } from "./in-folder.ts";
 import { type Row, residentMb } from "./measure.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
-const LAUNCHER = join(ROOT, "bin", "parley.js");
 const STARTS = 15;
 const STARTS_WITH_CHANNELS = 5;
 const IDLE_STARTS = 3;
 const IDLE_MS = 3_000;
-const READY_MAX_MS = 20_000;
 
 /** What is in the configuration file, and how long it is left alone before its memory is read. */
 interface Start {
-  readonly config: object | undefined;
+  readonly config: Record<string, unknown> | undefined;
   readonly idleMs: number;
-}
-
-/** The address that the program prints once it listens. */
-function addressOf(child: ReturnType<typeof spawn>): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = "";
-    child.stdout?.on("data", (chunk: Buffer) => {
-      text += chunk.toString();
-      const found = /http:\/\/[\d.]+:\d+/.exec(text);
-      if (found !== null) resolve(found[0]);
-    });
-    child.stderr?.on("data", (chunk: Buffer) => {
-      text += chunk.toString();
-    });
-    child.once("exit", (code) => reject(new Error(`the gateway ended with ${code}: ${text}`)));
-    setTimeout(() => reject(new Error(`not ready in ${READY_MAX_MS} ms: ${text}`)), READY_MAX_MS).unref();
-  });
 }
 
 /** Starts the real program, waits until it answers that it is ready, and ends it again. */
 async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; idleMb: number[] }> {
   return inFolder(async (home) => {
-    if (config !== undefined) {
-      mkdirSync(join(home, ".parley"));
-      writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(config));
-    }
+    if (config !== undefined) writeHome(home, config);
     const from = performance.now();
     const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
     // As `npm start` starts it.
@@ -71,13 +49,13 @@ async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; 
   });
 }
 
-async function startsOf(config: object | undefined, times: number): Promise<number[]> {
+async function startsOf(config: Record<string, unknown> | undefined, times: number): Promise<number[]> {
   const readyMs: number[] = [];
   for (let at = 0; at <= times; at += 1) readyMs.push((await startOnce({ config, idleMs: 0 })).readyMs);
   return readyMs.slice(1);
 }
 
-async function idleOf(config: object | undefined): Promise<number[]> {
+async function idleOf(config: Record<string, unknown> | undefined): Promise<number[]> {
   const megabytes: number[] = [];
   for (let at = 0; at < IDLE_STARTS; at += 1) {
     megabytes.push(...(await startOnce({ config, idleMs: IDLE_MS })).idleMb);

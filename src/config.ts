@@ -18,7 +18,6 @@ import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { type ConfigFile, configSchema } from "./config/schema.ts";
 import {
-  isTree,
   type Path,
   type Problem,
   parseText,
@@ -31,6 +30,7 @@ import {
 } from "./config/source.ts";
 import { tracesOf } from "./config/telemetry.ts";
 import { type Failure, fail, ok, type Result } from "./core/errors.ts";
+import { isObject } from "./core/json.ts";
 import type { Settings, StoreSettings } from "./core/settings.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
@@ -156,7 +156,7 @@ function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOp
     if (value === undefined) return;
     if (tree[section] === undefined) tree[section] = {};
     const there = tree[section];
-    if (isTree(there)) there[key] = value;
+    if (isObject(there)) there[key] = value;
   };
   put("gateway", "host", host);
   put("gateway", "port", port);
@@ -182,7 +182,7 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
   const rest = structuredClone(tree);
   for (const problem of problems) {
     const parent = valueAt(rest, problem.path.slice(0, -1));
-    if (isTree(parent)) delete parent[String(problem.path.at(-1))];
+    if (isObject(parent)) delete parent[String(problem.path.at(-1))];
   }
   return configSchema.safeParse(rest, ONCE).data;
 }

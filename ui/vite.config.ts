@@ -1,5 +1,6 @@
 // How the page is built: `npm run build:page`. The gateway serves what lands in dist/ui.
 // V1: nothing is inlined: the page's policy runs scripts and styles from files only.
+// V2: the licences of the libraries that it is made of go with it.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
@@ -17,5 +18,6 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    license: { fileName: "licenses.md" },
   },
 });

@@ -6,6 +6,7 @@
 import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
+import { isObject, jsonOf } from "../core/json.ts";
 import type { AssistantMessage, Usage } from "../core/message.ts";
 import type { ProviderApi } from "../core/settings.ts";
 import type { World } from "../world.ts";
@@ -231,13 +232,7 @@ function contentBlock(block: PiBlock, raw: string | undefined): AssistantMessage
 /** Undefined: they read as a JSON object, or nothing was streamed and the client's own value holds. */
 function readArguments(raw: string | undefined): Record<string, unknown> | undefined {
   if (raw === undefined || raw.trim() === "") return undefined;
-  try {
-    const value: unknown = JSON.parse(raw);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return undefined;
-  } catch {
-    // Falls through: what can't be parsed is marked like what isn't an object.
-  }
-  return { [UNREADABLE_ARGUMENTS]: raw };
+  return isObject(jsonOf(raw)) ? undefined : { [UNREADABLE_ARGUMENTS]: raw };
 }
 
 /** Local servers report what they like: whatever is no amount counts as none. */

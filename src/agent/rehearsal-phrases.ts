@@ -1,5 +1,6 @@
 // Owns how the offline model puts things: tool results, answers, announcements. Pure text in, text out.
 
+import { isObject, jsonOf } from "../core/json.ts";
 import type { NamedSession } from "./rehearsal-sentences.ts";
 
 export type ToolJson = Readonly<Record<string, unknown>>;
@@ -32,13 +33,8 @@ export function isFailure(json: ToolJson): boolean {
 
 /** The result of a tool as a JSON object; a result in other words stands under `text`. */
 export function readResult(text: string): ToolJson {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as ToolJson;
-  } catch {
-    // Not JSON: the words of the runtime itself.
-  }
-  return { text };
+  const value = jsonOf(text);
+  return isObject(value) ? value : { text };
 }
 
 /** The key of the session in a `sessions_list` result that is labelled or called `name`. */

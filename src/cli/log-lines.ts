@@ -4,6 +4,7 @@
 // LL2: what is no line of JSON is shown all the same.
 
 import { styleText } from "node:util";
+import { isObject, jsonOf } from "../core/json.ts";
 import { safeJson, safeLine, safeText } from "../core/safe-text.ts";
 
 type Style = "dim" | "red" | "yellow" | "green";
@@ -39,21 +40,10 @@ function errorText(err: unknown): string {
   return safeText(`${told}${more}`).replace(/^/gm, "    ");
 }
 
-function jsonOf(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && "level" in value
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** The line for people. `colours`: whether the terminal shows them. */
 export function logLine(line: string, colours: boolean): string {
   const told = jsonOf(line);
-  if (told === undefined) return `${safeLine(line.trimEnd())}\n`;
+  if (!isObject(told) || !("level" in told)) return `${safeLine(line.trimEnd())}\n`;
   const style = (how: Style, text: string): string =>
     colours ? styleText(how, text, { validateStream: false }) : text;
   const { level, time, part, msg, err, ...fields } = told;
@@ -66,6 +56,6 @@ export function logLine(line: string, colours: boolean): string {
     safeLine(String(msg ?? "")),
     ...(about.length === 0 ? [] : [style("dim", about.join(" "))]),
   ].join(" ");
-  const isError = typeof err === "object" && err !== null;
+  const isError = isObject(err);
   return `${first}${isError ? `\n${style("dim", errorText(err))}` : ""}\n`;
 }

@@ -12,6 +12,7 @@ const IN_FILE: Partial<Record<keyof Settings, string>> = {
   subagents: "agents.defaults.subagents",
   owners: "commands.owners",
   outgoingHooks: "hooks.outgoing",
+  traces: "telemetry.traces",
 };
 
 /** The parts of the settings that differ, as the file calls them; of their values nothing is told. */

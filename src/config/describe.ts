@@ -1,15 +1,13 @@
 // Owns the settings as they are shown, and the secrets among them: both by the rules of disclosure.ts.
 // G5: a secret is never shown; a setting without a rule isn't either.
 
+import { isObject } from "../core/json.ts";
 import { isSecretName } from "../core/redact.ts";
 import type { Settings } from "../core/settings.ts";
 import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
+import type { Tree } from "./source.ts";
 
-type Tree = Record<string, unknown>;
 type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
-
-const isTree = (value: unknown): value is Tree =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const SET = "(set)";
 const NONE = "(none)";
@@ -38,7 +36,7 @@ function shown(rule: AnyRule, value: unknown): unknown {
     case "count":
       return Array.isArray(value) ? `(${value.length})` : SET;
     case "names":
-      return isTree(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
+      return isObject(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
     default:
       return shownTree(rule, value);
   }
@@ -47,7 +45,7 @@ function shown(rule: AnyRule, value: unknown): unknown {
 function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): unknown {
   const { each } = rule;
   if (Array.isArray(value)) return each === undefined ? SET : value.map((one) => shown(each, one));
-  if (!isTree(value)) return SET;
+  if (!isObject(value)) return SET;
   const told: Tree = {};
   for (const [key, its] of Object.entries(each === undefined ? rule : value)) {
     const inner = value[key];

@@ -7,7 +7,8 @@
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { isTree, parseText, showPath, type Tree } from "./source.ts";
+import { isObject } from "../core/json.ts";
+import { parseText, showPath, type Tree } from "./source.ts";
 
 const INDENT = "  ";
 const BLANK = /[\s\uFEFF]/;
@@ -80,7 +81,7 @@ function insideOf(text: string, from: number, key: string): number | undefined {
 
 function withAdded(tree: Tree, [first = "", ...rest]: readonly string[], value: unknown): Tree {
   const inner = tree[first];
-  const put = rest.length === 0 ? value : withAdded(isTree(inner) ? inner : {}, rest, value);
+  const put = rest.length === 0 ? value : withAdded(isObject(inner) ? inner : {}, rest, value);
   return { ...tree, [first]: put };
 }
 
@@ -110,7 +111,7 @@ export function insertAt(text: string, path: readonly string[], value: unknown):
   let below: unknown = before.value;
   while (depth < path.length - 1) {
     const key = path[depth] ?? "";
-    if (!isTree(below) || !Object.hasOwn(below, key)) break;
+    if (!isObject(below) || !Object.hasOwn(below, key)) break;
     const next = insideOf(text, inside, key);
     if (next === undefined)
       return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} is no object`);
@@ -119,7 +120,7 @@ export function insertAt(text: string, path: readonly string[], value: unknown):
     depth += 1;
   }
   const rest = path.slice(depth);
-  if (isTree(below) && Object.hasOwn(below, rest[0] ?? "")) {
+  if (isObject(below) && Object.hasOwn(below, rest[0] ?? "")) {
     return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} is there already`);
   }
   const closes = text[pastBlanks(text, inside)] === "}";

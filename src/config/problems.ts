@@ -2,10 +2,11 @@
 // No secret and nothing that came from the environment is ever shown (I14).
 
 import type { z } from "zod";
+import { isObject } from "../core/json.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
 import { configJsonSchema } from "./schema.ts";
-import { isTree, type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
+import { type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -26,22 +27,22 @@ function schemaAt(path: Path): Tree {
     const next = valueAt(schema, ["properties", String(part)]) ?? valueAt(schema, ["additionalProperties"]);
     schema = typeof part === "number" ? valueAt(schema, ["items"]) : next;
   }
-  return isTree(schema) ? schema : {};
+  return isObject(schema) ? schema : {};
 }
 
 /** Where else in the configuration a key of this name stands. */
 function placesOf(name: string, schema: unknown = configJsonSchema(), above = ""): string[] {
   const places: string[] = [];
   const properties = valueAt(schema, ["properties"]);
-  for (const [key, inner] of Object.entries(isTree(properties) ? properties : {})) {
+  for (const [key, inner] of Object.entries(isObject(properties) ? properties : {})) {
     const here = above === "" ? key : `${above}.${key}`;
     if (key === name) places.push(here);
     places.push(...placesOf(name, inner, here));
   }
   const items = valueAt(schema, ["items"]);
-  if (isTree(items)) places.push(...placesOf(name, items, `${above}[]`));
+  if (isObject(items)) places.push(...placesOf(name, items, `${above}[]`));
   const others = valueAt(schema, ["additionalProperties"]);
-  if (isTree(others)) places.push(...placesOf(name, others, `${above}.*`));
+  if (isObject(others)) places.push(...placesOf(name, others, `${above}.*`));
   return places;
 }
 
@@ -49,7 +50,7 @@ function unknownKey(path: Path, key: string): Problem {
   const names = valueAt(schemaAt(path), ["propertyNames", "enum"]);
   if (Array.isArray(names)) return { path: [...path, key], text: `must be one of ${list(names)}` };
   const properties = schemaAt(path).properties;
-  const valid = isTree(properties) ? Object.keys(properties) : [];
+  const valid = isObject(properties) ? Object.keys(properties) : [];
   const elsewhere = placesOf(key).slice(0, 3);
   if (elsewhere.length > 0) {
     return { path: [...path, key], text: `unknown key here; ${key} belongs at ${elsewhere.join(" or ")}` };

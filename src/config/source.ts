@@ -3,6 +3,7 @@
 
 import JSON5 from "json5";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 
 export type Path = readonly (string | number)[];
 export type Tree = Record<string, unknown>;
@@ -25,10 +26,6 @@ export function showPath(path: Path): string {
   return shown.join("");
 }
 
-export function isTree(value: unknown): value is Tree {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** The tree that a file's text stands for. Nothing but blanks and comments is an empty file. */
 export function parseText(text: string, file: string): Result<Tree> {
   const body = text.replace(/^\uFEFF/, "");
@@ -39,7 +36,7 @@ export function parseText(text: string, file: string): Result<Tree> {
     tree = emptyTree(body);
     if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reasonOf(error)}`);
   }
-  if (!isTree(tree)) return fail("invalid_config", `${file} must hold one object, { … }`);
+  if (!isObject(tree)) return fail("invalid_config", `${file} must hold one object, { … }`);
   if (isWithin(tree, DEPTH_MAX)) return ok(tree);
   return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} deep, and no key is`);
 }
@@ -89,7 +86,7 @@ export function valueAt(tree: unknown, path: Path): unknown {
 /** Takes a key out, and with it every parent that it leaves empty. */
 function takeOut(tree: Tree, path: Path): void {
   const parent = valueAt(tree, path.slice(0, -1));
-  if (!isTree(parent)) return;
+  if (!isObject(parent)) return;
   delete parent[String(path.at(-1))];
   if (path.length > 1 && Object.keys(parent).length === 0) takeOut(tree, path.slice(0, -1));
 }
@@ -101,7 +98,7 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
     if (!Object.hasOwn(parent, part)) parent[part] = {};
     const next = parent[part];
     // A wrong type on the way: reported when the shape is checked.
-    if (!isTree(next)) return;
+    if (!isObject(next)) return;
     parent = next;
   }
   const name = String(path.at(-1));
@@ -109,7 +106,7 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   if (there === undefined) {
     // Not by assignment: `__proto__` must become a key, which is then reported like any unknown one.
     Object.defineProperty(parent, name, { value, configurable: true, enumerable: true, writable: true });
-  } else if (isTree(there) && isTree(value)) {
+  } else if (isObject(there) && isObject(value)) {
     for (const [key, inner] of Object.entries(value)) {
       putIn(tree, [...path, key], inner, [...from, key], problems);
     }
@@ -128,7 +125,7 @@ export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] 
     warnings.push(`${showPath(from)} is an earlier spelling: write ${to} instead`);
   for (const [from, to] of MOVED) {
     const value = valueAt(tree, from);
-    if (!isTree(value)) continue;
+    if (!isObject(value)) continue;
     takeOut(tree, from);
     for (const key of Object.keys(value)) note([...from, key], showPath([...to, key]));
     putIn(tree, to, value, from, problems);
@@ -138,7 +135,7 @@ export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] 
   for (const [index, rule] of rules.entries()) {
     const match = valueAt(rule, ["match"]);
     const at: Path = ["session", "sendPolicy", "rules", index, "match"];
-    if (!isTree(match)) continue;
+    if (!isObject(match)) continue;
     for (const earlier of ["provider", "surface"]) {
       if (!Object.hasOwn(match, earlier)) continue;
       const value = match[earlier];
@@ -182,7 +179,7 @@ export function substitute(
       return fillIn(value, env, values, (text) => problems.push({ path, text }));
     }
     if (Array.isArray(value)) return value.map((inner, index) => walk(inner, [...path, index]));
-    if (!isTree(value)) return value;
+    if (!isObject(value)) return value;
     // An own key of this name would be lost on the way to an ordinary object.
     if (Object.hasOwn(value, "__proto__"))
       problems.push({ path: [...path, "__proto__"], text: "unknown key" });

@@ -4,6 +4,7 @@
 // AT3: every refusal names the attachment, what is wrong with it and what would be right.
 
 import { fail, ok, type Result } from "./errors.ts";
+import { isObject } from "./json.ts";
 import type { AttachmentSettings } from "./settings.ts";
 
 /** An attachment that may be written, still encoded. */
@@ -97,11 +98,6 @@ function shown(name: unknown): string {
   return ` ${escaped}`;
 }
 
-type Item = Readonly<Record<string, unknown>>;
-
-const isItem = (value: unknown): value is Item =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 interface Place {
   readonly index: number;
   readonly limits: AttachmentSettings;
@@ -109,7 +105,7 @@ interface Place {
 
 function checkOne(item: unknown, { index, limits }: Place): Result<CheckedAttachment> {
   const at = `attachments[${index}]`;
-  if (!isItem(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
+  if (!isObject(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
   const label = `${at}${shown(item.name)}`;
   const unknown = Object.keys(item).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {
@@ -205,12 +201,14 @@ export function withoutContents(args: Readonly<Record<string, unknown>>): Record
 
 /** Whether these are attachments as a transcript keeps them: what was attached is gone. */
 export function contentsWereLeftOut(attachments: unknown): boolean {
-  return Array.isArray(attachments) && attachments.some((item) => isItem(item) && item.content === LEFT_OUT);
+  return (
+    Array.isArray(attachments) && attachments.some((item) => isObject(item) && item.content === LEFT_OUT)
+  );
 }
 
 /** Only what has its place and its shape stays: a content in a wrong field is a content all the same. */
 function withoutContent(item: unknown): unknown {
-  if (!isItem(item)) return LEFT_OUT;
+  if (!isObject(item)) return LEFT_OUT;
   const keeps = (field: string, value: unknown): boolean => {
     if (field === "encoding") return value === "utf8" || value === "base64";
     if (field === "mimeType") return isMimeType(value);

@@ -11,11 +11,11 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { TokenScope, TokenSettings } from "../core/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
 import type { Clock, World } from "../world.ts";
 import { TOKEN_FILE } from "./protocol.ts";
-import { isObject } from "./validate.ts";
 
 /** Who is behind a connection or an HTTP request. */
 export interface Caller {

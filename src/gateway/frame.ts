@@ -2,8 +2,8 @@
 // FR1: what comes out is safe to use: strings of bounded length, and params that nothing has looked at yet.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { RequestFrame } from "./protocol.ts";
-import { isObject } from "./validate.ts";
 
 const ID_MAX_CHARS = 200;
 const METHOD_MAX_CHARS = 100;

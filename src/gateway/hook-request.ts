@@ -3,8 +3,8 @@
 
 import { type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { HookProof } from "../core/incoming-hook.ts";
+import { isObject } from "../core/json.ts";
 import { LAST, WEBCHAT } from "../core/route.ts";
-import { isObject } from "./validate.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

@@ -9,6 +9,7 @@ import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { type HookMapping, renderTemplate } from "../core/incoming-hook.ts";
+import { jsonOf } from "../core/json.ts";
 import { LAST, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import type { TokenScope } from "../core/settings.ts";
@@ -21,7 +22,7 @@ import type { CallContext, GatewayDeps } from "./call.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { createHookGuard, digestOf, signatureCheck } from "./hook-proof.ts";
 import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./hook-request.ts";
-import { bearer, type Env, jsonOf, readBytes, refuse } from "./http-request.ts";
+import { bearer, type Env, readBytes, refuse } from "./http-request.ts";
 import type { UnprovenRoom } from "./unproven.ts";
 
 /** Bytes of a body. */

@@ -6,6 +6,7 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context, MiddlewareHandler } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { CODES, type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { jsonOf } from "../core/json.ts";
 import { wireError } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import { openAiError } from "./openai-errors.ts";
@@ -75,15 +76,6 @@ export async function readBytes(
     return ok(Buffer.concat(pieces));
   } catch {
     return ok(new Uint8Array());
-  }
-}
-
-/** What a body holds as JSON; undefined: it is none. */
-export function jsonOf(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(body));
-  } catch {
-    return undefined;
   }
 }
 

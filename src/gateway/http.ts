@@ -6,6 +6,7 @@
 
 import { type Context, Hono } from "hono";
 import { type Code, fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import { thrown } from "./answer.ts";
 import type { Authority } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -18,7 +19,6 @@ import type { Moment } from "./metrics.ts";
 import type { OpenAiDoor } from "./openai.ts";
 import { createPage } from "./page.ts";
 import { createUnprovenRoom, type UnprovenRoom } from "./unproven.ts";
-import { isObject } from "./validate.ts";
 
 /** Bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;

@@ -12,6 +12,7 @@ import {
   type ServerContext,
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
+import { isObject } from "../core/json.ts";
 import { shownKey } from "../flows/access.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -26,7 +27,6 @@ import {
   type TaskParts,
   withProgress,
 } from "./mcp-tasks.ts";
-import { isObject } from "./validate.ts";
 
 const READ_ONLY: readonly string[] = [
   "sessions_list",

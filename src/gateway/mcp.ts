@@ -15,6 +15,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import { CODES, type Failure, fail, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -22,7 +23,6 @@ import { connectionId, identify, type McpClient, type McpWishes } from "./mcp-cl
 import { INBOX_URI, onInbox } from "./mcp-inbox.ts";
 import { buildServer } from "./mcp-server.ts";
 import { type Exchange, Exchanges } from "./mcp-streams.ts";
-import { isObject } from "./validate.ts";
 
 /** A message may be 256 KB and files of a sub-agent 5 MiB, both longer as JSON. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;

@@ -5,11 +5,12 @@
 // NC3: what a node answers is bounded in bytes and in depth before anybody reads it.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../core/node.ts";
 import { safeText } from "../core/safe-text.ts";
 import type { Timer, World } from "../world.ts";
 import type { NodeInvokeCancel, NodeInvokeRequest } from "./payloads/nodes.ts";
-import { isObject, isTooDeep } from "./validate.ts";
+import { isTooDeep } from "./validate.ts";
 
 /** Commands that one node has in hand at once. */
 const PENDING_MAX = 64;

@@ -2,9 +2,9 @@
 // OC1: what can't be taken is refused with its place; nothing is left out of what is read.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { ImageBlock } from "../core/message.ts";
 import { readImage } from "./methods/attachments.ts";
-import { isObject } from "./validate.ts";
 
 /** One message, in either shape of request. */
 export interface Turn {

@@ -4,13 +4,13 @@
 // OR2: instructions hold for this run alone, wherever they stand.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { ImageBlock } from "../core/message.ts";
 import type { ThinkingLevel } from "../core/settings.ts";
 import type { SeedMessage } from "../flows/client-session.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./openai-content.ts";
 import { checkFields, type OpenAiApi } from "./openai-fields.ts";
 import { MESSAGE_MAX_CHARS } from "./params/shapes.ts";
-import { isObject } from "./validate.ts";
 
 /** A request in Parley's terms. */
 export interface AgentRequest {

@@ -7,6 +7,7 @@
 
 import type { Validator } from "typebox/schema";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import { nearestName } from "../tools/arguments.ts";
 import { CONNECT, METHODS, type MethodName, type ParamsOf } from "./params.ts";
 import type { ConnectParams } from "./protocol.ts";
@@ -37,10 +38,6 @@ async function validatorOf(name: RequestName): Promise<Validator> {
   const made = Compile(schemaOf(name)) as Validator;
   validators.set(name, made);
   return made;
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function described(value: unknown): string {

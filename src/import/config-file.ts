@@ -6,9 +6,10 @@
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isTree, type Path, showPath, type Tree } from "../config/source.ts";
+import { type Path, showPath, type Tree } from "../config/source.ts";
 import { type LoadOptions, settingsOfText } from "../config.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/settings.ts";
 
 /** Things that are taken out of one configuration. */
@@ -36,7 +37,7 @@ function drop(tree: Tree, path: Path): boolean {
     parent.splice(last, 1);
     return true;
   }
-  if (!isTree(parent) || last === undefined || !Object.hasOwn(parent, last)) return false;
+  if (!isObject(parent) || last === undefined || !Object.hasOwn(parent, last)) return false;
   delete parent[last];
   return true;
 }

@@ -3,7 +3,8 @@
 // CM1: what has no counterpart is named, never guessed at. Values, and so secrets, are in the result only.
 // CM2: the same source gives the same text.
 
-import { isTree, type Tree } from "../config/source.ts";
+import type { Tree } from "../config/source.ts";
+import { isObject } from "../core/json.ts";
 import { aliasesIn, mapModels, modelNameIn, secretIn } from "./config-models.ts";
 import { mapTools, takeFilter } from "./config-tools.ts";
 import { compact, leftIn, putBack, take, takeTree } from "./config-tree.ts";
@@ -199,7 +200,7 @@ function escapeText(value: unknown): unknown {
     );
   }
   if (Array.isArray(value)) return value.map(escapeText);
-  if (!isTree(value)) return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, escapeText(inner)]));
 }
 
@@ -218,7 +219,7 @@ export function mapConfig(source: Tree): MappedConfig {
   putBack(rest, "agents", agents);
   const tools = takeTree(rest, "tools");
   const routing = take(rest, "routing", "agentToAgent");
-  if (isTree(routing) && tools.agentToAgent === undefined) tools.agentToAgent = routing;
+  if (isObject(routing) && tools.agentToAgent === undefined) tools.agentToAgent = routing;
   const mappedTools = mapTools(tools, notes);
   putBack(rest, "tools", tools);
   const session = takeTree(rest, "session");

@@ -1,6 +1,7 @@
 // Owns what the source's model providers and model names are here.
 
-import { isTree, type Tree } from "../config/source.ts";
+import type { Tree } from "../config/source.ts";
+import { isObject } from "../core/json.ts";
 import { PROVIDER_APIS } from "../core/settings.ts";
 import { take } from "./config-tree.ts";
 import { countIn, fieldsOf, numberIn, textIn } from "./fields.ts";
@@ -48,7 +49,7 @@ function mapModel(value: unknown): Tree | undefined {
     maxOutputTokens: countIn(model.maxTokens),
     reasoning: typeof model.reasoning === "boolean" ? model.reasoning : undefined,
     images: Array.isArray(model.input) ? model.input.includes("image") : undefined,
-    cost: isTree(model.cost)
+    cost: isObject(model.cost)
       ? {
           input: price("input"),
           output: price("output"),

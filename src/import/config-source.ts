@@ -3,7 +3,8 @@
 // CS2: bounded: files, levels and bytes.
 
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
-import { isTree, parseText, type Tree } from "../config/source.ts";
+import { parseText, type Tree } from "../config/source.ts";
+import { isObject } from "../core/json.ts";
 import { isModest } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir } from "./source-dir.ts";
@@ -48,7 +49,7 @@ async function readTree(reading: Reading, path: readonly string[]): Promise<Tree
 /** Lists are joined, objects put together key by key; of two other values the later one stays. */
 function merge(below: unknown, above: unknown): unknown {
   if (Array.isArray(below) && Array.isArray(above)) return [...below, ...above];
-  if (!isTree(below) || !isTree(above)) return above;
+  if (!isObject(below) || !isObject(above)) return above;
   const merged = new Map<string, unknown>(Object.entries(below));
   for (const [key, value] of Object.entries(above)) {
     merged.set(key, merged.has(key) ? merge(merged.get(key), value) : value);
@@ -101,7 +102,7 @@ async function resolve(
     for (const item of value) items.push(await resolve(reading, item, from, level));
     return items;
   }
-  if (!isTree(value)) return value;
+  if (!isObject(value)) return value;
   const own: [string, unknown][] = [];
   for (const [key, inner] of Object.entries(value)) {
     if (key !== INCLUDE && key !== "__proto__") own.push([key, await resolve(reading, inner, from, level)]);
@@ -121,7 +122,7 @@ export async function readSourceConfig(
     const tree = await readTree(reading, [name]);
     if (tree === undefined) continue;
     const whole = await resolve(reading, tree, [name], 0);
-    return { name, tree: isTree(whole) ? whole : {} };
+    return { name, tree: isObject(whole) ? whole : {} };
   }
   return undefined;
 }

@@ -1,7 +1,8 @@
 // Owns how a configuration is taken apart: what was used of it is taken out, so that what is left is what has
 // no counterpart here.
 
-import { isTree, showPath, type Tree } from "../config/source.ts";
+import { showPath, type Tree } from "../config/source.ts";
+import { isObject } from "../core/json.ts";
 
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;
@@ -16,7 +17,7 @@ export function take(tree: Tree, ...path: readonly string[]): unknown {
     return value;
   }
   const inner = tree[name];
-  if (!isTree(inner)) return undefined;
+  if (!isObject(inner)) return undefined;
   const value = take(inner, ...rest);
   if (Object.keys(inner).length === 0) delete tree[name];
   return value;
@@ -25,7 +26,7 @@ export function take(tree: Tree, ...path: readonly string[]): unknown {
 /** Like `take`, for an object; anything else stays where it is, to be told. */
 export function takeTree(tree: Tree, name: string): Tree {
   const inner = Object.hasOwn(tree, name) ? tree[name] : undefined;
-  if (!isTree(inner)) return {};
+  if (!isObject(inner)) return {};
   delete tree[name];
   return { ...inner };
 }
@@ -38,11 +39,11 @@ export function putBack(tree: Tree, name: string, rest: Tree): void {
 /** Without what is undefined, and without what that leaves empty; a rule that matches everything stays so. */
 export function compact(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(compact);
-  if (!isTree(value)) return value;
+  if (!isObject(value)) return value;
   const entries = Object.entries(value)
     .map(([key, inner]) => [key, compact(inner)] as const)
     .filter(([key, inner]) => {
-      const isEmpty = isTree(inner) && Object.keys(inner).length === 0;
+      const isEmpty = isObject(inner) && Object.keys(inner).length === 0;
       return inner !== undefined && (!isEmpty || key === "match");
     });
   return Object.fromEntries(entries);
@@ -52,7 +53,7 @@ export function compact(value: unknown): unknown {
 export function leftIn(tree: Tree): string[] {
   const paths: string[] = [];
   for (const [key, value] of Object.entries(tree)) {
-    const inner = isTree(value) ? Object.keys(value) : [];
+    const inner = isObject(value) ? Object.keys(value) : [];
     for (const path of inner.length === 0 ? [[key]] : inner.map((name) => [key, name])) {
       if (paths.length === LEFT_MAX) return paths;
       paths.push(showPath(path).slice(0, NAME_CHARS_MAX));

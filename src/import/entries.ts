@@ -3,6 +3,7 @@
 // IE2: only what a person wrote may look like it (I11): what the program put in, as a message for the model,
 //      is a notice.
 
+import { isObject } from "../core/json.ts";
 import type {
   AssistantMessage,
   ImageBlock,
@@ -11,7 +12,7 @@ import type {
   ToolResultMessage,
   Usage,
 } from "../core/message.ts";
-import { countIn, type Fields, fieldsOf, isFields, lineIn, numberIn, textIn, timeIn } from "./fields.ts";
+import { countIn, type Fields, fieldsOf, lineIn, numberIn, textIn, timeIn } from "./fields.ts";
 
 type Undated<T> = Omit<T, "id" | "timestamp">;
 type OutBlock = AssistantMessage["content"][number];
@@ -61,7 +62,7 @@ export function momentOf(value: unknown, now: number): number | undefined {
 
 /** `origin`: where the session's own messages come from, when no person writes in it. */
 export function readSourceEntry(value: unknown, origin: Provenance | undefined): SourceEntry {
-  if (!isFields(value)) return { kind: "unknown", what: "not an object" };
+  if (!isObject(value)) return { kind: "unknown", what: "not an object" };
   const { type } = value;
   switch (type) {
     case "session":
@@ -122,7 +123,7 @@ function readMessage(message: Fields, origin: Provenance | undefined): SourceEnt
 function readUser(message: Fields, origin: Provenance | undefined): SourceEntry {
   const content = contentOf(message.content);
   if (content.length === 0) return { kind: "silent" };
-  const from = isFields(message.provenance) ? sourceOf(message.provenance) : origin;
+  const from = isObject(message.provenance) ? sourceOf(message.provenance) : origin;
   const senderName = lineIn(message.senderName, 200);
   return {
     kind: "user",

@@ -1,13 +1,11 @@
 // Owns how a value of foreign make is looked at: as a text, a number or an object, or as nothing.
 
+import { isObject } from "../core/json.ts";
+
 export type Fields = Readonly<Record<string, unknown>>;
 
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 export function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {};
+  return isObject(value) ? value : {};
 }
 
 /** A text that is not blank, trimmed and cut; anything else is none. */

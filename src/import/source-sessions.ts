@@ -3,10 +3,11 @@
 // SS2: a field that is not known is named in the report, never guessed at.
 
 import { parseText } from "../config/source.ts";
+import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/session.ts";
 import { THINKING_LEVELS } from "../core/settings.ts";
-import { countIn, type Fields, fieldsOf, isFields, lineIn, textIn, timeIn } from "./fields.ts";
+import { countIn, type Fields, fieldsOf, lineIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir } from "./source-dir.ts";
@@ -193,7 +194,7 @@ export async function readSourceSessions(
     return [];
   }
   const store = parse(bytes, name);
-  if (!isFields(store)) {
+  if (!isObject(store)) {
     remarks.note("session stores that are no readable JSON object", name);
     return [];
   }
@@ -203,7 +204,7 @@ export async function readSourceSessions(
       remarks.note(`sessions beyond the first ${SESSIONS_MAX} of a store, left out`, name);
       break;
     }
-    if (!isFields(entry) || key.length > 600 || key.trim() === "") {
+    if (!isObject(entry) || key.length > 600 || key.trim() === "") {
       remarks.note("entries of the session store that are no session, left out", key);
       continue;
     }

@@ -4,6 +4,7 @@
 // SE3: what can't be read says so in its place. Never does it pass for what a person wrote (I11), nor for a
 //      tool call that could be run.
 
+import { isObject, jsonOf } from "../core/json.ts";
 import type {
   AssistantMessage,
   Compaction,
@@ -34,21 +35,11 @@ const DEPTH_MAX = 200;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNone = (value: unknown): boolean => value === undefined || isText(value);
 /** A count, a time or a price: sums of them stay numbers. */
 const isAmount = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Level by level, never by recursion. */
 function isTooDeep(value: unknown): boolean {
@@ -68,7 +59,7 @@ const BLOCKS: Readonly<Record<string, (block: Fields) => boolean>> = {
     [undefined, true, false].includes(redacted as true),
   image: ({ data, mimeType }) => isText(data) && isText(mimeType),
   toolCall: ({ id, name, arguments: args, thoughtSignature }) =>
-    isText(id) && isText(name) && isFields(args) && !isTooDeep(args) && isTextOrNone(thoughtSignature),
+    isText(id) && isText(name) && isObject(args) && !isTooDeep(args) && isTextOrNone(thoughtSignature),
 };
 const ALLOWED = {
   user: ["text", "image"],
@@ -86,7 +77,7 @@ function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
   if (!Array.isArray(content)) return { blocks: [DAMAGED_BLOCK], isWhole: false };
   const allowed: readonly string[] = ALLOWED[role];
   const fits = (block: unknown): boolean =>
-    isFields(block) &&
+    isObject(block) &&
     isText(block.type) &&
     allowed.includes(block.type) &&
     BLOCKS[block.type]?.(block) === true;
@@ -102,7 +93,7 @@ function optionalText<N extends string>(name: N, fields: Fields): { [P in N]?: s
 
 /** Where a message came from: what can't be read came from the runtime, and from no person. */
 function provenanceOf(value: unknown): Provenance {
-  const fields = isFields(value) ? value : {};
+  const fields = isObject(value) ? value : {};
   const { kind, sourceSessionKey, sourceTool, chainId, hop } = fields;
   switch (kind) {
     case "cron":
@@ -125,7 +116,7 @@ function provenanceOf(value: unknown): Provenance {
 const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
 
 function usageOf(value: unknown): Usage {
-  if (!isFields(value) || !isFields(value.cost)) return ZERO_USAGE;
+  if (!isObject(value) || !isObject(value.cost)) return ZERO_USAGE;
   const { cost } = value;
   const isWhole =
     [...COUNTS, "totalTokens"].every((name) => isAmount(value[name])) &&
@@ -195,8 +186,8 @@ function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
 
 /** The fields as far as they say what the row says that they are; of anything else there are none. */
 function fieldsOf(row: EntryRow): Fields {
-  const value = parse(row.entry_json);
-  if (!isFields(value)) return {};
+  const value = jsonOf(row.entry_json);
+  if (!isObject(value)) return {};
   const said = row.role === "compaction" ? value.type : value.role;
   return said === row.role ? value : {};
 }

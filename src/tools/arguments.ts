@@ -3,6 +3,7 @@
 // A2: `checkArguments` checks what a plain schema can say; limits are checked by the readers below it.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
 import type { JsonSchema } from "../core/tool.ts";
 
 interface Problems {
@@ -17,10 +18,6 @@ const NAME_SHOWN_MAX_CHARS = 60;
 function shown(name: string): string {
   const text = name.length > NAME_SHOWN_MAX_CHARS ? `${name.slice(0, NAME_SHOWN_MAX_CHARS)}…` : name;
   return JSON.stringify(text);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** What a value is, with its article: "a string", "an array", "null". */

@@ -86,7 +86,7 @@ test("a job is named by its id, or by a name that only one has", async () => {
   expect(await run(home, ["cron", "remove", "news"])).toMatchObject({ code: 1 });
   expect(await run(home, ["cron", "remove", "twice"])).toMatchObject({
     code: 1,
-    err: expect.stringContaining('2 jobs are called "twice": give an id'),
+    err: expect.stringContaining('2 jobs are called "twice": say which, by its id ('),
   });
   expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} stays/);
 });

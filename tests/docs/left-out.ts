@@ -74,6 +74,16 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, name]) => expectThat(name === PACKAGE.name, `the package is called ${PACKAGE.name}`),
   },
   {
+    pages: ["docs/TRACES.md"],
+    command: /^npm install ((?:@opentelemetry\/\S+ ?)+)$/,
+    why: "no registry is asked; the command is the one that the gateway says, and tests/telemetry finds these libraries",
+    instead: (_, [, named = ""]) => {
+      const { peerDependencies } = JSON.parse(readDocument("package.json")) as { peerDependencies: object };
+      const wanted = Object.entries(peerDependencies).map(([name, version]) => `${name}@${version}`);
+      expectThat(named === wanted.join(" "), `traces need ${wanted.join(" ")}`);
+    },
+  },
+  {
     command: /^npm run (demo|build:page|types)$/,
     why: "a minute of its own; tests/cli/docs.test.ts plays the demo, each run of tests builds the page, .ci/run checks types",
     instead: (_, [, script = ""]) => checkScript(script),

@@ -91,6 +91,24 @@ async function startedByOthers(text: string): Promise<void> {
   for (const words of found) expect(await usageProblem(home(), words)).toBeUndefined();
 }
 
+/** A line of the log as a program reads it: it has what docs/LOGS.md says of each. */
+function logLine(text: string): void {
+  const line = JSON.parse(text.replaceAll("…", "")) as Record<string, unknown>;
+  expect(line).toMatchObject({
+    level: expect.any(Number),
+    time: expect.any(Number),
+    part: "engine",
+    msg: "a run failed",
+  });
+}
+
+/** Settings of an editor: the schema that they name is the one that a command before them writes. */
+function editorSettings(text: string): void {
+  const settings = JSON.parse(text) as { "json.schemas": { url: string }[] };
+  expect(settings["json.schemas"].map(({ url }) => url)).toEqual(["./.parley/parley.schema.json"]);
+  expect(readDocument("docs/CONFIGURATION.md")).toContain("--write ~/.parley/parley.schema.json");
+}
+
 /** How each is tried; by document and language. */
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
   "docs/OPENAI.md js": openaiProgram,
@@ -99,6 +117,10 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   "docs/MCP.md json": startedByOthers,
   "docs/TOUR.md json": startedByOthers,
   "docs/PEERS.md json": startedByOthers,
+  "docs/CONFIGURATION.md json": editorSettings,
+  "docs/LOGS.md json": logLine,
+  // Each is what a command says under the settings above it.
+  "docs/POLICY.md console": () => expect(readDocument("tests/cli/may.test.ts")).toContain("docs/POLICY.md"),
   // Run as they stand there, in a package that was installed.
   "docs/CLIENT.md ts": () => expect(readDocument("tests/e2e/package.test.ts")).toContain("docs/CLIENT.md"),
   "docs/CLIENT.md html": (text) => {

@@ -178,7 +178,7 @@ const BAD: [string, unknown, number, RegExp][] = [
   ["a name of two lines", { message: "x", name: "a\nb" }, 400, /one line/],
   ["an id of a delivery that is none", { message: "x", idempotencyKey: "a\u0001" }, 400, /printable/],
   ["a list", [], 400, /one JSON object/],
-  ["no JSON", "{", 400, /no JSON/],
+  ["no JSON", "{", 400, /not valid JSON/],
   ["2 MiB", "x".repeat(2 * 1024 * 1024), 413, /larger than/],
 ];
 test.each(BAD)("a body with %s is refused in words, and nothing is kept", async (_, body, status, words) => {

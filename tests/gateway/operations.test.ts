@@ -127,11 +127,18 @@ test("config.check names what a restart would change, what is wrong, and never a
   expect(same.settings).toMatchObject({ gateway: { token: "(set)" }, maxConcurrent: 8 });
   writeFileSync(
     path,
-    JSON.stringify({ ...JSON.parse(text), session: { queueMax: 7 }, tools: { deny: ["exec"] } }),
+    JSON.stringify({
+      ...JSON.parse(text),
+      ...{ session: { queueMax: 7 }, tools: { deny: ["exec"] }, telemetry: { traces: { enabled: true } } },
+    }),
   );
   chmodSync(path, 0o644);
   const changed = await check();
-  expect(changed).toMatchObject({ ok: true, differs: true, changed: ["session", "tools"] });
+  expect(changed).toMatchObject({
+    ok: true,
+    differs: true,
+    changed: ["session", "telemetry.traces", "tools"],
+  });
   expect(changed.warnings.join("\n")).toContain("others can read it");
   writeFileSync(path, JSON.stringify({ ...JSON.parse(text), gatevay: {}, session: { queueMax: KEY } }));
   const wrong = await check();

@@ -1,6 +1,8 @@
 // Owns how what Discord says is read: nothing in it is taken for granted, whoever sent it.
 // DF1: what has another shape than it should have is as if it were not there; nothing throws.
 
+import { isObject } from "../../core/json.ts";
+
 /** A JSON object whose fields may be anything. */
 export type Raw = Readonly<Record<string, unknown>>;
 
@@ -12,7 +14,7 @@ const EPOCH_MS = 1_420_070_400_000;
 const TIME_SHIFT = 22n;
 
 export function rawOf(value: unknown): Raw | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Raw) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 /** The objects of a list, at most `max`. */

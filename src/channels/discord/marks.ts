@@ -4,6 +4,7 @@
 //      (I2).
 // DK2: of each message that is settled at most a few rows are written, and not at every one.
 
+import { jsonOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";
 import { textOf } from "../fields.ts";
 import type { GatewaySession } from "./connection.ts";
@@ -24,14 +25,6 @@ export interface Resumption extends GatewaySession {
   /** Whose session it is, and at which address. */
   readonly botId: string;
   readonly restUrl: string;
-}
-
-function parsed(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? "null");
-  } catch {
-    return undefined;
-  }
 }
 
 function resumptionIn(value: Raw | undefined): Resumption | undefined {
@@ -58,10 +51,10 @@ export class Marks {
 
   /** As they were last written down. */
   static async read(host: ChannelHost, accountId: string): Promise<Marks> {
-    const list = parsed(await host.cursor(accountId, CHANNELS));
+    const list = jsonOf((await host.cursor(accountId, CHANNELS)) ?? "");
     const channels = Array.isArray(list) ? list.flatMap((id) => idOf(id) ?? []) : [];
     const marks = new Marks(host, accountId, channels.slice(-CHANNELS_MAX));
-    marks.#session = resumptionIn(rawOf(parsed(await host.cursor(accountId, SESSION))));
+    marks.#session = resumptionIn(rawOf(jsonOf((await host.cursor(accountId, SESSION)) ?? "")));
     return marks;
   }
 

@@ -9,11 +9,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
+import { jsonOf } from "../../core/json.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
-import { type Fields, fieldsOf, jsonOf } from "../fields.ts";
+import { type Fields, fieldsOf } from "../fields.ts";
 
 /** Of one line that it writes; a longer one is thrown away while it comes. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;

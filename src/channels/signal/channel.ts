@@ -8,6 +8,7 @@
 
 import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { jsonOf } from "../../core/json.ts";
 import type { Route } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
@@ -19,7 +20,7 @@ import type {
   InboundMessage,
   OutgoingMessage,
 } from "../channel.ts";
-import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../fields.ts";
+import { type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
 import { receivePatiently } from "../patient-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";

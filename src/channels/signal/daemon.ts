@@ -5,9 +5,10 @@
 //      call is under way.
 
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import { jsonOf } from "../../core/json.ts";
 import { plainHttp, secureHttp } from "../../world/http.ts";
 import type { Clock } from "../../world.ts";
-import { type Fields, fieldsOf, jsonOf } from "../fields.ts";
+import { type Fields, fieldsOf } from "../fields.ts";
 
 /** What became of a call. */
 export type Answer =

@@ -8,8 +8,8 @@
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
+import { jsonOf } from "../../core/json.ts";
 import type { PlatformAnswer, PlatformCall } from "../channel.ts";
-import { jsonIn } from "./fields.ts";
 import { type NumberNews, readWebHook } from "./incoming.ts";
 
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/i;
@@ -45,7 +45,7 @@ export async function answerCall(
 ): Promise<PlatformAnswer> {
   if (call.method === "GET") return verify(call, account);
   if (!isSigned(call, account)) return answer(401, "not accepted");
-  const body = jsonIn(call.body);
+  const body = jsonOf(call.body);
   if (body === undefined) return answer(400, "no JSON");
   for (const news of readWebHook(body)) await take(news);
   return answer(200, "ok");

@@ -7,12 +7,3 @@
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value.toWellFormed().replaceAll("\0", "") : "";
 }
-
-/** What some bytes hold as JSON; undefined: they hold none. */
-export function jsonIn(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
-}

@@ -4,9 +4,10 @@
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { jsonOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
 import { fieldsOf } from "../fields.ts";
-import { jsonIn, textOf } from "./fields.ts";
+import { textOf } from "./fields.ts";
 import { askGraph, type GraphAnswer } from "./graph.ts";
 import { problemOf } from "./problems.ts";
 
@@ -47,7 +48,7 @@ export async function readMedia(
   const bounds = { bytesMax: ADDRESS_BYTES_MAX, timeoutMs: ADDRESS_TIMEOUT_MS };
   const asked = await askGraph({ ...common, url, ...bounds }, world);
   if (asked.kind !== "answered" || problemOf(asked, token) !== undefined) return unread(asked, token);
-  const said = fieldsOf(jsonIn(asked.bytes));
+  const said = fieldsOf(jsonOf(asked.bytes));
   if (Number(said.file_size) > maxBytes) return tooLarge(maxBytes);
   const address = addressIn(textOf(said.url), graphUrl);
   if (address === undefined)

@@ -2,12 +2,13 @@
 // account.
 // WP1: codes decide, as the platform asks for; its own words are only shown, cleared of every token.
 
+import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import { type Fields, fieldsOf } from "../fields.ts";
-import { jsonIn, textOf } from "./fields.ts";
+import { textOf } from "./fields.ts";
 import type { GraphAnswer } from "./graph.ts";
 
 const DETAILS_CHARS_MAX = 200;
@@ -113,7 +114,7 @@ export function problemOf(answer: GraphAnswer, token: string): GraphProblem | un
     return { kind: "unclear", words: "the platform's answer is too long" };
   }
   if (answer.kind === "too_large") return problemOfStatus(status);
-  const error = fieldsOf(jsonIn(answer.bytes)).error;
+  const error = fieldsOf(jsonOf(answer.bytes)).error;
   const said = saidProblem(error, token);
   const after = optional({ afterMs: answer.retryAfterMs });
   if (said === undefined) return { ...problemOfStatus(status), ...after };

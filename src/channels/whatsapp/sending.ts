@@ -3,11 +3,12 @@
 //      is told later, in a web hook.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
+import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { World } from "../../world.ts";
 import { fieldsOf, listOf } from "../fields.ts";
-import { jsonIn, textOf } from "./fields.ts";
+import { textOf } from "./fields.ts";
 import { askGraph, type GraphAnswer } from "./graph.ts";
 import type { Recipient } from "./places.ts";
 import { type GraphProblem, problemOf } from "./problems.ts";
@@ -41,7 +42,7 @@ export async function sendText(
   );
   const problem = problemOf(answer, account.accessToken);
   if (problem !== undefined) return problem;
-  const said = answer.kind === "answered" ? fieldsOf(jsonIn(answer.bytes)) : {};
+  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.bytes)) : {};
   const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
   if (messageId !== "") return { messageId };
   // Something between here and the platform may have answered.
@@ -66,7 +67,7 @@ export async function askNumber(
   const answer = await askGraph({ method: "GET", url, token, ...bounds, ...optional({ signal }) }, world);
   const problem = problemOf(answer, token);
   if (problem !== undefined) return problem;
-  const said = answer.kind === "answered" ? fieldsOf(jsonIn(answer.bytes)) : {};
+  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.bytes)) : {};
   const number = textOf(said.display_phone_number);
   if (number === "") return { kind: "account", words: "what answers at graphUrl is not the Graph API" };
   const name = textOf(said.verified_name);

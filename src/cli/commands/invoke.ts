@@ -1,6 +1,7 @@
 // Owns `parley tool` and `parley call`: any tool as a session would call it, any method of the protocol.
 // IN1: what is printed is what came back, as JSON, with --json or without.
 
+import { isObject } from "../../core/json.ts";
 import { safeJson } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../link.ts";
@@ -10,8 +11,7 @@ type JsonObject = Record<string, unknown>;
 function readObject(text: string, what: string): { value: JsonObject } | { error: string } {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return { value: value as JsonObject };
+    if (isObject(value)) return { value };
     return { error: `${what} must be a JSON object, like '{"limit": 5}'` };
   } catch (error) {
     return { error: `${what} must be JSON, like '{"limit": 5}': ${(error as Error).message}` };

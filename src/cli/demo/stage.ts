@@ -1,6 +1,7 @@
 // Owns what the audience of the demo sees: who says what to whom, as the gateway's own events tell it.
 // SG1: every line on the stage comes from an event; nothing is played from a script.
 
+import { isObject, jsonOf } from "../../core/json.ts";
 import type { Message } from "../../core/message.ts";
 import { isSubagentKey } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
@@ -27,14 +28,6 @@ export function keyOf(agent: string): string {
 }
 
 type JsonObject = Record<string, unknown>;
-
-function json(text: string): JsonObject | undefined {
-  try {
-    return JSON.parse(text) as JsonObject;
-  } catch {
-    return undefined;
-  }
-}
 
 export class Stage {
   readonly #cli: Cli;
@@ -145,7 +138,8 @@ export class Stage {
     const messages = await this.transcript(agent);
     const last = messages.findLast((message) => message.role === "toolResult" && message.toolName === tool);
     const text = last?.content[0]?.type === "text" ? last.content[0].text : "";
-    return json(text) ?? {};
+    const value = jsonOf(text);
+    return isObject(value) ? value : {};
   }
 
   /** `whole`: on as many lines as it takes; else one line, cut at the edge of the terminal. */
@@ -169,9 +163,10 @@ export class Stage {
     if (data.phase === "start" && data.name !== "sessions_send") {
       this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
     }
-    const result = data.phase === "result" ? json(data.result ?? "") : undefined;
-    if (result !== undefined) this.#showRefusal(who, result);
-    if (result?.status === "timeout") this.#line("yellow", `${who} stops waiting`, String(result.error));
+    const result = data.phase === "result" ? jsonOf(data.result ?? "") : undefined;
+    if (!isObject(result)) return;
+    this.#showRefusal(who, result);
+    if (result.status === "timeout") this.#line("yellow", `${who} stops waiting`, String(result.error));
   }
 
   #showRefusal(who: string, result: JsonObject): void {

@@ -6,6 +6,7 @@
 
 import type { Readable } from "node:stream";
 import type { Result } from "../../core/errors.ts";
+import { isObject } from "../../core/json.ts";
 import type { World } from "../../world.ts";
 import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
@@ -30,7 +31,6 @@ const NAME_FROM: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
-type Json = Readonly<Record<string, unknown>>;
 type Id = string | number;
 
 export interface BridgeParts {
@@ -43,10 +43,6 @@ export interface BridgeParts {
   /** Looks for a gateway that does not answer any more. */
   again(): Promise<Result<Upstream>>;
   note(text: string): void;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function idsOf(body: unknown): Id[] {

@@ -6,6 +6,7 @@
 
 import { realpath } from "node:fs/promises";
 import { resolve, sep } from "node:path";
+import { isObject } from "../../core/json.ts";
 import { execRefusal } from "../../core/node-exec.ts";
 import { safeText } from "../../core/safe-text.ts";
 import type { CliParts } from "../parts.ts";
@@ -46,10 +47,6 @@ export interface Machine {
 
 function refuse(code: string, message: string): Outcome {
   return { ok: false, error: { code, message } };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 interface ExecParams {

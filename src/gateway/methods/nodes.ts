@@ -3,6 +3,7 @@
 // NM2: what a node says counts for that node alone, whatever it claims to be.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { isObject } from "../../core/json.ts";
 import {
   allowedCommands,
   NODE_TIMEOUT_DEFAULT_MS,
@@ -30,7 +31,7 @@ import type { NodeHub } from "../nodes.ts";
 import type { ParamsOf } from "../params.ts";
 import type { NodeListRow, PairRequestRow } from "../payloads/nodes.ts";
 import type { PayloadOf } from "../payloads.ts";
-import { isObject, isTooDeep } from "../validate.ts";
+import { isTooDeep } from "../validate.ts";
 
 /** Characters of what an event carries. */
 const EVENT_MAX_CHARS = 512 * 1024;

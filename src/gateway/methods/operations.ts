@@ -4,6 +4,7 @@
 // OP2: a line of the log leaves as it stands on stderr: masked there, and cut where it is too long.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { isObject } from "../../core/json.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { dayStart, usageBy, usageSince } from "../../store/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
@@ -11,7 +12,6 @@ import type { Caller } from "../auth.ts";
 import type { CallContext, Methods } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
 import { LOG_LEVELS, type LogLine, type LogPage, type UsageReport } from "../payloads/operations.ts";
-import { isObject } from "../validate.ts";
 import { seesEverything } from "./system.ts";
 
 const DAY_MS = 86_400_000;

@@ -5,11 +5,11 @@
 //      people.
 
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import { isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 import type { Definition } from "./definitions.ts";
 import { type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, TOO_LARGE, takeBack } from "./frames.ts";
-import { isTree } from "./schema.ts";
 import { networkCode } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
@@ -53,7 +53,7 @@ const UNCONNECTED = /^(Not connected|the program is not running|the program does
 function endOfFailure(error: unknown): CallEnd {
   const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
   const text = textOf(error);
-  const status = isTree(data) && typeof data.status === "number" ? data.status : undefined;
+  const status = isObject(data) && typeof data.status === "number" ? data.status : undefined;
   if (data === TOO_LARGE || /^the answer has more than/.test(text))
     return { kind: "refused", error: `${text}, and was thrown away`, mayHaveRun: true };
   if (data === BROKEN || code === "CONNECTION_CLOSED") return { kind: "lost", error: text };
@@ -157,7 +157,7 @@ export class Connection {
         });
       const tools = takeBack(result, "tools");
       if (Array.isArray(tools)) all.push(...tools.slice(0, LISTED_MAX - all.length));
-      const next = isTree(result) ? result.nextCursor : undefined;
+      const next = isObject(result) ? result.nextCursor : undefined;
       if (typeof next !== "string" || next === "" || next === cursor) break;
       cursor = next;
     }

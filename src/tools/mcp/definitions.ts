@@ -2,11 +2,12 @@
 // D1: the list is somebody else's: everything in it is checked and bounded, and what does not fit is left out
 //     with a reason; it never takes the rest along.
 
+import { isObject } from "../../core/json.ts";
 import { matchesPattern } from "../../core/pattern.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 import type { JsonSchema } from "../../core/tool.ts";
 import { outsideName } from "./names.ts";
-import { isTree, plainSchema } from "./schema.ts";
+import { plainSchema } from "./schema.ts";
 import { plainLine, plainWords } from "./words.ts";
 
 /** More than this of one server help no model. */
@@ -40,16 +41,16 @@ export interface Definitions {
 }
 
 function repeatableBy(annotations: unknown): boolean {
-  return isTree(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true);
+  return isObject(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true);
 }
 
 /** One entry of the list, or why it is left out. */
 function definitionOf(server: string, raw: unknown): Definition | string {
-  if (!isTree(raw)) return "it is no object";
+  if (!isObject(raw)) return "it is no object";
   const { name, description, title, inputSchema, annotations, execution } = raw;
   if (typeof name !== "string" || name === "") return "it has no name";
   if (name.length > OWN_NAME_MAX_CHARS) return `its name has more than ${OWN_NAME_MAX_CHARS} characters`;
-  if (isTree(execution) && execution.taskSupport === "required") return "it can be called as a task only";
+  if (isObject(execution) && execution.taskSupport === "required") return "it can be called as a task only";
   const parameters = plainSchema(inputSchema);
   if (!parameters.ok) return parameters.error;
   const words = [description, title].find((text) => typeof text === "string" && text.trim() !== "");
@@ -70,7 +71,7 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
   const leftOut: LeftOut[] = [];
   const found: Definition[] = [];
   for (const [index, raw] of list.entries()) {
-    const own = isTree(raw) && typeof raw.name === "string" ? raw.name : "";
+    const own = isObject(raw) && typeof raw.name === "string" ? raw.name : "";
     const tool = own === "" ? `number ${index + 1}` : plainLine(own, NAME_SHOWN_MAX_CHARS);
     if (patterns.length > 0 && !patterns.some((pattern) => matchesPattern(pattern, own))) continue;
     const made = definitionOf(server, raw);

@@ -6,7 +6,7 @@
 //     entry, gets them put aside.
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { isTree } from "./schema.ts";
+import { isObject } from "../../core/json.ts";
 
 /** The longest message: a few pictures fit. */
 export const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
@@ -29,7 +29,7 @@ const ASIDE = { tools: "parley/tools", content: "parley/content" } as const;
 /** A message of the server as the library gets it. */
 export function putAside(message: JSONRPCMessage): JSONRPCMessage {
   const result = "result" in message ? message.result : undefined;
-  if (!isTree(result)) return message;
+  if (!isObject(result)) return message;
   const aside: Record<string, unknown> = { ...result };
   for (const [key, place] of Object.entries(ASIDE)) {
     if (aside[key] === undefined) continue;
@@ -41,7 +41,7 @@ export function putAside(message: JSONRPCMessage): JSONRPCMessage {
 
 /** What was put aside. */
 export function takeBack(result: unknown, key: keyof typeof ASIDE): unknown {
-  return isTree(result) ? result[ASIDE[key]] : undefined;
+  return isObject(result) ? result[ASIDE[key]] : undefined;
 }
 
 /** For whom a line was of which only the two ends are left. Serialisers write the id first or last. */
@@ -127,12 +127,12 @@ function parsed(line: string): JSONRPCMessage | undefined {
   } catch {
     return undefined;
   }
-  if (!isTree(value) || value.jsonrpc !== "2.0") return undefined;
+  if (!isObject(value) || value.jsonrpc !== "2.0") return undefined;
   const { id, method, result, error } = value;
   const isAnswer = method === undefined && (typeof id === "number" || typeof id === "string");
   const isReadable =
-    isTree(result) ||
-    (isTree(error) && Number.isSafeInteger(error.code) && typeof error.message === "string");
+    isObject(result) ||
+    (isObject(error) && Number.isSafeInteger(error.code) && typeof error.message === "string");
   if (isAnswer && !isReadable) return errorAnswer(id, "its answer is neither a result nor an error", {});
   return value as unknown as JSONRPCMessage;
 }

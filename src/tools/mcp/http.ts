@@ -10,8 +10,8 @@ import type {
   StreamableHTTPClientTransport,
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
+import { isObject } from "../../core/json.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
-import { isTree } from "./schema.ts";
 import { type Link, type OutsideWorld, pause } from "./transport.ts";
 
 /** How long the end of a session may take to be told. */
@@ -106,7 +106,7 @@ class HttpLink implements Link {
     if (!("method" in message)) return this.#inner.send(message);
     if ("id" in message) return this.#request(message, message.id, options);
     await this.#inner.send(message);
-    if (message.method !== "notifications/cancelled" || !isTree(message.params)) return;
+    if (message.method !== "notifications/cancelled" || !isObject(message.params)) return;
     const id = message.params.requestId as RequestId;
     this.#open.get(id)?.abort();
     this.#open.delete(id);

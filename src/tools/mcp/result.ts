@@ -4,11 +4,11 @@
 // R3: a secret that the configuration gave the server does not come back through its answers (I14).
 
 import { fail, toolFailure } from "../../core/errors.ts";
+import { isObject } from "../../core/json.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import { imageTypeOf } from "../../core/picture.ts";
 import { IMAGE_MAX_BYTES } from "../file-operations.ts";
 import type { ToolResult } from "../tool.ts";
-import { isTree } from "./schema.ts";
 import { type Mask, plainLine } from "./words.ts";
 
 /** Blocks of one answer that are looked at. */
@@ -43,7 +43,7 @@ function addImage(into: Gathered, data: unknown, named: string): void {
 }
 
 function addResource(into: Gathered, resource: unknown): void {
-  if (!isTree(resource)) return void into.notShown.push("a resource without contents");
+  if (!isObject(resource)) return void into.notShown.push("a resource without contents");
   const { uri, mimeType, text, blob } = resource;
   const named = `resource ${short(uri)} (${short(mimeType)})`;
   if (typeof text === "string") into.texts.push(`[${named}]\n${text}`);
@@ -52,7 +52,7 @@ function addResource(into: Gathered, resource: unknown): void {
 }
 
 function addBlock(into: Gathered, block: unknown): void {
-  const { type, text, data, mimeType, resource, uri, name, description } = isTree(block) ? block : {};
+  const { type, text, data, mimeType, resource, uri, name, description } = isObject(block) ? block : {};
   switch (type) {
     case "text":
       into.texts.push(String(text ?? ""));

@@ -5,6 +5,7 @@
 // SC3: a tool that can't be described takes itself out, and says why; its neighbours stay.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { isObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/tool.ts";
 import { plainWords } from "./words.ts";
 
@@ -22,10 +23,6 @@ const BOUNDS = ["minimum", "maximum", "minLength", "maxLength", "minItems", "max
 
 type Tree = Readonly<Record<string, unknown>>;
 
-export function isTree(value: unknown): value is Tree {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** What is wrong with a schema, in words that stand behind "its schema". */
 class Broken extends Error {}
 
@@ -41,7 +38,7 @@ function referred(walk: Walk, reference: string): unknown {
   for (const part of reference.slice(1).split("/").slice(1)) {
     const name = safeDecode(part).replaceAll("~1", "/").replaceAll("~0", "~");
     place =
-      (isTree(place) || Array.isArray(place)) && Object.hasOwn(place, name)
+      (isObject(place) || Array.isArray(place)) && Object.hasOwn(place, name)
         ? (place as Tree)[name]
         : undefined;
   }
@@ -60,7 +57,7 @@ function safeDecode(part: string): string {
 function plain(walk: Walk, schema: unknown, depth: number, above: readonly string[] = []): Tree {
   // `true` is any value; what lies too deep, or in itself, is one too.
   if (schema === true || depth > DEPTH_MAX) return {};
-  if (!isTree(schema)) throw new Broken("has a part that is no schema");
+  if (!isObject(schema)) throw new Broken("has a part that is no schema");
   walk.parts += 1;
   if (walk.parts > PARTS_MAX) throw new Broken("has too many parts");
   const { $ref } = schema;
@@ -69,7 +66,7 @@ function plain(walk: Walk, schema: unknown, depth: number, above: readonly strin
     if (above.includes($ref)) return {};
     const { $ref: _, ...beside } = schema;
     const target = referred(walk, $ref);
-    const all = isTree(target) ? { ...target, ...beside } : target;
+    const all = isObject(target) ? { ...target, ...beside } : target;
     return plain(walk, all, depth + 1, [...above, $ref]);
   }
   return { ...wordsOf(schema), ...shapeOf(walk, schema, depth, above) };
@@ -89,7 +86,7 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices !== undefined) {
     if (!Array.isArray(choices)) throw new Broken("has choices that are no list");
-    const [only, ...others] = choices.filter((choice) => !isTree(choice) || choice.type !== "null");
+    const [only, ...others] = choices.filter((choice) => !isObject(choice) || choice.type !== "null");
     if (only === undefined) return {};
     return others.length === 0 ? deeper(only) : { anyOf: [only, ...others].map(deeper) };
   }
@@ -117,7 +114,7 @@ function typesOf(schema: Tree): string[] {
   for (const one of named) {
     if (!TYPES.includes(one as string)) throw new Broken("has a type that there is not");
   }
-  if (named.length === 0 && isTree(schema.properties)) return ["object"];
+  if (named.length === 0 && isObject(schema.properties)) return ["object"];
   const real = named.filter((one) => one !== "null") as string[];
   return real.length > 0 ? real : (named as string[]);
 }
@@ -131,7 +128,7 @@ function valuesOf(values: readonly unknown[]): Tree {
 
 function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly string[]): Tree {
   const { properties = {}, required = [] } = schema;
-  if (!isTree(properties)) throw new Broken("has properties that are no object");
+  if (!isObject(properties)) throw new Broken("has properties that are no object");
   if (!Array.isArray(required) || !required.every((name) => typeof name === "string"))
     throw new Broken("has a required that is no list of names");
   const kept: [string, Tree][] = [];
@@ -148,7 +145,7 @@ function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly s
 /** The schema of a tool's arguments, for models. */
 export function plainSchema(schema: unknown): Result<JsonSchema> {
   const broken = (what: string) => fail("invalid_argument", `its schema ${what}`);
-  if (!isTree(schema)) return broken("is no object");
+  if (!isObject(schema)) return broken("is no object");
   if (schema.type !== undefined && schema.type !== "object") return broken('is not of type "object"');
   try {
     // What models may not be told at the top (a choice) is left to the server.

@@ -91,6 +91,11 @@ test("L2, FR1: a checkout runs what was built of just the files that it has, and
     noteMadeOf(home, madeOf(home));
     expect(isFresh(home)).toBe(true);
   }
+  // Other installers than npm write no such file, and npm none where a folder above has the libraries.
+  rmSync(join(home, "node_modules/.package-lock.json"));
+  expect(isFresh(home)).toBe(false);
+  noteMadeOf(home, madeOf(home));
+  expect([isFresh(home), from()]).toEqual([true, "dist"]);
   rmSync(join(home, "src/core/a.ts"));
   expect(isFresh(home)).toBe(false);
   writeFileSync(join(home, "dist/made-of.json"), "half of a no");

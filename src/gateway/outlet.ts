@@ -28,6 +28,8 @@ export interface EncodedEvent extends EventMarks {
 
 /** Frames above this leave by themselves. */
 const SMALL_CHARS = 16 * 1024;
+/** So much of one step waits for the rest of it, at most: less than any bound of what a reader may leave. */
+const HOLDING_BYTES = 16 * 1024;
 
 /** Unsent bytes from which on replaceable events are held back. */
 const BEHIND_BYTES = 256 * 1024;
@@ -61,19 +63,22 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
   let seq = 0;
   const held = new Map<string, EncodedEvent>();
 
-  let isHolding = false;
+  let letGo: (() => void) | undefined;
+  const sendHolding = (): void => {
+    const go = letGo;
+    letGo = undefined;
+    go?.();
+  };
   const holdForStep = (): void => {
-    if (isHolding || limits.hold === undefined) return;
-    isHolding = true;
-    const letGo = limits.hold();
+    if (letGo !== undefined || limits.hold === undefined) return;
+    letGo = limits.hold();
     // Behind everything that follows from what is done now.
-    process.nextTick(() => {
-      isHolding = false;
-      letGo();
-    });
+    process.nextTick(sendHolding);
   };
   const write = (text: string): void => {
     if (socket.readyState !== socket.OPEN) return;
+    // What waits here is not what the reader is slow to take.
+    if (text.length >= SMALL_CHARS || socket.bufferedAmount >= HOLDING_BYTES) sendHolding();
     // Judged before the write, so that one large answer to an idle reader is never its end.
     if (socket.bufferedAmount > limits.maxBufferedBytes) {
       held.clear();

@@ -71,6 +71,15 @@ const delta = (runId: string, text: string) =>
   encodeEvent("chat", { runId, state: "delta", text }, { replaces: runId });
 const final = (runId: string) => encodeEvent("chat", { runId, state: "final" }, { settles: [runId] });
 
+test("O5: much that is said in one step is no sign of a slow reader", () => {
+  const { socket, sent, as } = stuckSocket();
+  const closed: number[] = [];
+  const hold = () => () => socket.drain();
+  const outlet = createOutlet(as, { maxBufferedBytes: 65_536, close: (code) => closed.push(code), hold });
+  for (let index = 0; index < 100; index++) outlet.frame("x".repeat(10_000));
+  expect([sent.length, closed]).toEqual([100, []]);
+});
+
 test("while the reader is behind, deltas of a run replace each other; what is sent has no gap in seq", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });

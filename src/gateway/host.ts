@@ -2,6 +2,8 @@
 // H1: a Host that is neither loopback nor configured is refused, so that no other name can be pointed at this
 //     gateway.
 // H2: a browser's Origin must be this very host or be configured; programs send none.
+// H3: whether the gateway lives and takes work may be asked by any name, by whoever is no page: a load
+//     balancer or a kubelet asks by bare address, and the answer is a status alone.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
@@ -50,4 +52,14 @@ export function checkHeaders(
   return fail("origin_denied", `pages of ${JSON.stringify(origin.slice(0, 100))} may not use this gateway`, {
     hint: "Add the origin to gateway.allowedOrigins if it is yours.",
   });
+}
+
+/** Decides whether these headers may ask how the gateway is. */
+export function mayProbe(
+  settings: Settings["gateway"],
+  headers: { host?: string | undefined; origin?: string | undefined },
+): boolean {
+  const { host, origin } = headers;
+  if (origin !== undefined) return checkHeaders(settings, headers).ok;
+  return host === undefined || nameOf(host) !== undefined;
 }

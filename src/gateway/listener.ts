@@ -2,11 +2,11 @@
 // http.ts.
 // LI1: the routes, and the library below them, are loaded by the first request that needs them: a gateway
 //      that nobody asks by HTTP goes without, whoever watches whether it lives.
-// LI2: a probe is answered here only when it is one without a doubt; whatever is odd about a request, its
-//      headers too, is judged by the routes.
+// LI2: a probe is answered here, by whatever name it asks, only when it is one without a doubt; whatever is
+//      odd about a request, its headers too, is judged by the routes.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { checkHeaders } from "./host.ts";
+import { mayProbe } from "./host.ts";
 import type { HttpParts } from "./http.ts";
 import { storeAnswers } from "./methods/system.ts";
 
@@ -18,14 +18,17 @@ async function isReady({ deps }: HttpParts): Promise<boolean> {
 }
 
 /** What a supervisor asks, if it asks at all. */
-function probeOf({ method, url, headersDistinct }: IncomingMessage, { deps }: HttpParts): Probe | undefined {
+function probeOf(request: IncomingMessage, { deps }: HttpParts): Probe | undefined {
+  const { method, url, headersDistinct, httpVersion } = request;
   const probe = PROBES[url?.split("?", 1)[0] ?? ""];
   if (probe === undefined || (method !== "GET" && method !== "HEAD")) return undefined;
   const { host: hosts = [], origin: origins = [] } = headersDistinct;
   if (hosts.length > 1 || origins.length > 1) return undefined;
   const [host] = hosts;
+  // HTTP/1.0, in which some load balancers ask, has no Host; later requests must name one.
+  if (host === undefined && httpVersion !== "1.0") return undefined;
   const [origin] = origins;
-  return checkHeaders(deps.settings.gateway, { host, origin }).ok ? probe : undefined;
+  return mayProbe(deps.settings.gateway, { host, origin }) ? probe : undefined;
 }
 
 type Probe = (parts: HttpParts) => Promise<{ ok: boolean; status: string }>;
@@ -63,6 +66,8 @@ export function createListener(parts: HttpParts): Listener {
     try {
       loading ??= loadRoutes(parts);
       routes = await loading;
+      // Who left meanwhile would never be heard leaving by the routes.
+      if (response.destroyed) return;
       routes(request, response);
     } catch (error) {
       // Only a broken installation comes here.

@@ -214,8 +214,8 @@ class GatewayServer implements Gateway {
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     // Without a listener a reset from the peer would end the process.
     socket.on("error", () => socket.destroy());
-    this.#sockets ??= openSockets();
-    const sockets = await this.#sockets;
+    const sockets = await this.#socketsFor(socket);
+    if (sockets === undefined) return;
     const refused = this.#refusal(request);
     if (refused !== undefined) {
       refuseUpgrade(socket, refused);
@@ -227,6 +227,20 @@ class GatewayServer implements Gateway {
       return;
     }
     sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
+  }
+
+  /** Undefined: they can't be loaded, and the socket is closed; the next one tries again. */
+  async #socketsFor(socket: Duplex): Promise<WebSocketServer | undefined> {
+    try {
+      this.#sockets ??= openSockets();
+      return await this.#sockets;
+    } catch (error) {
+      // Only a broken installation comes here, or one that is being replaced: no reason to end the runs.
+      this.#deps.world.log.error({ err: error }, "what serves WebSockets could not be loaded");
+      this.#sockets = undefined;
+      socket.destroy();
+      return undefined;
+    }
   }
 
   #refusal(request: IncomingMessage): Failure | undefined {

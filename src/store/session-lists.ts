@@ -326,11 +326,13 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
     return pageOf([found], filter.limit);
   }
   const within = await fewInScope(db, filter.scope, FEW_MAX);
-  if (filter.search === undefined || (within?.length ?? FEW_MAX) <= GLANCE_ROWS_MAX) {
+  // What the index folds beyond a-z, a look at the rows themselves may miss.
+  const mayGlance = filter.search === undefined || PLAIN_ASCII.test(filter.search);
+  if (filter.search === undefined || (mayGlance && (within?.length ?? FEW_MAX) <= GLANCE_ROWS_MAX)) {
     if (within !== undefined) return amongFew(db, within, bounded, filter);
     return inRanges(db, bounded, filter, WALK_ROWS_MAX);
   }
-  if (within === undefined) {
+  if (within === undefined && mayGlance) {
     const glance = await inRanges(db, bounded, filter, GLANCE_ROWS_MAX);
     // A full page is right wherever the glance ended; a short one only if nothing was left to look at.
     if (glance.rows.length === filter.limit || glance.nextCursor === undefined) return glance;

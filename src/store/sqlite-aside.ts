@@ -104,7 +104,6 @@ export class AsideConnection implements DatabaseConnection {
   #started(): Worker {
     const worker = new Worker(workerFile(), {
       workerData: this.#start,
-      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--max-semi-space-size")),
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     });
     worker.on("message", (answer: AsideAnswer) => {

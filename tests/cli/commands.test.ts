@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
+import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { call, configFile, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 const RESEARCH = "agent:research:main";
@@ -265,4 +266,16 @@ test("the generated token file is nobody else's to read", async () => {
   await startGateway(home);
   expect(statSync(join(home, ".parley", "state", "gateway-token")).mode & 0o077).toBe(0);
   expect(TOKEN.length).toBeGreaterThan(8);
+});
+
+test("a list of sessions reads on where the gateway gave a short page", async () => {
+  const gateway = await scriptedGateway();
+  const row = { key: "agent:main:rare", sessionKind: "chat", state: "idle", queuedRuns: 0, updatedAt: 1 };
+  const asked = run(homeWith({}), ["--url", gateway.url, "--token", "t", "sessions", "--search", "ra"]);
+  (await gateway.request()).answer({ sessions: [], nextCursor: "on" });
+  const second = await gateway.request();
+  expect(second.params).toMatchObject({ search: "ra", cursor: "on" });
+  second.answer({ sessions: [{ ...row, totalTokens: 0 }] });
+  const { out, code } = await asked;
+  expect([code, out]).toEqual([0, expect.stringContaining("agent:main:rare")]);
 });

@@ -260,6 +260,11 @@ export function listContract(store: () => Store): void {
     for (const search of ["KÖL", "köln", "äpf", "ÄPFEL", "οδο"]) {
       expect(await found({ search })).toEqual(["Köln"]);
     }
+    const jo = sampleSession({ key: "k3", sessionId: "s3", agentId: "jo", label: "Jürgen Ökonom" });
+    await store().transaction((tx) => insertSession(tx, jo));
+    expect(await found({ search: "jürgen ökonom" })).toEqual(["k3"]);
+    const few = { all: false, agentIds: [], self: "k3" } as const;
+    expect(await found({ search: "jürgen ökonom", scope: few })).toEqual(["k3"]);
   });
 
   test("a renamed session is found by its new name only, a deleted one not at all", async () => {

@@ -117,6 +117,31 @@ test.each(HEADS)("a request with %s is refused in JSON", async (_, head) => {
   expect(text).toMatch(/\r\n\r\n\{"ok":false,"error":\{"code":/);
 });
 
+const ASKERS: [string, string, number][] = [
+  ["by bare address", "1.1\r\nHost: 10.1.2.3:7275", 200],
+  ["by a name that is not configured", "1.1\r\nHost: one.internal", 200],
+  ["in HTTP/1.0, which has no host", "1.0", 200],
+  ["from a page of another site", "1.1\r\nHost: 10.1.2.3:7275\r\nOrigin: https://evil.example", 403],
+  [
+    "from a page whose name was pointed here",
+    "1.1\r\nHost: evil.example\r\nOrigin: http://evil.example",
+    403,
+  ],
+];
+test.each(ASKERS)("H3: how the gateway is, asked %s", async (_, head, status) => {
+  const house = await openHouse();
+  for (const path of ["/readyz", "/healthz"]) {
+    const socket = await tcp(house);
+    socket.write(`GET ${path} HTTP/${head}\r\nConnection: close\r\n\r\n`);
+    const text = await heard(socket);
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    if (status === 200) expect(text).toMatch(/\r\n\{"ok":true,"status":"(live|ready)"\}(\r\n|$)/);
+  }
+  const other = await tcp(house);
+  other.write(`GET /metrics HTTP/${head}\r\nConnection: close\r\n\r\n`);
+  expect(await heard(other)).toMatch(/^HTTP\/1.1 40[03] /);
+});
+
 const SITES: [string, (own: string) => string[]][] = [
   ["of another site", (own) => [`Host: ${own}`, "Origin: https://evil.example"]],
   ["without an origin of its own (sandboxed, a file)", (own) => [`Host: ${own}`, "Origin: null"]],

@@ -88,3 +88,13 @@ test("closing ends the thread, answers what is under way and turns away what wai
   await closed;
   await expect(count(1).execute(aside)).rejects.toThrow("the store is closed");
 });
+
+test("a gateway that was started with flags of V8's reads aside like any other", async () => {
+  const flags = ["--max-old-space-size=4096", "--max_semi_space_size=16", "--expose-gc"];
+  process.execArgv.push(...flags);
+  try {
+    expect((await count(2).execute(aside)).rows).toEqual([{ n: 2 }]);
+  } finally {
+    process.execArgv.splice(-flags.length);
+  }
+});

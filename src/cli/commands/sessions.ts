@@ -53,6 +53,26 @@ function cells(row: SessionRow, nowMs: number): string[] {
   ];
 }
 
+/** Pages that are read for one list: the gateway may give short ones while there is more. */
+const PAGES_MAX = 10;
+
+/** So many rows of a list, or all. */
+async function readRows(link: Link, wanted: { limit: number }): Promise<Reply<SessionPage>> {
+  let page = await link.call<SessionPage>("sessions.list", wanted);
+  for (let pages = 1; page.ok && pages < PAGES_MAX; pages += 1) {
+    const { sessions, nextCursor } = page.value;
+    const left = wanted.limit - sessions.length;
+    if (nextCursor === undefined || left <= 0) return page;
+    const next: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
+      ...{ ...wanted, limit: left, cursor: nextCursor },
+    });
+    page = next.ok
+      ? { ok: true, value: { ...next.value, sessions: [...sessions, ...next.value.sessions] } }
+      : next;
+  }
+  return page;
+}
+
 export async function listSessions(
   cli: Cli,
   _args: readonly string[],
@@ -60,7 +80,7 @@ export async function listSessions(
 ): Promise<number> {
   const { limit, agent, search, archived } = options;
   return withLink(cli, async (link) => {
-    const page = await link.call<SessionPage>("sessions.list", {
+    const page = await readRows(link, {
       limit,
       ...(agent === undefined ? {} : { agentId: agent }),
       ...(search === undefined ? {} : { search }),
@@ -69,8 +89,8 @@ export async function listSessions(
     if (!page.ok) return cli.fail(page);
     const { sessions, nextCursor } = page.value;
     const nowMs = cli.parts.world.clock.now();
-    if (sessions.length === 0) cli.line("No session fits.");
-    else {
+    if (sessions.length === 0 && nextCursor === undefined) cli.line("No session fits.");
+    else if (sessions.length > 0) {
       const names = ["KEY", "KIND", "STATE", "UPDATED", "TOKENS", "LABEL"];
       for (const line of table(
         names,
@@ -78,7 +98,9 @@ export async function listSessions(
       ))
         cli.line(line);
     }
-    if (nextCursor !== undefined)
+    if (nextCursor !== undefined && sessions.length < limit)
+      cli.note("There may be more: not all sessions were looked at. Name more of what you look for.");
+    else if (nextCursor !== undefined)
       cli.note(`There are more than ${count(limit, "session")}; see --limit and --search.`);
     cli.document(page.value);
     return EXIT.done;

@@ -9,7 +9,7 @@ import { compare, comparison } from "./compare.ts";
 import { meets, type Row, table } from "./measure.ts";
 import { type Options, readOptions, USAGE, WrongUsage } from "./options.ts";
 import { PARTS } from "./parts.ts";
-import { fileNameOf, plotsOf, svgOf } from "./plot.ts";
+import { fileNameOf, type Plot, plotsOf, svgOf } from "./plot.ts";
 import {
   filled,
   headline,
@@ -52,15 +52,16 @@ async function obtained(options: Options): Promise<Measurement> {
   return only === undefined ? older : withNewer(older, await measured(options, only));
 }
 
-function writePlots(folder: string, rows: readonly Row[]): void {
+function writePlots(folder: string, plots: readonly Plot[]): void {
   mkdirSync(folder, { recursive: true });
-  for (const plot of plotsOf(rows)) writeFileSync(join(folder, fileNameOf(plot)), svgOf(plot));
+  for (const plot of plots) writeFileSync(join(folder, fileNameOf(plot)), svgOf(plot));
 }
 
 function writeDocument(measurement: Measurement): void {
   const { text, homeless } = filled(readFileSync(DOCUMENT, "utf8"), measurement);
   writeFileSync(DOCUMENT, text);
-  writePlots(DOCUMENT_PLOTS, measurement.rows);
+  const isShown = (plot: Plot): boolean => text.includes(`plots/${fileNameOf(plot)}`);
+  writePlots(DOCUMENT_PLOTS, plotsOf(measurement.rows).filter(isShown));
   for (const part of homeless) console.error(`docs/BENCHMARKS.md has no place for the part ${part}`);
 }
 
@@ -84,7 +85,7 @@ async function show(options: Options): Promise<void> {
   if (options.json !== undefined) writeJson(options.json, measurement);
   const shown = options.markdown ? markdown(rows) : table(rows);
   console.log(`${headline(measurement)}\n\n${shown}\n\n${verdict(rows)}`);
-  if (options.plots !== undefined) writePlots(options.plots, rows);
+  if (options.plots !== undefined) writePlots(options.plots, plotsOf(rows));
   if (options.docs) writeDocument(measurement);
 }
 

@@ -6,7 +6,7 @@ export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --json FILE      also writes every sample, with commit, date and machine
   --markdown       the table as markdown
   --plots DIR      the pictures of growth, as SVG
-  --docs           puts tables and pictures into docs/BENCHMARKS.md and docs/plots
+  --docs           puts tables into docs/BENCHMARKS.md, and the pictures that it shows into docs/plots
   --from FILE      the rows of FILE instead of measuring; with --only, these parts anew
   --compare OLD.json [NEW.json]   side by side; without NEW.json the parts of OLD.json are measured`;
 

@@ -59,10 +59,12 @@ test("no words overlap others or stand on a line, and none leave their picture",
 
 test("every picture is shown by a page, with words for those who don't see it", () => {
   const pages = readdirSync(DOCS).filter((name) => name.endsWith(".md"));
-  const shown = pages.flatMap((page) =>
-    [...readFileSync(DOCS + page, "utf8").matchAll(/!\[([^\]]+)\]\(pictures\/([\w-]+)\.svg\)/g)].map(
-      ([, , name]) => name,
-    ),
-  );
-  expect([...new Set(shown)].sort()).toEqual(Object.keys(PICTURES).sort());
+  const text = pages.map((page) => readFileSync(DOCS + page, "utf8")).join("\n");
+  const shownOf = (folder: string): (string | undefined)[] => {
+    const shown = text.matchAll(new RegExp(`!\\[[^\\]]+\\]\\(${folder}/([\\w-]+)\\.svg\\)`, "g"));
+    return [...new Set([...shown].map(([, name]) => name))].sort();
+  };
+  expect(shownOf("pictures")).toEqual(Object.keys(PICTURES).sort());
+  const plots = readdirSync(`${DOCS}plots`).map((name) => name.replace(/\.svg$/, ""));
+  expect(shownOf("plots")).toEqual(plots.sort());
 });

@@ -1,27 +1,15 @@
 // What the documents say about the program is compared with the program.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { PAGES, ROOT, readDocument as read } from "../docs/pages.ts";
 import { useConfigHome } from "../kit/config-home.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { anchor } from "../kit/reference/markdown.ts";
 import { run } from "./kit.ts";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const home = useConfigHome();
-
-function read(path: string): string {
-  return readFileSync(join(ROOT, path), "utf8");
-}
-
-const DOCUMENTS = [
-  ...["README.md", "SECURITY.md", "CHANGELOG.md"],
-  ...readdirSync(join(ROOT, "docs"))
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => `docs/${name}`),
-];
 
 function blocks(path: string, language: string): string[] {
   return [...read(path).matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm"))].map(
@@ -30,7 +18,7 @@ function blocks(path: string, language: string): string[] {
 }
 
 test("every configuration in the documents is valid", () => {
-  const examples = DOCUMENTS.flatMap((path) => blocks(path, "json5"));
+  const examples = PAGES.flatMap((path) => blocks(path, "json5"));
   expect(examples.length).toBeGreaterThan(3);
   const env = { ANTHROPIC_API_KEY: "key", READER_TOKEN: "a-reader-token", BOT_TOKEN: "a-bot-token" };
   for (const text of examples) {
@@ -67,8 +55,7 @@ function anchorsOf(text: string): string[] {
 }
 
 test("links between the documents lead to a file that is there, and to a heading in it", () => {
-  const generated = readdirSync(join(ROOT, "docs/reference")).map((name) => `docs/reference/${name}`);
-  const lost = [...DOCUMENTS, ...generated].flatMap((path) =>
+  const lost = PAGES.flatMap((path) =>
     [...read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)]
       .map(([, to = ""]) => to)
       .filter((to) => {

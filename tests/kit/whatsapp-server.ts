@@ -20,7 +20,6 @@ const ATTEMPTS_MAX = 5;
 export interface SentText {
   readonly id: string;
   readonly to: string;
-  readonly recipientType: string;
   readonly body: string;
 }
 
@@ -123,8 +122,7 @@ function takeMessage(
   const to = String(body.recipient ?? body.to);
   const text = body.text as { body: string };
   const id = `wamid.out${sent.length + 1}`;
-  const take = (): void =>
-    void sent.push({ id, to, recipientType: String(body.recipient_type), body: text.body });
+  const take = (): void => void sent.push({ id, to, body: text.body });
   const script = scripts.shift();
   if (script !== undefined) {
     script(response, take);

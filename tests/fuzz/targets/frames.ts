@@ -233,7 +233,7 @@ function checkCodes(frames: readonly Frame[], steps: readonly Step[]): void {
   const said = steps.map((step) => (step.kind === "text" ? parsed(step.text) : undefined));
   for (const { id, error } of frames) {
     const [one, another] = said.filter((request) => request?.id === id);
-    const method = String(one?.method);
+    const method = typeof one?.method === "string" ? one.method : "";
     if (error === undefined || another !== undefined || !Object.hasOwn(METHODS, method)) continue;
     const { code } = error.details ?? {};
     must(codesOf(method as MethodName).includes(String(code)), `${method} fails with ${shown(error)}`);

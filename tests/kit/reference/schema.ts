@@ -49,12 +49,6 @@ function range({ minimum, maximum, exclusiveMinimum }: Schema, written: Written)
   return isLimit(maximum) ? ` to ${maximum}` : "";
 }
 
-const NAMES: Readonly<Record<string, string>> = {
-  boolean: "true or false",
-  array: "list",
-  integer: "integer",
-};
-
 function one(type: string, schema: Schema, written: Written): string {
   switch (type) {
     case "array": {
@@ -66,8 +60,10 @@ function one(type: string, schema: Schema, written: Written): string {
     case "integer":
     case "number":
       return `${type}${range(schema, written)}`;
+    case "boolean":
+      return "true or false";
     default:
-      return NAMES[type] ?? type;
+      return type;
   }
 }
 

@@ -107,10 +107,11 @@ function malformed(text: string): ReturnType<typeof fail> {
     text.length > KEY_CHARS_MAX
       ? `a session key has at most ${KEY_CHARS_MAX} characters`
       : "it has none of the valid forms";
+  const hint = isAgentId(text)
+    ? `Did you mean "agent:${text}:main", the main session of an agent ${shown}? `
+    : `Valid forms: ${VALID_KEY_FORMS.join(", ")}. In an id ":", "%" and white space are percent-encoded. `;
   return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
-    hint:
-      `Valid forms: ${VALID_KEY_FORMS.join(", ")}. In an id ":", "%" and white space are percent-encoded. ` +
-      "sessions_list shows the keys that you can use.",
+    hint: `${hint}sessions_list shows the keys that you can use.`,
     details: { validForms: VALID_KEY_FORMS },
   });
 }

@@ -354,3 +354,11 @@ test("K2: no character that nobody sees stands in a key as it is", () => {
     expect(parseKey(key)).toMatchObject({ ok: true, value: { id: `a${char}b` } });
   }
 });
+
+test("an agent's name in place of a key is answered with the key of its main session", () => {
+  expect(parseKey("research")).toMatchObject({
+    ok: false,
+    hint: expect.stringContaining('Did you mean "agent:research:main"'),
+  });
+  expect(parseKey("agent:research")).toMatchObject({ hint: expect.stringContaining("Valid forms: main") });
+});

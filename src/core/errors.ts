@@ -29,7 +29,7 @@ export const CODES = {
   invalid_argument: form("error", "INVALID_REQUEST", 400),
   /** An argument or param of that name does not exist; the nearest one is named. */
   unknown_argument: form("error", "INVALID_REQUEST", 400),
-  /** Not a session key; the text says what would be one. */
+  /** Not a session key; the valid forms are listed. */
   invalid_session_key: form("error", "INVALID_REQUEST", 400),
   /** There is no tool of that name, or none of an outside server that is connected. */
   unknown_tool: form("error", "NOT_FOUND", 404),

@@ -113,7 +113,8 @@ function malformed(text: string): ReturnType<typeof fail> {
   const guess = isName ? `Did you mean "agent:${text}:main", the main session of an agent ${shown}? ` : "";
   return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
     hint:
-      `${guess}Valid forms: ${VALID_KEY_FORMS.join(", ")}. In an id ":", "%" and white space are percent-encoded. ` +
+      `${guess}Valid forms: ${VALID_KEY_FORMS.join(", ")}. ` +
+      'In an id ":", "%" and white space are percent-encoded. ' +
       "sessions_list shows the keys that you can use.",
     details: { validForms: VALID_KEY_FORMS },
   });

@@ -56,6 +56,8 @@ export const VALID_KEY_FORMS: readonly string[] = [
 ];
 
 const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
+/** What a session id looks like, and no name that somebody gives an agent. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
 /** First words of keys: a channel of that name would make keys ambiguous. */
 const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
@@ -107,9 +109,12 @@ function malformed(text: string): ReturnType<typeof fail> {
     text.length > KEY_CHARS_MAX
       ? `a session key has at most ${KEY_CHARS_MAX} characters`
       : "it has none of the valid forms";
+  const isName = isChannelId(text) && !UUID.test(text);
+  const guess = isName ? `Did you mean "agent:${text}:main", the main session of an agent ${shown}? ` : "";
   return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
     hint:
-      `Valid forms: ${VALID_KEY_FORMS.join(", ")}. In an id ":", "%" and white space are percent-encoded. ` +
+      `${guess}Valid forms: ${VALID_KEY_FORMS.join(", ")}. ` +
+      'In an id ":", "%" and white space are percent-encoded. ' +
       "sessions_list shows the keys that you can use.",
     details: { validForms: VALID_KEY_FORMS },
   });

@@ -354,3 +354,12 @@ test("K2: no character that nobody sees stands in a key as it is", () => {
     expect(parseKey(key)).toMatchObject({ ok: true, value: { id: `a${char}b` } });
   }
 });
+
+test("an agent's name in place of a key is answered with the key of its main session", () => {
+  expect(parseKey("research")).toMatchObject({
+    ok: false,
+    hint: expect.stringContaining('Did you mean "agent:research:main"'),
+  });
+  const session = parseKey("0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11");
+  expect(session).toMatchObject({ ok: false, hint: expect.not.stringContaining("Did you mean") });
+});

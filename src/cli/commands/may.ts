@@ -13,17 +13,30 @@ interface Explained {
 
 const ACCESS_WIDTH = 8;
 
+/** Whatever the rule doesn't say itself. */
+function moreOf({ rule, settings, checks }: Explanation): string[] {
+  const further = checks.filter((check) => !check.allowed).slice(1);
+  const missing = settings.filter((setting) => !rule.includes(setting));
+  return [
+    ...further.map((check) => `also: ${check.rule}`),
+    ...missing.map((setting) => `would need ${setting}`),
+  ];
+}
+
 function lines(cli: Cli, { viewer, target, answers }: Explained): void {
   const gone = target.exists ? "" : " (there is no such session: answered as if there were)";
   cli.line(safeLine(`${viewer.key} -> ${target.key}${gone}`));
-  for (const { access, allowed, rule, settings, checks } of answers) {
+  const said = new Map<string, string>();
+  for (const answer of answers) {
+    const { access, allowed, rule } = answer;
+    const more = moreOf(answer);
+    const whole = JSON.stringify([allowed, rule, more]);
+    const same = said.get(whole);
+    if (same === undefined) said.set(whole, access);
     const verdict = allowed ? cli.style("green", "yes") : cli.style("red", "no ");
-    cli.line(`${safeLine(access).padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(rule)}`);
-    const further = checks.filter((check) => !check.allowed).slice(1);
-    const more = [
-      ...further.map((check) => `also: ${check.rule}`),
-      ...settings.map((setting) => `would need ${setting}`),
-    ];
+    const text = same === undefined ? rule : `as for ${same}`;
+    cli.line(`${safeLine(access).padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(text)}`);
+    if (same !== undefined) continue;
     for (const line of more) cli.line(cli.style("dim", `${" ".repeat(ACCESS_WIDTH + 5)}${safeLine(line)}`));
   }
 }

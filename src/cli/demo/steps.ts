@@ -144,7 +144,7 @@ const refusal: Step = {
       `the names ${settings.join(" and ")}`,
       refused,
     );
-    return "by default an agent sees its own session only, and the refusal says what would allow more";
+    return "an agent sees what is its own by default, and the refusal says what would allow more";
   },
 };
 

@@ -31,7 +31,8 @@ export function watched(story: Story, settings: Settings, work: Work, handle: La
       if (!isCompaction(entry) && toolCallsOf(entry).length > 0) {
         calls = toolCallsOf(entry);
         moments = [await story.refresh()];
-        story.calls.set(runId, calls);
+        // A dead process's late answer comes here too, and is stored by nobody: the others stay known.
+        story.calls.set(runId, [...calls, ...(story.calls.get(runId) ?? [])]);
       }
       if (!isCompaction(entry) && entry.role === "toolResult") {
         moments.push(await story.refresh());

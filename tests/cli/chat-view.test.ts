@@ -119,6 +119,28 @@ test("tool calls and results that were shown live are not shown again; those tha
   expect(lines()).toEqual(["agent: Looking.", "  · read {}", "    → text", "  · exec {}", "    → out"]);
 });
 
+test("CV2: what a stopped run tells of its call does not cut the text of the next one in two", () => {
+  const { view, show, lines } = makeView();
+  show(view.tool({ phase: "start", toolCallId: "one:message:0", name: "exec", args: {} }));
+  show(view.chat(chat("one", "aborted", "")));
+  show(view.chat(chat("two", "delta", "still ")));
+  show(view.tool({ phase: "result", toolCallId: "one:message:0", name: "exec", result: "ended", isError: true }));
+  show(view.chat(chat("two", "final", "still here")));
+  expect(lines()[2]).toBe("agent: still here");
+  expect(lines()[3]).toContain("ended");
+});
+
+test("CV2: nor does the result of that call, met in the transcript", () => {
+  const { view, show, lines } = makeView();
+  const stopped = assistant("m", "", ["exec"]);
+  show(view.tool({ phase: "start", toolCallId: "one:m:0", name: "exec", args: {} }));
+  show(view.chat(chat("one", "aborted", "")));
+  show(view.chat(chat("two", "delta", "still ")));
+  show(view.settle([stopped, result(stopped, 0, "ended")]));
+  show(view.chat(chat("two", "final", "still here")));
+  expect(lines().slice(2)).toEqual(["agent: still here", "    → ended"]);
+});
+
 test("the rest of a text that was cut off by a lost connection is added to it", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "The answer is")));

@@ -99,17 +99,22 @@ export class ChatView {
   }
 
   tool(data: ToolData): Op[] {
-    const ops = this.#settleOpen();
+    const line = this.#toolLine(data);
+    // A run that was stopped may tell of its call when the next one writes already.
+    const [runId] = data.toolCallId.split(":");
+    if (this.#open !== undefined && this.#open.runId !== runId) return this.#aside(line);
+    return [...this.#settleOpen(), ...line];
+  }
+
+  #toolLine(data: ToolData): Op[] {
     // A call's id is <run>:<message>:<index>; the message's id is what the transcript has too.
     const call = data.toolCallId.split(":").slice(-2).join(":");
-    if (data.phase === "start") {
-      if (this.#calls.has(call)) return ops;
-      this.#calls.add(call);
-      return [...ops, { op: "line", text: callLine(this.#paint, data.name, data.args) }];
-    }
-    if (this.#results.has(call)) return ops;
-    this.#results.add(call);
-    return [...ops, { op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
+    const isStart = data.phase === "start";
+    const told = isStart ? this.#calls : this.#results;
+    if (told.has(call)) return [];
+    told.add(call);
+    if (isStart) return [{ op: "line", text: callLine(this.#paint, data.name, data.args) }];
+    return [{ op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
   }
 
   /**
@@ -212,9 +217,9 @@ export class ChatView {
       }
       case "toolResult": {
         const id = calls.get(message.toolCallId);
-        if (id === undefined || this.#results.has(id)) return id === undefined ? this.#lines(message) : [];
-        this.#results.add(id);
-        return this.#lines(message);
+        if (id !== undefined && this.#results.has(id)) return [];
+        if (id !== undefined) this.#results.add(id);
+        return this.#aside(this.#lines(message));
       }
     }
   }

@@ -136,19 +136,6 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     });
     if (read.error === undefined) expect(read.stderr.toString()).toBe("");
   },
-  // Run, and written anew, by that test.
-  "docs/POLICY.md console": () => expect(readDocument("tests/cli/may.test.ts")).toContain("docs/POLICY.md"),
-  // Read by no editor here: it names the file that the command above it writes.
-  "docs/CONFIGURATION.md json": (text) => {
-    const [schema] = (JSON.parse(text) as { "json.schemas": [{ url: string }] })["json.schemas"];
-    expect(readDocument("docs/CONFIGURATION.md")).toContain(`--write ~/${schema.url.slice(2)} `);
-  },
-  // A line of the log: its own table, and the one of levels, say what each field is.
-  "docs/LOGS.md json": (text) => {
-    const page = readDocument("docs/LOGS.md");
-    for (const field of Object.keys(JSON.parse(text)))
-      if (field !== "msg") expect(page).toContain(`\`${field}\``);
-  },
   // Read by no Prometheus here: the address is the one that the document asks with curl.
   "docs/METRICS.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
   // Read by no docker compose and no proxy here: both name the same gateways, and the port at which an image listens.

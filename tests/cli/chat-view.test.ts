@@ -124,7 +124,9 @@ test("CV2: what a stopped run tells of its call does not cut the text of the nex
   show(view.tool({ phase: "start", toolCallId: "one:message:0", name: "exec", args: {} }));
   show(view.chat(chat("one", "aborted", "")));
   show(view.chat(chat("two", "delta", "still ")));
-  show(view.tool({ phase: "result", toolCallId: "one:message:0", name: "exec", result: "ended", isError: true }));
+  show(
+    view.tool({ phase: "result", toolCallId: "one:message:0", name: "exec", result: "ended", isError: true }),
+  );
   show(view.chat(chat("two", "final", "still here")));
   expect(lines()[2]).toBe("agent: still here");
   expect(lines()[3]).toContain("ended");

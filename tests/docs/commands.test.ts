@@ -100,7 +100,7 @@ test.each(PAGES)("the commands of %s do what is said of them", async (path) => {
   const problems: string[] = [];
   for (const step of page.steps) problems.push(...(await play(path, scene, ground, step)));
   expect(problems.join("\n\n")).toBe("");
-});
+}, PAGE_MAX_MS);
 
 test("every entry of the list of what is not run is needed", () => {
   expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);

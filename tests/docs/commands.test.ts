@@ -88,19 +88,23 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
   return problem === undefined ? [] : [`${path}:${line} ${problem}\n\n${output}`];
 }
 
-test.each(PAGES)("the commands of %s do what is said of them", async (path) => {
-  const page = readPage(readDocument(path));
-  expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
-  if (page.steps.length === 0) return;
-  const scene = sceneOf(path);
-  const ground = await Ground.open(scene.env);
-  cleanup(() => ground.stop());
-  ground.configure((await scene.config?.(page, ground)) ?? {});
-  if (scene.gateway === undefined) await ground.start();
-  const problems: string[] = [];
-  for (const step of page.steps) problems.push(...(await play(path, scene, ground, step)));
-  expect(problems.join("\n\n")).toBe("");
-}, PAGE_MAX_MS);
+test.each(PAGES)(
+  "the commands of %s do what is said of them",
+  async (path) => {
+    const page = readPage(readDocument(path));
+    expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
+    if (page.steps.length === 0) return;
+    const scene = sceneOf(path);
+    const ground = await Ground.open(scene.env);
+    cleanup(() => ground.stop());
+    ground.configure((await scene.config?.(page, ground)) ?? {});
+    if (scene.gateway === undefined) await ground.start();
+    const problems: string[] = [];
+    for (const step of page.steps) problems.push(...(await play(path, scene, ground, step)));
+    expect(problems.join("\n\n")).toBe("");
+  },
+  PAGE_MAX_MS,
+);
 
 test("every entry of the list of what is not run is needed", () => {
   expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);

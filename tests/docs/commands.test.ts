@@ -30,6 +30,8 @@ const LOOKING = new RegExp(
     "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
 );
 const PATIENCE_MS = 20_000;
+/** The tour is ten minutes of a reader's. */
+const PAGE_MAX_MS = 180_000;
 
 async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {
   let said = text;

@@ -1,7 +1,6 @@
 // Owns what a story knows beside the database: who works on what at this moment, what was promised to whom, what was
 // planted, and what was seen to arrive.
 
-import type { ToolCallBlock } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import type { Settings } from "../../src/core/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
@@ -75,8 +74,6 @@ export class Story {
   readonly known = new Map<string, SessionFacts>();
   /** By session: lane numbers in the order in which turns began. */
   readonly begun = new Map<string, { laneSeq: number; runId: string }[]>();
-  /** By run: the calls of the last message of its model that made any. */
-  readonly calls = new Map<string, readonly ToolCallBlock[]>();
   /** By connection: messages that were accepted over it, each with its place among all that was asked. */
   readonly said = new Map<string, readonly { readonly at: number; readonly runId: string }[]>();
   /** Run ids that somebody was told of. */

@@ -1,6 +1,6 @@
 // Owns the watch over one run while a process of a story executes it.
 
-import { isCompaction, type ToolCallBlock, toolCallsOf } from "../../src/core/message.ts";
+import { isCompaction, type Message, type ToolCallBlock, toolCallsOf } from "../../src/core/message.ts";
 import type { Settings } from "../../src/core/settings.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import { argumentsOf, checkReturned } from "./results.ts";
@@ -20,6 +20,15 @@ export function noteBegin(story: Story, work: Work): void {
   story.begun.set(run.sessionKey, begun);
 }
 
+/** The calls that a resumed run goes on with: what a dead process's late answer asks for is not among them. */
+async function storedCalls(story: Story, runId: string): Promise<readonly ToolCallBlock[]> {
+  const rows = await story.look(
+    "select entry_json from messages where run_id = ? and role = 'assistant' order by seq",
+    runId,
+  );
+  return rows.flatMap((row) => toolCallsOf(JSON.parse(String(row.entry_json)) as Message));
+}
+
 /** The handle of a run, with an eye on what goes through it. */
 export function watched(story: Story, settings: Settings, work: Work, handle: LaneHandle): LaneHandle {
   let calls: readonly ToolCallBlock[] = [];
@@ -31,12 +40,13 @@ export function watched(story: Story, settings: Settings, work: Work, handle: La
       if (!isCompaction(entry) && toolCallsOf(entry).length > 0) {
         calls = toolCallsOf(entry);
         moments = [await story.refresh()];
-        // A dead process's late answer comes here too, and is stored by nobody: the others stay known.
-        story.calls.set(runId, [...calls, ...(story.calls.get(runId) ?? [])]);
       }
       if (!isCompaction(entry) && entry.role === "toolResult") {
         moments.push(await story.refresh());
-        const args = argumentsOf(calls.length > 0 ? calls : (story.calls.get(runId) ?? []), entry.toolCallId);
+        const args = argumentsOf(
+          calls.length > 0 ? calls : await storedCalls(story, runId),
+          entry.toolCallId,
+        );
         const [first] = entry.content;
         const text = first?.type === "text" ? first.text : "";
         const returned = { sessionKey, settings, moments, name: entry.toolName, args };

@@ -2,7 +2,7 @@
 // calls of seccomp.ts, limits of the kernel where there are some and a watch from outside where there are
 // none.
 // B1: the first process inside is a shell of ours. When the program ends it ends, and the kernel ends every
-//     other process of its namespace before bubblewrap, who waits for it, can end.
+//     other process of its namespace before bubblewrap, which waits for it, can end.
 // B2: to stop a program is to kill that first process, so B1 holds for a stop too. When the gateway dies,
 //     bubblewrap dies with it, and the first process with bubblewrap.
 // What holds less than one might think:
@@ -103,7 +103,7 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/** Twice: who is about to become another program has his parent's memory for a moment, and counts double. */
+/** Twice: a process about to become another program has its parent's memory for a moment: counted double. */
 async function weighsMore(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
   if ((await exactMemory(processes, bytesMax)) <= bytesMax) return false;
   return (await exactMemory(processes, bytesMax)) > bytesMax;

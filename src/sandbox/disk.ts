@@ -1,5 +1,5 @@
 // Owns how much a workspace holds, and stops the command that takes it over its quota.
-// Q1: a workspace over its quota can only shrink: the next command is told, and no file of its may grow.
+// Q1: a workspace over its quota can only shrink: the next command is told, and no file in it may grow.
 // Q2: a command that makes a workspace larger, over its quota, is stopped within a look or two.
 // Q3: a file counts as 4 KiB at least, so that a workspace can't use up the file system's table of files.
 // Q4: no failure of the file system is thrown: a folder that is gone is bubblewrap's to refuse.
@@ -102,7 +102,7 @@ export class DiskBook {
   }
 }
 
-/** Who is aborted does not wait: nothing of his command will run. */
+/** An aborted caller does not wait: nothing of its command will run. */
 async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Promise<void> {
   const waiting = new AbortController();
   const aborted = new Promise<void>((done) => {

@@ -1,12 +1,12 @@
 // Owns containment by docker's command line: one short-lived container for every program.
 // D1: the image is never fetched on the way: a run that waits minutes for a download looks like one that
 //     hangs.
-// D2: to stop a program is to kill its container; the client, who waits for it, then ends by itself (S5).
-//     What holds otherwise than with bubblewrap: processes and memory are walls, kept by the kernel's
-//     control groups; the system that is seen is the image's, not the host's; `network` is docker's bridge,
-//     where the host's loopback can't be reached. System calls are refused by docker's own list, not by
-//     seccomp.ts: a program may leave a file with a setuid bit in the workspace, owned by the gateway's user.
-//     When the gateway is killed a container lives on until its time is over.
+// D2: to stop a program is to kill its container; the client, which waits for it, then ends by itself (S5).
+// What holds otherwise than with bubblewrap: processes and memory are walls, kept by the kernel's
+// control groups; the system that is seen is the image's, not the host's; `network` is docker's bridge,
+// where the host's loopback can't be reached. System calls are refused by docker's own list, not by
+// seccomp.ts: a program may leave a file with a setuid bit in the workspace, owned by the gateway's user.
+// When the gateway is killed a container lives on until its time is over.
 
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";

@@ -2,9 +2,8 @@
 // Sandboxes with `network: true` share the host's network, and so its loopback: the port can be dialled from
 // inside, and here is who hangs up.
 // PE1: while such a sandbox runs, a connection from this machine is served only if it is another user's, or
-//      if a
-//      process outside every sandbox holds its other end. Who can't be told is refused: a program inside can
-//      hide, and never pass for one outside.
+//      if a process outside every sandbox holds its other end. One that can't be told is refused: a program
+//      inside can hide, and never pass for one outside.
 // PE2: the question is asked when the connection comes; a program that starts later has no part in it.
 
 import { readdir, readFile, readlink } from "node:fs/promises";

@@ -1,5 +1,5 @@
 // Owns the kernel's limit on processes for a gateway that runs as root: a control group for each program.
-// PW1: an ordinary user needs none and gets none: for him the limit on a user's processes holds.
+// PW1: an ordinary user needs none and gets none: there the limit on a user's processes holds.
 // PW2: where no control group can be made (a container, say) there is no wall, and the watch stands alone.
 // Only the number of processes is limited so. A group of the newer kind lies beside the gateway's own group,
 // because one that holds processes itself can't have groups below it with limits.

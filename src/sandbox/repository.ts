@@ -15,7 +15,7 @@ import type { SandboxNeeds } from "./sandbox.ts";
 export interface Repository {
   /** `.git` of the workspace: a folder, or a file that says where it is. */
   readonly path: string;
-  /** Device and number of it. */
+  /** Its device and inode number. */
   readonly identity: string;
 }
 

@@ -44,7 +44,7 @@ const CONFIGURATION = [
 ];
 /** Files of /proc that everybody may read, and that tell of this machine what helps to attack it. */
 const PROC_TELLING = ["cmdline", "iomem", "ioports", "kallsyms", "key-users", "keys"];
-/** A name space's own. */
+/** Each namespace has its own: left as it is. */
 const PROC_OWN = ["sysvipc"];
 const READ_BY_ALL_WRITTEN_BY_NONE = 0o444;
 /** The kernel's settings: read by many, and never to be written. */

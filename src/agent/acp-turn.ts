@@ -52,7 +52,7 @@ interface Call {
   readonly block: ToolCallBlock;
   /** `runId:messageId:index`. */
   readonly callId: string;
-  name: string;
+  readonly name: string;
   title: string;
   args: Record<string, unknown>;
   output: string;

@@ -8,8 +8,7 @@
 
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { fail, ok, type Result } from "../core/errors.ts";
-import type { Entry, ToolCallBlock } from "../core/message.ts";
-import { toolCallsOf, ZERO_USAGE } from "../core/message.ts";
+import { type Entry, type ToolCallBlock, toolCallsOf, ZERO_USAGE } from "../core/message.ts";
 import type { Log, Timer, World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
 import { type AcpConnection, type AskPermission, openAcp } from "./acp-connection.ts";
@@ -52,7 +51,7 @@ interface Seat {
   readonly mark: string;
   knownUpTo: string | undefined;
   cost: number;
-  /** Runs whose prompt was sent from here, in this life of the program. */
+  /** The run whose prompt was sent last, in this life of the program. */
   lastRunId: string | undefined;
 }
 

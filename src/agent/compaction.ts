@@ -18,7 +18,7 @@ import type { ModelPort, ResolvedModel } from "./model.ts";
 import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
 
 const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
-/** So that no line of a message passes for another speaker's, and is remembered as his. */
+/** So that no line of a message passes for another speaker's, and is remembered as theirs. */
 const QUOTED = 'Who speaks stands in brackets; every line of a message begins with "| ".';
 
 /** Of the tokens in use or of the window, whichever is smaller, this share stays as it is. */

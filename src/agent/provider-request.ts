@@ -158,11 +158,11 @@ class Progress {
   begun = false;
   last: PiMessage | undefined;
   readonly rawArguments = new Map<number, string>();
-  private readonly texts = new Map<number, string>();
-  private readonly onText: (textSoFar: string) => void;
+  readonly #texts = new Map<number, string>();
+  readonly #onText: (textSoFar: string) => void;
 
   constructor(onText: (textSoFar: string) => void) {
-    this.onText = onText;
+    this.#onText = onText;
   }
 
   take(event: StreamEvent): void {
@@ -170,9 +170,9 @@ class Progress {
     if (event.type === "text_delta" && event.contentIndex !== undefined && event.delta !== undefined) {
       if (event.delta === "") return;
       // `partial` runs ahead of the events in the queue, so the text is put together from the deltas.
-      this.texts.set(event.contentIndex, (this.texts.get(event.contentIndex) ?? "") + event.delta);
+      this.#texts.set(event.contentIndex, (this.#texts.get(event.contentIndex) ?? "") + event.delta);
       this.begun = true;
-      this.onText([...this.texts.values()].join("\n"));
+      this.#onText([...this.#texts.values()].join("\n"));
     }
     if (event.type.startsWith("toolcall_")) this.begun = true;
     if (event.type === "toolcall_delta" && event.contentIndex !== undefined) {

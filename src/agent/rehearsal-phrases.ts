@@ -9,7 +9,7 @@ const SHORT_CHARS_MAX = 160;
 const RAW_CHARS_MAX = 1_500;
 const ROWS_MAX = 20;
 
-/** The first line of a text, cut to one that can stand inside a sentence. */
+/** A text on one line, cut to what can stand inside a sentence. */
 function short(text: string): string {
   const line = text.trim().replace(/\s+/g, " ");
   return line.length > SHORT_CHARS_MAX ? `${line.slice(0, SHORT_CHARS_MAX - 1).toWellFormed()}…` : line;

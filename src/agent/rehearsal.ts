@@ -51,6 +51,7 @@ interface Call {
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
 }
+
 /** A call of this turn that has its result. */
 interface Done extends Call {
   readonly json: ToolJson;
@@ -82,10 +83,10 @@ export function rehearsalPort(world: World): ModelPort {
       }
       if (act.kind === "wait") throw new Error("a wait is followed by a wait");
       const text = act.kind === "text" ? act.text : "";
-      for (const sofar of growing(text)) {
+      for (const textSoFar of growing(text)) {
         await Promise.resolve();
         if (signal.aborted) return { kind: "aborted" };
-        onText(sofar);
+        onText(textSoFar);
       }
       return { kind: "message", message: messageOf(world, request, act) };
     },

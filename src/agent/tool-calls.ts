@@ -9,8 +9,13 @@
 //     answer has the form of a tool's own failure.
 
 import { type Failure, fail, toolFailure } from "../core/errors.ts";
-import type { AssistantMessage, Entry, ToolCallBlock, ToolResultMessage } from "../core/message.ts";
-import { toolCallsOf } from "../core/message.ts";
+import {
+  type AssistantMessage,
+  type Entry,
+  type ToolCallBlock,
+  type ToolResultMessage,
+  toolCallsOf,
+} from "../core/message.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import type { World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";

@@ -190,7 +190,7 @@ function resultFor(
 ): ToolResultMessage {
   if (result === undefined) {
     const content = [{ type: "text" as const, text: NO_RESULT }];
-    const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: 0 };
+    const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: NOTE_TIMESTAMP };
     return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
   }
   // One result may fill a quarter of the window: at four characters a token, one for each of its tokens.

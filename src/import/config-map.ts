@@ -135,10 +135,10 @@ function mapSendPolicy(policy: Tree, notes: string[]): Tree {
     const { action, match } = fieldsOf(rule);
     const { channel, provider, surface, chatType, ...more } = fieldsOf(match);
     if (Object.keys(more).length > 0) {
-      const rule = `session.sendPolicy.rules[${index}]`;
+      const where = `session.sendPolicy.rules[${index}]`;
       const by = Object.keys(more).join(", ").slice(0, 80);
       const left = action === "deny" ? "what it forbade is allowed until you forbid it" : "it is left out";
-      notes.push(`${rule} matches by ${by}, which is not known here: ${left}`);
+      notes.push(`${where} matches by ${by}, which is not known here: ${left}`);
       return [];
     }
     const type = chatType === "channel" ? "room" : chatType;

@@ -1,5 +1,5 @@
 // Owns an import from outside: what a state directory holds goes into Parley's configuration and store, and
-// what of it did not is told.
+// what of it could not is named.
 // IM1: nothing is written before it is known that everything can be: a store that a gateway holds is refused.
 // IM2: it can be run again at any time: after an interruption it goes on, after an end it adds nothing.
 
@@ -15,7 +15,7 @@ import { readSourceConfig } from "./config-source.ts";
 import { agentIdOf } from "./keys.ts";
 import { type Remark, Remarks } from "./remarks.ts";
 import { type AgentStore, importSessions } from "./sessions.ts";
-import { openSourceDir, type SourceDir } from "./source-dir.ts";
+import { NAME_THE_DIRECTORY, openSourceDir, type SourceDir } from "./source-dir.ts";
 import { readSourceSessions } from "./source-sessions.ts";
 import { withImportStore } from "./store.ts";
 import type { SessionOutcome } from "./write-session.ts";
@@ -218,9 +218,7 @@ function refuse(
   const { report, settings } = prepared;
   if (report.kind === "none" && stores.every(({ sessions }) => sessions.length === 0)) {
     const error = `${options.dir} holds neither a configuration nor sessions that can be read`;
-    return fail("invalid_argument", error, {
-      hint: "Name the state directory, like ~/.openclaw or ~/.clawdbot.",
-    });
+    return fail("invalid_argument", error, { hint: NAME_THE_DIRECTORY });
   }
   for (const own of [settings.store.dir, configPathOf(options)]) {
     if (!isInside(source.root, own)) continue;

@@ -8,6 +8,8 @@ import { type FileHandle, lstat, open, opendir, realpath, stat } from "node:fs/p
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 
+/** The hint for whoever named something else. */
+export const NAME_THE_DIRECTORY = "Name the state directory, like ~/.openclaw or ~/.clawdbot.";
 /** Entries of one folder that are looked at. */
 const ENTRIES_MAX = 100_000;
 
@@ -37,17 +39,15 @@ export function isPlainName(name: string): boolean {
 
 /** Opens a directory to read from. It may itself be reached through a link. */
 export async function openSourceDir(dir: string): Promise<Result<SourceDir>> {
+  const hint = NAME_THE_DIRECTORY;
   let root: string;
   try {
     root = await realpath(dir);
     if (!(await stat(root)).isDirectory()) {
-      return fail("invalid_argument", `${dir} is not a directory`, {
-        hint: "Name the state directory, like ~/.openclaw or ~/.clawdbot.",
-      });
+      return fail("invalid_argument", `${dir} is not a directory`, { hint });
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const hint = "Name the state directory, like ~/.openclaw or ~/.clawdbot.";
     if (code === "ENOENT") return fail("invalid_argument", `there is no directory ${dir}`, { hint });
     if (code === undefined) throw error;
     return fail("invalid_argument", `${dir} can't be read: ${message}`, { hint });

@@ -17,8 +17,6 @@ const VALUES_MAX = 500_000;
 export interface TranscriptPlan {
   /** So much of the file is read; what is written to it meanwhile is left for another import. */
   readonly size: number;
-  /** How many lines are part of the conversation. */
-  readonly count: number;
   /** When the first entry was written. */
   readonly startedAt?: number;
   /** Whether this line is part of the conversation. */
@@ -167,7 +165,6 @@ function planOf(
   }
   return {
     size,
-    count: included.size,
     ...(startedAt === undefined ? {} : { startedAt }),
     includes: (line) => included.has(line),
     nameOf: (line, id) => {

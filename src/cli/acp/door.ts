@@ -64,15 +64,15 @@ export class Door {
     link.client.on("agent", (event) => this.#onAgent(event));
   }
 
-  /** Resolves when the editor has stopped to read. */
+  /** Resolves when the editor has stopped reading. */
   get overflow(): Promise<void> {
     return this.#overflow.promise;
   }
 
   /** The handlers of all requests, to be connected with an editor's streams. */
   app() {
-    const { sdk, cli } = { sdk: this.#sdk, cli: this.#cli };
-    return sdk
+    const cli = this.#cli;
+    return this.#sdk
       .agent({ name: "parley" })
       .onRequest("initialize", ({ params }) => {
         const { title, name } = params.clientInfo ?? {};

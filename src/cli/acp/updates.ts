@@ -4,7 +4,7 @@
 // UP2: a tool call that was told is told to be over.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
-import type { Message } from "../../core/message.ts";
+import type { ImageBlock, Message, TextBlock } from "../../core/message.ts";
 import type { ToolData } from "../../gateway/protocol.ts";
 
 /** Sends an update to the editor, after those before it. */
@@ -112,16 +112,20 @@ function originOf(message: Extract<Message, { role: "user" }>): string {
   return from.kind === "inter_session" ? `[from session ${from.sourceSessionKey}]\n` : `[${from.kind}]\n`;
 }
 
+/** What a message says; of a picture, that there is one. */
+function plainText(content: readonly (TextBlock | ImageBlock)[]): string {
+  return content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
+}
+
 /** A stored message, told again. */
 export function replay(message: Message, tell: Tell): void {
   if (message.role === "toolResult") {
-    const text = message.content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
-    tell(endOf(message.toolCallId, message.isError, text));
+    tell(endOf(message.toolCallId, message.isError, plainText(message.content)));
     return;
   }
   if (message.role === "user") {
-    const text = message.content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
-    const content: ContentBlock = { type: "text", text: `${originOf(message)}${text}` };
+    const text = `${originOf(message)}${plainText(message.content)}`;
+    const content: ContentBlock = { type: "text", text };
     tell({ sessionUpdate: "user_message_chunk", content, messageId: message.id });
     return;
   }

@@ -135,7 +135,7 @@ function place(cli: Cli, { channel, values }: Wanted, account: string | undefine
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
   // What is asked for is text, whatever it looks like.
   const asText = GUIDES[channel].questions.map(({ key }) => key);
-  const held = Object.entries(values).map(([key, text]) => [key, asText.includes(key) ? text : inFile(text)]);
+  const held = Object.entries(values).map(([key, word]) => [key, asText.includes(key) ? word : inFile(word)]);
   // Where nothing is asked for, this is what makes an account of it.
   const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);

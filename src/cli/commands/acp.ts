@@ -26,7 +26,7 @@ async function serve(cli: Cli, link: Link, options: DoorOptions): Promise<number
   const connection = door.app().connect(stream);
   const { promise: left, resolve } = Promise.withResolvers<number>();
   void door.overflow.then(() => {
-    resolve(cli.fail({ code: "too_slow", error: "The editor has stopped to read what it is told." }));
+    resolve(cli.fail({ code: "too_slow", error: "The editor has stopped reading what it is told." }));
   });
   void connection.closed.then(() => resolve(EXIT.done));
   const offs = [

@@ -140,7 +140,7 @@ interface Binding {
   readonly maxAgeMs: number;
 }
 
-/** Whole hours where they are: a limit that is none is empty. */
+/** A limit in hours; empty where there is none. */
 function hours(ms: number): string {
   return ms === 0 ? "" : `${Math.round(ms / 36_000) / 100} h`;
 }

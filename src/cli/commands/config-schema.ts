@@ -29,7 +29,7 @@ export async function printSchema(
     return EXIT.done;
   }
   if (!(await mayWrite(file, schema.title))) {
-    const error = `${file} is something else than a schema of Parley's: name another file, or remove it`;
+    const error = `${file} is not a schema of Parley's: name another file, or remove it`;
     return cli.fail({ code: "invalid_request", error });
   }
   try {

@@ -64,7 +64,7 @@ export async function runDemo(cli: Cli): Promise<number> {
   const startedAt = clock.monotonic();
   const setting = await Setting.make(cli);
   const interrupted = Promise.withResolvers<Reply<Outcome[]>>();
-  const stop = (["SIGINT", "SIGTERM"] as const).map((name) =>
+  const offs = (["SIGINT", "SIGTERM"] as const).map((name) =>
     cli.parts.onSignal(name, () =>
       interrupted.resolve({ ok: false, code: "interrupted", error: "The demo was stopped." }),
     ),
@@ -76,7 +76,7 @@ export async function runDemo(cli: Cli): Promise<number> {
     playing.catch(() => {});
     played = await Promise.race([playing, interrupted.promise]);
   } finally {
-    for (const off of stop) off();
+    for (const off of offs) off();
     await setting.leave();
   }
   if (!played.ok) return cli.fail(played);

@@ -65,7 +65,7 @@ export async function runImport(
   const { parts, options } = cli;
   const [dir = ""] = args;
   const stop = new AbortController();
-  const off = (["SIGINT", "SIGTERM"] as const).map((name) =>
+  const offs = (["SIGINT", "SIGTERM"] as const).map((name) =>
     parts.onSignal(name, () => {
       if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
       cli.note("Stopping after this session; run the same command again to go on.");
@@ -92,6 +92,6 @@ export async function runImport(
     cli.document({ ok: !interrupted, ...facts.value });
     return interrupted ? EXIT.failed : EXIT.done;
   } finally {
-    for (const take of off) take();
+    for (const off of offs) off();
   }
 }

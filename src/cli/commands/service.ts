@@ -6,10 +6,9 @@
 
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine, safeText } from "../../core/safe-text.ts";
-import type { Cli } from "../cli.ts";
-import { EXIT } from "../cli.ts";
+import { type Cli, EXIT } from "../cli.ts";
 import type { HostProgramEnd } from "../parts.ts";
 import { launchdService } from "../service/launchd.ts";
 import { MARK, type Service, type ServiceParts, type Step } from "../service/manager.ts";
@@ -75,7 +74,7 @@ function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> 
 }
 
 /** Why this program should not be somebody's service; undefined: it may be. */
-function objection(cli: Cli): Result<never> | undefined {
+function objection(cli: Cli): Failure | undefined {
   const { userId, launcher } = cli.parts.machine;
   if (userId === 0) {
     return fail(
@@ -227,7 +226,7 @@ export async function installService(
     return EXIT.done;
   }
   const refused = objection(cli);
-  if (refused !== undefined && !refused.ok) return cli.fail(refused);
+  if (refused !== undefined) return cli.fail(refused);
   try {
     return await install(cli, wanted.value, options.start);
   } catch (error) {

@@ -26,7 +26,7 @@ interface Report {
 }
 
 const number = (value: number): string => Math.round(value).toLocaleString("en-US");
-/** Cents of cents: single runs cost no more. */
+/** To the hundredth of a cent: single runs cost no more. */
 const usd = (value: number): string => value.toFixed(4);
 
 function rowOf(name: string, sum: Omit<UsageLine, "name" | "lastAt">): string[] {

@@ -27,7 +27,7 @@ export const AGENTS = ["main", "research", "ops"] as const;
 export const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
 
 export interface GroundOptions {
-  /** What the demo is about. */
+  /** The section `tools` of the configuration: what the demo is about. */
   readonly tools: object;
   /** Default: that of the environment's keys, else the offline one. */
   readonly model?: string;

@@ -1,8 +1,7 @@
 // Owns the steps of the demo: what each shows, and the check that it really was so.
 // DM1: a step is checked by results and transcripts, never by what an agent says about them.
 
-import type { Message } from "../../core/message.ts";
-import { textOf } from "../../core/message.ts";
+import { type Message, textOf } from "../../core/message.ts";
 import type { AgentEvent, ChatEvent, EventFrame } from "../../gateway/protocol.ts";
 import { count } from "../layout.ts";
 import { DemoFailure, keyOf, type Stage } from "./stage.ts";

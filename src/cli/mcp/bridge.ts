@@ -6,7 +6,7 @@
 
 import type { Readable } from "node:stream";
 import type { Result } from "../../core/errors.ts";
-import { isObject } from "../../core/json.ts";
+import { isObject, jsonOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
 import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
@@ -215,13 +215,7 @@ export class Bridge {
     }
     const text = await response.text();
     if (text === "" && response.ok) return;
-    const answer = ((): unknown => {
-      try {
-        return JSON.parse(text);
-      } catch {
-        return undefined;
-      }
-    })();
+    const answer = jsonOf(text);
     const isRpc = Array.isArray(answer) || (isObject(answer) && answer.jsonrpc === "2.0");
     // An error that could not name the request is this request's.
     const [only] = left;

@@ -1,7 +1,7 @@
 // Owns reading server-sent events: from the bytes of a response to the data of each event.
 // ES1: an event over the limit ends the stream; nothing grows without end.
 
-/** Bytes of one event: an answer of the gateway is far smaller. */
+/** Of one event: an answer of the gateway is far smaller. */
 const EVENT_MAX_CHARS = 64 * 1024 * 1024;
 
 /** The data of each event, as it comes. Comments, names and ids are left out. */

@@ -5,6 +5,7 @@
 //      because bubblewrap makes its own.
 
 import { join } from "node:path";
+import { count } from "../layout.ts";
 import {
   commandOf,
   MARK,
@@ -73,7 +74,7 @@ function read(exitCode: number | null, output: string): ServiceState {
     return { running: false, enabled: false, text: "systemd does not say" };
   const pid = Number(facts.get("MainPID") ?? 0);
   const restarts = Number(facts.get("NRestarts") ?? 0);
-  const text = `${active} (${facts.get("SubState")})${restarts > 0 ? `, restarted ${restarts} times` : ""}`;
+  const text = `${active} (${facts.get("SubState")})${restarts > 0 ? `, restarted ${count(restarts, "time")}` : ""}`;
   const running = active === "active";
   const enabled = facts.get("UnitFileState") === "enabled";
   return { running, enabled, ...(pid > 0 ? { pid } : {}), text };

@@ -74,7 +74,8 @@ function read(exitCode: number | null, output: string): ServiceState {
     return { running: false, enabled: false, text: "systemd does not say" };
   const pid = Number(facts.get("MainPID") ?? 0);
   const restarts = Number(facts.get("NRestarts") ?? 0);
-  const text = `${active} (${facts.get("SubState")})${restarts > 0 ? `, restarted ${count(restarts, "time")}` : ""}`;
+  const again = restarts > 0 ? `, restarted ${count(restarts, "time")}` : "";
+  const text = `${active} (${facts.get("SubState")})${again}`;
   const running = active === "active";
   const enabled = facts.get("UnitFileState") === "enabled";
   return { running, enabled, ...(pid > 0 ? { pid } : {}), text };

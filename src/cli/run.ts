@@ -126,12 +126,12 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
   schema.option("--write <file>", "into this file instead of standard output");
   on(schema, async () => (await import("./commands/config-schema.ts")).printSchema);
   const doctor = parent.command("doctor").description("find out what does not work, and how to mend it");
-  doctor.option("--offline", "ask no model, channel or tool server, which may cost a few tokens");
+  doctor.option("--offline", "ask no model (which costs a few tokens), no channel and no tool server");
   on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);
   on(
     parent
       .command("demo")
-      .description("three agents, one after another of the main ideas, in a temporary directory"),
+      .description("the main ideas one after another, with three agents in a temporary directory"),
     async () => (await import("./commands/demo.ts")).runDemo,
   );
 }

@@ -50,6 +50,7 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   );
 }
 
+/** Hangs the outbox below `deliveries`. */
 export function addDeliveries(parent: Command, on: (command: Command, load: Load) => void): void {
   const group = parent.command("deliveries").description("the outbox: what left, what waits, what failed");
   const list = group.command("list", { isDefault: true }).description("deliveries, newest first");

@@ -2,8 +2,7 @@
 // ML1: silence between agents is shown as what it is, never as the token that stands for it.
 // ML2: no line that somebody wrote can pass for another speaker's.
 
-import type { Message, Provenance, ToolCallBlock } from "../core/message.ts";
-import { textOf, toolCallsOf } from "../core/message.ts";
+import { type Message, type Provenance, textOf, toolCallsOf } from "../core/message.ts";
 import { safeLine, safeText } from "../core/safe-text.ts";
 import { HEADING, isSilent } from "../core/turn-rules.ts";
 import { announcementLines, readAnnouncement } from "./announcement-lines.ts";
@@ -70,14 +69,12 @@ export function messageLines(paint: Painter, message: Message): string[] {
     case "user": {
       const text = textOf(message);
       if (message.provenance !== undefined) return arrivedLines(paint, message.provenance, text);
-      const name = message.senderName === undefined ? "you" : message.senderName;
+      const name = message.senderName ?? "you";
       return [`${paint.style("cyan", `${safeLine(name)}:`)} ${below(text)}`];
     }
     case "assistant": {
       const text = textOf(message);
-      const calls = toolCallsOf(message).map((call: ToolCallBlock) =>
-        callLine(paint, call.name, call.arguments),
-      );
+      const calls = toolCallsOf(message).map((call) => callLine(paint, call.name, call.arguments));
       const failed =
         message.errorMessage === undefined ? [] : [paint.style("red", `  ✗ ${below(message.errorMessage)}`)];
       const said = text === "" ? [] : [`${paint.style("green", "agent:")} ${below(text)}`];

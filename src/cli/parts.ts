@@ -238,7 +238,7 @@ export interface CliParts {
   readonly stdin: NodeJS.ReadableStream;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Both standard input and standard output are a terminal. */
+  /** Both standard input and standard output are terminals. */
   readonly isTTY: boolean;
   /** Calls `fire` at every such signal until the returned function is called. */
   onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;

@@ -37,7 +37,7 @@ interface PendingRow {
   readonly createdAtMs: number;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly name?: string;
   readonly allowExec: readonly string[];
   readonly cwd?: string;

@@ -28,8 +28,6 @@ interface SessionPage {
 }
 
 interface HistoryPage {
-  readonly sessionKey: string;
-  readonly sessionId: string;
   readonly messages: readonly Message[];
   readonly nextBefore?: string;
 }
@@ -64,7 +62,9 @@ async function readRows(link: Link, wanted: { limit: number }): Promise<Reply<Se
     const left = wanted.limit - sessions.length;
     if (nextCursor === undefined || left <= 0) return page;
     const next: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
-      ...{ ...wanted, limit: left, cursor: nextCursor },
+      ...wanted,
+      limit: left,
+      cursor: nextCursor,
     });
     page = next.ok
       ? { ok: true, value: { ...next.value, sessions: [...sessions, ...next.value.sessions] } }

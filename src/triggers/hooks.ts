@@ -220,9 +220,9 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   if (!route.ok) return route;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
-  const placed = { key: key.value, agentId: agentId.value, route: route.value };
+  const place = route.value;
+  const placed = { key: key.value, agentId: agentId.value, route: place };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    const { route: place } = placed;
     // A caller hears at once of a name that is none; what a mapping names may be gone, which operators see.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {

@@ -18,7 +18,7 @@ const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** For a whole file. */
 const FILE_MS = 60_000;
 const WORDS_CHARS_MAX = 200;
-/** Where an answer has not the shape of one. */
+/** Said of an answer that has another shape than the Bot API's. */
 export const NO_SERVER_WORDS = "what answers is not a Bot API server";
 
 /** What became of a call. */

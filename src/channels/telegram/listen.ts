@@ -19,7 +19,7 @@ import { type Reader, type Reading, UPDATE_KINDS } from "./update.ts";
 
 /** How long the platform lets a request wait for news. */
 const POLL_SECONDS = 25;
-/** How much longer than that an answer may take; then it never comes. */
+/** How much longer than that an answer may take before it is given up. */
 const POLL_GRACE_MS = 10_000;
 /** An empty answer that is there sooner did not wait. It is the shortest pause that can be asked for, too. */
 const HASTY_MS = 1_000;

@@ -76,7 +76,7 @@ function codeOf(error: unknown): string {
   return typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code) ? ` (${code})` : "";
 }
 
-/** The request, not sent yet. Undefined: the address is not valid; the error for that would tell it. */
+/** The request, not sent yet. Undefined: the address is not valid (TT3: the error would tell it). */
 function requestOf(exchange: Exchange, { agent, isSecure }: Way): ClientRequest | undefined {
   try {
     return (isSecure ? secureHttp() : plainHttp()).request(exchange.url, optionsOf(exchange, agent));

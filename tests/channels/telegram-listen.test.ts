@@ -221,7 +221,7 @@ test("a place that is no Bot API server says so", async () => {
   server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
   const { state, standing } = await listening();
   await state("retrying");
-  expect(standing()?.error).toContain("none of a Bot API server");
+  expect(standing()?.error).toContain("what answers is not a Bot API server");
 });
 
 test("nobody is there: the state says that it could not be reached", async () => {

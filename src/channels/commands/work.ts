@@ -88,9 +88,8 @@ async function list(here: Here): Promise<string> {
     const name = session.label === undefined ? "" : ` ${code(session.label)}`;
     const does = job?.open === true ? state : (job?.endReason ?? "finished");
     const since = ago(session.createdAt, here.unit.now);
-    lines.push(
-      `- ${code(idOf(session).slice(0, SHORT_ID_CHARS))}${name}: ${does}, since ${since}; ${excerpt(job?.requestText ?? "", 120)}`,
-    );
+    const shortId = idOf(session).slice(0, SHORT_ID_CHARS);
+    lines.push(`- ${code(shortId)}${name}: ${does}, since ${since}; ${excerpt(job?.requestText ?? "", 120)}`);
   }
   return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
 }

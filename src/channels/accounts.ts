@@ -93,7 +93,7 @@ export class Accounts {
     return this.#keepers.map((keeper) => keeper.standing);
   }
 
-  /** Stops to listen, and leaves the accounts to others. */
+  /** Stops listening, and leaves the accounts to others. */
   async stop(): Promise<void> {
     await Promise.all(this.#keepers.splice(0).map((keeper) => keeper.stop()));
   }

@@ -11,7 +11,7 @@ type AccountOf<C extends ChannelId> = Extract<ChannelAccount, { channel: C }>;
 
 /** How each channel is opened with its accounts, of which there is at least one. */
 type Openers = {
-  readonly [C in ChannelId]?: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
+  readonly [C in ChannelId]: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
 };
 
 const OPENERS: Openers = {
@@ -51,10 +51,8 @@ async function openOne<C extends ChannelId>(
   accounts: readonly AccountOf<C>[],
   host: ChannelHost,
 ): Promise<Channel> {
-  const open = OPENERS[id];
   try {
-    if (open === undefined) throw new Error(`there is no channel ${id}`);
-    return await open(accounts, host);
+    return await OPENERS[id](accounts, host);
   } catch (error) {
     host.world.log.error({ err: error, channel: id }, "a channel could not be loaded");
     return unloaded(id, accounts, whyUnloaded(id, error));

@@ -87,6 +87,7 @@ async function post(hook: OutgoingHook, message: OutgoingMessage, world: World):
     },
   };
   return new Promise((resolve) => {
+    let isAnswered = false;
     let outcome: DeliveryOutcome = { kind: "retry", error: `no answer within ${TIMEOUT_MS / 1_000} s` };
     const end = (): void => {
       deadline.cancel();
@@ -95,13 +96,13 @@ async function post(hook: OutgoingHook, message: OutgoingMessage, world: World):
     };
     const deadline = clock.at(clock.now() + TIMEOUT_MS, end);
     const outgoing = request(url, options, (answer) => {
+      isAnswered = true;
       outcome = outcomeOf(answer, clock.now());
       drain(answer, end);
     });
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
       // An answer that was there counts, whatever broke off behind it.
-      const seen = outcome.kind !== "retry" || outcome.error.startsWith("the receiver");
-      if (!seen)
+      if (!isAnswered)
         outcome = { kind: "retry", error: `the receiver could not be reached (${error.code ?? "error"})` };
       end();
     });

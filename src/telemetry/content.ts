@@ -9,7 +9,7 @@ import { redactMessage, redactSecrets } from "../core/redact.ts";
 const TEXT_MAX = 4_000;
 /** Of all messages of one attribute. */
 const MESSAGES_MAX = 16_000;
-/** A text of this length is masked no more, only left out. */
+/** A longer text is not masked, but left out. */
 const MASKED_MAX = 1_000_000;
 
 /** A text as a span has it. */

@@ -1,4 +1,5 @@
-// Owns what may be chosen for a run that no person sets off: its agent, its model, how long and how hard.
+// Owns what may be chosen for a run that no person sets off: its words, its agent, its model, how long and
+// how hard.
 // CH1: what is wrong is refused before anything is written, in words that name valid ones.
 
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -31,6 +32,17 @@ export function chosenAgent(settings: Settings, wanted: string | undefined): Res
   if (isAgentId(id) && findAgent(settings, id) !== undefined) return ok(id);
   const ids = settings.agents.map((agent) => agent.id).join(", ");
   return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
+}
+
+/** What is told to the agent: something, not too long, of whole characters. */
+export function checkWords(name: string, text: string, charsMax: number): Result<void> {
+  if (text.trim() === "") {
+    return fail("invalid_argument", `${name} must not be empty: it is what the agent is told`);
+  }
+  if (text.length > charsMax) {
+    return fail("too_large", `${name} has ${text.length} characters; the most is ${charsMax}`);
+  }
+  return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", `${name} holds half a character`);
 }
 
 export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunChoices): Result<unknown> {

@@ -27,7 +27,7 @@ import { addressee, checkPlace, type Place } from "../flows/destination.ts";
 import { insertNew, newSession } from "../flows/lifecycle.ts";
 import { sendVerdict } from "../flows/party.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
-import { type ChoiceRules, checkChoices, chosenAgent } from "./choices.ts";
+import { type ChoiceRules, checkChoices, checkWords, chosenAgent } from "./choices.ts";
 
 export interface HookContext extends ChoiceRules {
   readonly engine: Engine;
@@ -66,17 +66,6 @@ export interface WakeNote {
   /** `now`: a run starts. `next-heartbeat`: it is read by the next run, whatever sets that off. */
   readonly mode: "now" | "next-heartbeat";
   readonly also: Also;
-}
-
-function checkText(name: string, text: string): Result<void> {
-  if (text.trim() === "") {
-    return fail("invalid_argument", `${name} must not be empty: it is what the agent is told`);
-  }
-  if (text.length > HOOK_MESSAGE_MAX_CHARS) {
-    const most = `the most is ${HOOK_MESSAGE_MAX_CHARS}`;
-    return fail("too_large", `${name} has ${text.length} characters; ${most}`);
-  }
-  return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", `${name} holds half a character`);
 }
 
 function notCovered(key: string): Failure {
@@ -200,7 +189,7 @@ function namesSession(place: Route | undefined): place is Route {
 
 /** A run for a web hook. */
 export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: HookTurn): Promise<Result<Run>> {
-  const text = checkText("message", turn.message);
+  const text = checkWords("message", turn.message, HOOK_MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
   const key = namedKey(ctx, caller, turn);
   if (!key.ok) return key;
@@ -220,9 +209,9 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   if (!route.ok) return route;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
-  const placed = { key: key.value, agentId: agentId.value, route: route.value };
+  const place = route.value;
+  const placed = { key: key.value, agentId: agentId.value, route: place };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    const { route: place } = placed;
     // A caller hears at once of a name that is none; what a mapping names may be gone, which operators see.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {
@@ -236,7 +225,7 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
 
 /** A note in the main session of the default agent. */
 export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Result<Run>> {
-  const text = checkText("text", note.text);
+  const text = checkWords("text", note.text, HOOK_MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;

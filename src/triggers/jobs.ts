@@ -161,12 +161,12 @@ async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promi
   const key = cronKey(after.id);
   const session = await getSession(unit.tx, key);
   if (session === undefined) return;
-  const label = session.label === before.name && before.name !== after.name;
-  const model = before.model !== undefined && after.model === undefined;
-  if (!label && !model) return;
+  const isRenamed = session.label === before.name && before.name !== after.name;
+  const losesModel = before.model !== undefined && after.model === undefined;
+  if (!isRenamed && !losesModel) return;
   await updateSession(unit.tx, key, {
-    ...(label ? { label: after.name ?? null } : {}),
-    ...(model ? { model: null } : {}),
+    ...(isRenamed ? { label: after.name ?? null } : {}),
+    ...(losesModel ? { model: null } : {}),
   });
   unit.publish({ kind: "session", sessionKey: key, change: "updated" });
 }

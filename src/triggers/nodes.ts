@@ -18,7 +18,7 @@ import { insertNew, newSession } from "../flows/lifecycle.ts";
 import { sendVerdict } from "../flows/party.ts";
 import { getNode } from "../store/nodes.ts";
 import { getSession } from "../store/sessions.ts";
-import { type ChoiceRules, checkChoices } from "./choices.ts";
+import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
 import type { NodeContext } from "./node-pairing.ts";
 
 const MESSAGE_MAX_CHARS = 100_000;
@@ -35,15 +35,6 @@ export interface NodeTurn {
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;
   readonly also: (unit: Unit, run: Run) => Promise<void>;
-}
-
-function checkMessage(text: string): Result<void> {
-  if (text.trim() === "") return fail("invalid_argument", "message must not be empty");
-  if (text.length > MESSAGE_MAX_CHARS) {
-    const most = `the most is ${MESSAGE_MAX_CHARS}`;
-    return fail("too_large", `message has ${text.length} characters; ${most}`);
-  }
-  return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", "message holds half a character");
 }
 
 function notCovered(key: string): Failure {
@@ -125,7 +116,7 @@ export async function acceptNodeTurn(
   nodeId: string,
   turn: NodeTurn,
 ): Promise<Result<Run>> {
-  const text = checkMessage(turn.message);
+  const text = checkWords("message", turn.message, MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
   const own = nodeKey(nodeId);
   const named = turn.sessionKey === undefined ? ok(own) : operatorKey(ctx.settings, turn.sessionKey);

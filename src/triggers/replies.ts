@@ -45,8 +45,8 @@ async function keep(
 
 /** The place itself, where a reply is for wherever a session's people were last. */
 async function whereTo(unit: Unit, route: Route): Promise<Route> {
-  const session = route.channel === LAST ? await getSession(unit.tx, route.to) : undefined;
   if (route.channel !== LAST) return route;
+  const session = await getSession(unit.tx, route.to);
   return session === undefined ? { channel: WEBCHAT, to: route.to } : lastPlace(session);
 }
 
@@ -94,7 +94,7 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   await send(parts, acceptor, unit, { session, route, text: redactSecrets(words), runId: run.runId });
 }
 
-/** What follows from the end of a run, with what follows for jobs and web hooks. */
+/** What follows from the end of a run, with what follows for jobs, web hooks and nodes. */
 export function withReplies(successors: Successors, parts: ReplyParts): Successors {
   return {
     ...successors,

@@ -134,8 +134,8 @@ test("TL3: what lasts ends the listening, with the reason, after few requests an
       error: "Telegram refused: Internal Server Error",
       times: 4,
     },
-    { answer: news([{ message: {} }, 7]), error: "the answer is none of a Bot API server" },
-    { answer: news("updates"), error: "the answer is none of a Bot API server" },
+    { answer: news([{ message: {} }, 7]), error: "what answers is not a Bot API server" },
+    { answer: news("updates"), error: "what answers is not a Bot API server" },
     { answer: news([again]), error: "Telegram brings messages again that were confirmed" },
   ];
   const grounds = await Promise.all(cases.map(({ answer }) => withNewsOf(answer)));
@@ -221,7 +221,7 @@ test("a place that is no Bot API server says so", async () => {
   server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
   const { state, standing } = await listening();
   await state("retrying");
-  expect(standing()?.error).toContain("none of a Bot API server");
+  expect(standing()?.error).toContain("what answers is not a Bot API server");
 });
 
 test("nobody is there: the state says that it could not be reached", async () => {

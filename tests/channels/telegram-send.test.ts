@@ -236,7 +236,7 @@ test("TT3: an address that is none is told without it", async () => {
   const channel = await openTelegram([account("http://[bad")], recordingHost());
   cleanup(() => channel.close?.());
   const outcome = await channel.deliver(outgoing(to(DIRECT), "hello"));
-  expect(outcome).toEqual({ kind: "retry", error: "Telegram: the server's address is none" });
+  expect(outcome).toEqual({ kind: "retry", error: "Telegram: the server's address is not valid" });
 });
 
 test("TT2: a kept connection that the server closes costs no text its certainty", async () => {

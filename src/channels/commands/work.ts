@@ -65,8 +65,9 @@ export async function stop(here: Here): Promise<string> {
   return all > mine.length ? NOT_YOURS : "Nothing is running here.";
 }
 
-function shortId({ key }: Session): string {
-  return key.slice(key.lastIndexOf(":") + 1).slice(0, SHORT_ID_CHARS);
+/** A sub-agent's id: the end of its key. */
+function idOf({ key }: Session): string {
+  return key.slice(key.lastIndexOf(":") + 1);
 }
 
 async function children(here: Here) {
@@ -87,9 +88,8 @@ async function list(here: Here): Promise<string> {
     const name = session.label === undefined ? "" : ` ${code(session.label)}`;
     const does = job?.open === true ? state : (job?.endReason ?? "finished");
     const since = ago(session.createdAt, here.unit.now);
-    lines.push(
-      `- ${code(shortId(session))}${name}: ${does}, since ${since}; ${excerpt(job?.requestText ?? "", 120)}`,
-    );
+    const shortId = idOf(session).slice(0, SHORT_ID_CHARS);
+    lines.push(`- ${code(shortId)}${name}: ${does}, since ${since}; ${excerpt(job?.requestText ?? "", 120)}`);
   }
   return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
 }
@@ -107,8 +107,8 @@ async function meant(here: Here, name: string): Promise<Session[]> {
   const gate = openGate(accessOf(here), await viewerOf(here));
   const found: Session[] = [];
   for (const child of known.values()) {
-    const id = child.key.slice(child.key.lastIndexOf(":") + 1);
-    const isMeant = child.key === name || child.label === name || (name.length >= 4 && id.startsWith(name));
+    const isId = name.length >= 4 && idOf(child).startsWith(name);
+    const isMeant = child.key === name || child.label === name || isId;
     if (isMeant && (await gate.admits("read", child))) found.push(child);
   }
   return found;

@@ -145,7 +145,7 @@ async function leave(shard: WebSocketShard, { clock }: World): Promise<void> {
   let deadline: Timer | undefined;
   const closed = new Promise<void>((resolve) => {
     if (!isOpen) return resolve();
-    // The library stops to listen for errors before the last one may come.
+    // The library stops listening for errors before the last one may come.
     connection.on("error", () => {});
     connection.on("close", resolve);
     deadline = clock.at(clock.now() + CLOSE_MS, () => connection.terminate());

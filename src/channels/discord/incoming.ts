@@ -21,6 +21,7 @@ const EDIT_FRESH_MS = 3_600_000;
 const ROLES_MAX = 100;
 /** In this place of an interaction the bot is not itself present. */
 const ELSEWHERE = 2;
+/** The kind of an interaction by which somebody gives a command of the bot's menu. */
 const SLASH_COMMAND = 2;
 
 export interface Reader {

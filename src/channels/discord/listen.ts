@@ -281,7 +281,7 @@ class Listening {
     if (called === undefined) return;
     const { id, token, message } = called;
     if (message !== undefined) await host.receive(message);
-    const content = message === undefined ? "Here I can't answer." : "Taken.";
+    const content = message === undefined ? "I can't answer here." : "Taken.";
     // Only whoever called it sees this. One that was called long ago can't be answered any more.
     const body = { content, flags: 1 << 6 };
     rest.ask((api, signal) => api.interactions.reply(id, token, body, { signal })).catch(() => {});

@@ -2,7 +2,7 @@
 // message of each channel, for when it can't.
 // DK1: what is written down is never ahead of what is stored: after a crash messages come twice, not never
 //      (I2).
-// DK2: of each message that is settled at most a few rows are written, and not at every one.
+// DK2: for a message that is settled at most a few rows are written, and for most of them none.
 
 import { jsonOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";

@@ -77,7 +77,7 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   return tidied(status, headers, Buffer.from(bytes ?? []).toString("utf8"));
 }
 
-/** What a call of the library ended with, in our words. `libraryOf`: the classes of its errors. */
+/** What a call of the library ended with, in our words. `kinds`: the classes of its errors. */
 function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): DiscordProblem {
   if (error instanceof DiscordProblem) return error;
   if (error instanceof kinds.RateLimitError) {
@@ -105,7 +105,7 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
   const api = new API(rest);
   return {
     async ask(call, outside) {
-      // After an answer 401 the library forgets it.
+      // After an answer 401 the library forgets the token.
       rest.setToken(account.token);
       const stopper = new AbortController();
       const late = new DiscordProblem("unknown", `Discord did not answer within ${TIMEOUT_MS / 1_000} s`);

@@ -12,7 +12,7 @@ const NOTE_CHARS_MAX = 300;
 /** Who and what a text names. */
 export interface Names {
   readonly botId: string;
-  /** Roles that are the bot itself. */
+  /** The role that Discord made for the bot. */
   readonly ownRole?: string;
   user(id: string): string | undefined;
   role(id: string): string | undefined;

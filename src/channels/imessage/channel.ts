@@ -33,7 +33,6 @@ const CURSOR = "rowid";
 
 const CODES = {
   database: -32002,
-  mayBeDone: -32001,
   busy: -32000,
   params: -32602,
   method: -32601,
@@ -246,6 +245,7 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
     case CODES.blocked:
       return { kind: "retry", error };
     default:
+      // Among them -32001, by which imsg itself says that it may have been sent.
       if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
       return { kind: "retry", error: "imsg may not control Messages: allow it under Privacy, Automation" };
   }

@@ -57,7 +57,7 @@ export async function readAttachment(
   maxBytes: number,
   signal: AbortSignal,
 ): Promise<Result<Uint8Array>> {
-  if (!isAbsolute(atHome(path)) || path.includes("\0")) return missing("its path is none");
+  if (!isAbsolute(atHome(path)) || path.includes("\0")) return missing("its path is not valid");
   try {
     const real = await allowedPath(path, folders);
     if (real === undefined) return missing("it is not below channels.imessage.attachmentFolders");

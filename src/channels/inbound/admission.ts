@@ -17,6 +17,7 @@ import { getPeer } from "../../store/channel-peers.ts";
 import type { InboundId } from "../../store/inbound.ts";
 import { getBinding } from "../../store/thread-bindings.ts";
 import type { World } from "../../world.ts";
+import { accountName } from "../accounts.ts";
 import type { InboundMessage } from "../channel.ts";
 import { readCommand } from "../commands.ts";
 import { keyOfPlace, type Place } from "./place.ts";
@@ -121,7 +122,7 @@ function tellIgnored(
   if (told.has(key)) return;
   told.add(key);
   dropOldest(told, TOLD_MAX);
-  world.log.info({ account: `${channel}:${accountId}`, ...who, why }, "messages are not answered");
+  world.log.info({ account: accountName(channel, accountId), ...who, why }, "messages are not answered");
 }
 
 /** In a thread that was made for a sub-agent, all that is said is said to it: nobody has to name it. */
@@ -133,8 +134,8 @@ async function asSaidToSomebody(
 ): Promise<InboundQuestion> {
   if (question.mentioned || message.chat.thread === undefined) return question;
   const named = { ...question, mentioned: true };
-  const matters = [question, named].map((one) => decideInbound(account, settings.owners, one).kind);
-  if (matters[0] !== "ignore" || matters[1] === "ignore") return question;
+  const [asItIs, asNamed] = [question, named].map((one) => decideInbound(account, settings.owners, one).kind);
+  if (asItIs !== "ignore" || asNamed === "ignore") return question;
   const binding = await getBinding(engine.store.db, message.replyTo);
   return binding?.kind === "created" ? named : question;
 }
@@ -170,7 +171,7 @@ async function judge(
 }
 
 /**
- * What may be said of a message that is answered; undefined: it is not. A stranger may be told how to be
+ * A message with what was decided about it; undefined: it is not answered. A stranger may be told how to be
  * let in.
  */
 async function admit(

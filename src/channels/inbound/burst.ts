@@ -130,7 +130,8 @@ async function sessionFor(parts: BurstParts, unit: Unit, place: Place): Promise<
   return bound ?? openSessionOf(unit, parts.settings, place);
 }
 
-function settledBody({ fold }: WaitingMessage): string {
+/** What is kept of a message once it is settled. */
+export function settledBody({ fold }: SettledMessage): string {
   const body: SettledMessage = { fold };
   return JSON.stringify(body);
 }

@@ -17,7 +17,7 @@ import { burstOf, insertInbound, otherVersions, rewriteInbound, settleInbound } 
 import type { CommandParts } from "../commands/moment.ts";
 import { performCommand } from "../commands.ts";
 import type { Admitted } from "./admission.ts";
-import { joinBurst, type SettledMessage, TEXT_MAX_BYTES, type WaitingMessage } from "./burst.ts";
+import { joinBurst, type SettledMessage, settledBody, TEXT_MAX_BYTES, type WaitingMessage } from "./burst.ts";
 import type { KeptMedia } from "./media.ts";
 import { keyOfPlace, type Place } from "./place.ts";
 
@@ -73,7 +73,7 @@ export async function keepMessage(
  */
 async function isNews(unit: Unit, { id }: Admitted, seq: number, said: WaitingMessage): Promise<boolean> {
   const others = await otherVersions(unit.tx, id);
-  const ignored = { state: "ignored", body: JSON.stringify({ fold: said.fold }) } as const;
+  const ignored = { state: "ignored", body: settledBody(said) } as const;
   if (id.edit === "") {
     if (others.length === 0) return true;
     await settleInbound(unit.tx, seq, ignored);
@@ -107,7 +107,7 @@ async function keyFor(parts: CommandParts, unit: Unit, place: Place): Promise<st
 async function keepSettled(unit: Unit, admitted: Admitted, state: "done" | "refused"): Promise<boolean> {
   const body: SettledMessage = { fold: foldOf(admitted.message.text) };
   const seq = await insert(unit, admitted, body);
-  if (seq !== undefined) await settleInbound(unit.tx, seq, { state, body: JSON.stringify(body) });
+  if (seq !== undefined) await settleInbound(unit.tx, seq, { state, body: settledBody(body) });
   return seq !== undefined;
 }
 

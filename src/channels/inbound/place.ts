@@ -29,11 +29,16 @@ export interface Place {
   readonly replyTo: Route;
 }
 
+/** Whose session a place's own is: the default agent's, where its agent is gone. */
+function agentIdOf(settings: Settings, { agentId }: Place): string {
+  return (findAgent(settings, agentId) ?? defaultAgent(settings)).id;
+}
+
 /** The key of a place's own session; undefined: an id in it is too long for one. */
 export function keyOfPlace(settings: Settings, place: Place): string | undefined {
   const rules = keyRulesOf(settings);
   const { channel, chat, peerId } = place;
-  const agentId = (findAgent(settings, place.agentId) ?? defaultAgent(settings)).id;
+  const agentId = agentIdOf(settings, place);
   const { type, thread } = chat;
   if (rules.scope === "global" || (type === "direct" && settings.session.dmScope === "main")) {
     return mainKeyOf(agentId, rules);
@@ -68,8 +73,7 @@ export async function openSessionOf(unit: Unit, settings: Settings, place: Place
   const known = await holdSession(unit.tx, key);
   const displayName = displayNameOf(place);
   if (known === undefined) {
-    const agentId = (findAgent(settings, place.agentId) ?? defaultAgent(settings)).id;
-    const made = newSession({ settings }, unit, { key, agentId });
+    const made = newSession({ settings }, unit, { key, agentId: agentIdOf(settings, place) });
     const session: Session = {
       ...made,
       ...(made.kind === "group" ? { groupChannel: place.channel } : {}),

@@ -9,7 +9,6 @@
 import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { jsonOf } from "../../core/json.ts";
-import type { Route } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type {
@@ -35,6 +34,8 @@ const LOAD_TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 /** The daemon may send its answer's head with the first sign of life, after 15 seconds. */
 const HEAD_MS = 30_000;
+/** Of a call that asks for little. */
+const ASK_LIMITS = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
 const ACCOUNTS_MAX = 1_000;
 /** Under this name the place in the daemon's events is remembered. */
 const CURSOR = "events";
@@ -61,11 +62,10 @@ function strange({ number, url }: SignalAccount): ListenProblem {
 /** The ids that the account is known by. A daemon for one account alone does not tell. */
 async function ownIds({ settings, daemon }: Place, signal?: AbortSignal): Promise<Set<string>> {
   const { number, url } = settings;
-  const limits = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
   const answer = await daemon.call(
     "listAccounts",
     {},
-    { ...limits, ...(signal === undefined ? {} : { signal }) },
+    { ...ASK_LIMITS, ...(signal === undefined ? {} : { signal }) },
   );
   if (answer.kind === "error" && answer.code === METHOD_NOT_FOUND) return new Set([number]);
   if (answer.kind !== "result") throw new ListenProblem(whyNot(answer, url));
@@ -126,11 +126,11 @@ class Listener {
       const { statusCode = 0 } = opened.answer;
       if (statusCode === 400) throw strange(settings);
       if (statusCode !== 200)
-        throw new ListenProblem(`there answers no signal-cli daemon (HTTP ${statusCode})`);
+        throw new ListenProblem(`what answers there is no signal-cli daemon (HTTP ${statusCode})`);
       ready();
       const { log } = host.world;
       const tooLong = (): void =>
-        log.warn({ account: accountName(ID, accountId) }, "an event that is too long");
+        log.warn({ account: accountName(ID, accountId) }, "an event was left out: it is too long");
       for await (const { id, data } of eventsOf(opened.answer, host.world.clock, tooLong)) {
         await this.#take(fieldsOf(jsonOf(data)), own, id, signal);
         if (signal.aborted) return;
@@ -210,8 +210,7 @@ async function test(place: Place): Promise<Result<string>> {
   } catch (error) {
     return fail("channel_failed", error instanceof Error ? error.message : "signal-cli could not be asked");
   }
-  const limits = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
-  const answer = await daemon.call("version", {}, limits);
+  const answer = await daemon.call("version", {}, ASK_LIMITS);
   const version = answer.kind === "result" ? textOf(fieldsOf(answer.value).version) : undefined;
   return ok(
     `${settings.number}, signal-cli ${version === undefined ? "" : safeLine(version).slice(0, 40)}`.trimEnd(),
@@ -225,8 +224,8 @@ export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost
   );
   const placeOf = (accountId: string | undefined): Place | undefined =>
     accountId === undefined ? places[0] : places.find(({ settings }) => settings.accountId === accountId);
-  const noAccount = ({ accountId }: Pick<Route, "accountId">): string =>
-    `Signal has no account ${safeLine(accountId ?? "").slice(0, 60)} here`;
+  const noAccount = (accountId = ""): string =>
+    `Signal has no account ${safeLine(accountId).slice(0, 60)} here`;
   return {
     id: ID,
     deduplicates: false,
@@ -238,19 +237,18 @@ export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost
     async deliver(message) {
       const place = placeOf(message.route.accountId);
       return place === undefined
-        ? { kind: "refused", error: noAccount(message.route) }
+        ? { kind: "refused", error: noAccount(message.route.accountId) }
         : deliver(place, message);
     },
     async typing(route) {
       const place = placeOf(route.accountId);
       const to = recipientOf(route.to);
       if (place === undefined || to === undefined) return;
-      const limits = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
-      await place.daemon.call("sendTyping", { account: place.settings.number, ...to }, limits);
+      await place.daemon.call("sendTyping", { account: place.settings.number, ...to }, ASK_LIMITS);
     },
     async test(accountId) {
       const place = placeOf(accountId);
-      return place === undefined ? fail("channel_unknown", noAccount({ accountId })) : test(place);
+      return place === undefined ? fail("channel_unknown", noAccount(accountId)) : test(place);
     },
   };
 }

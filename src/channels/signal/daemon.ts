@@ -130,7 +130,7 @@ function readAnswer({ status, text }: Exchanged): Answer {
   }
   // What is refused before it was looked at (no such path, no access) has done nothing.
   const reached = !(status >= 400 && status < 500);
-  return { kind: "failed", reached, why: `there answers no signal-cli daemon (HTTP ${status})` };
+  return { kind: "failed", reached, why: `what answers there is no signal-cli daemon (HTTP ${status})` };
 }
 
 /** The daemon at this address, without a `/` at its end. */

@@ -73,9 +73,14 @@ export function readBatch(updates: readonly unknown[], reader: Reader): Batch {
   for (const { id, update } of named.sort((one, other) => one.id - other.id)) {
     const reading = readSafely(update, reader);
     const before = items.at(-1);
-    const isNext = reading.kind === "message" && before?.reading.kind === "message";
-    if (isNext && before?.reading.kind === "message" && isSameAlbum(before.reading, reading)) {
-      const joined = join(before.reading, reading);
+    const last = before?.reading;
+    if (
+      before !== undefined &&
+      last?.kind === "message" &&
+      reading.kind === "message" &&
+      isSameAlbum(last, reading)
+    ) {
+      const joined = join(last, reading);
       items[items.length - 1] = { ...before, lastId: id, parts: before.parts + 1, reading: joined };
     } else {
       items.push({ firstId: id, lastId: id, parts: 1, reading });

@@ -18,6 +18,8 @@ const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** For a whole file. */
 const FILE_MS = 60_000;
 const WORDS_CHARS_MAX = 200;
+/** Said of an answer that has another shape than the Bot API's. */
+export const NO_SERVER_WORDS = "what answers is not a Bot API server";
 
 /** What became of a call. */
 export type Called<T> =
@@ -81,7 +83,7 @@ function answerOf(exchanged: Exchanged): object {
   }
   if (answer.ok === true && status < 300) return answer;
   if (answer.ok !== false && status < 300) {
-    throw new NotAnswered("the answer is none of a Bot API server", true);
+    throw new NotAnswered(NO_SERVER_WORDS, true);
   }
   const description = textOf(answer.description) ?? `HTTP status ${status}`;
   return { ...answer, ok: false, error_code: numberOf(answer.error_code) ?? status, description };
@@ -150,7 +152,10 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
       const steps = path.split("/").map(encodeURIComponent).join("/");
       const url = `${apiRoot}/file/bot${botToken}/${steps}`;
       const exchanged = await transport.exchange({
-        ...{ url, timeoutMs: FILE_MS, bytesMax: maxBytes, stop: signal },
+        url,
+        timeoutMs: FILE_MS,
+        bytesMax: maxBytes,
+        stop: signal,
       });
       if (exchanged.kind === "failed") {
         return { kind: exchanged.reached ? "unknown" : "unreached", why: exchanged.why };

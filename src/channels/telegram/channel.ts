@@ -4,6 +4,7 @@
 
 import type { TelegramAccount } from "../../core/channel-settings.ts";
 import { fail } from "../../core/errors.ts";
+import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { openBot } from "./bot.ts";
 import { listen } from "./listen.ts";
@@ -29,7 +30,7 @@ export async function openTelegram(
       return typeof place === "string" ? { kind: "refused", error: place } : sendText(place, text);
     },
     accounts: bots.map((bot) => ({
-      name: `telegram:${bot.accountId}`,
+      name: accountName("telegram", bot.accountId),
       listen: (ear) => listen(bot, host, ear),
     })),
     async typing(route) {
@@ -44,7 +45,10 @@ export async function openTelegram(
       const bot = bots.find((one) => one.accountId === accountId);
       const known = bots.map((one) => one.accountId).join(", ");
       if (bot === undefined)
-        return fail("invalid_argument", `telegram has no account ${JSON.stringify(accountId)}: ${known}`);
+        return fail(
+          "invalid_argument",
+          `telegram has no account ${JSON.stringify(accountId)}; there is: ${known}`,
+        );
       return nameOfBot(bot);
     },
     async close() {

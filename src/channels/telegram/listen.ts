@@ -6,12 +6,12 @@
 // TL4: chats don't wait for each other's files: each is stored in its order, all at the same time.
 
 import type { World } from "../../world.ts";
-import { type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { listOf } from "../fields.ts";
 import { pause } from "../pause.ts";
 import { type Item, openAlbum, readBatch } from "./batch.ts";
-import type { Bot, Called } from "./bot.ts";
+import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
@@ -19,12 +19,11 @@ import { type Reader, type Reading, UPDATE_KINDS } from "./update.ts";
 
 /** How long the platform lets a request wait for news. */
 const POLL_SECONDS = 25;
-/** An answer that was not there so long behind it never comes. */
+/** How much longer than that an answer may take before it is given up. */
 const POLL_GRACE_MS = 10_000;
 /** An empty answer that is there sooner did not wait. It is the shortest pause that can be asked for, too. */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
-const NO_SENSE = "the answer is none of a Bot API server";
 /** How long an album is left alone before it is looked at again. */
 const ALBUM_MS = 500;
 /** Failures in a row that are waited out, and the first and longest pause behind one. */
@@ -65,7 +64,7 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
     if (Array.isArray(answer.value)) {
       ear.ready();
       await take(updates, place, { bot, host, reader, signal: ear.signal });
-    } else await stumble(NO_SENSE, place, host.world, ear.signal);
+    } else await stumble(NO_SERVER_WORDS, place, host.world, ear.signal);
     // A server that does not let requests wait must not be asked without end.
     const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
     if (isHasty) await pause(host.world, HASTY_MS, ear.signal);
@@ -136,7 +135,7 @@ async function take(updates: readonly unknown[], place: Place, taker: Taker): Pr
     delete place.album;
     // All of it is confirmed: what comes next has any id.
     delete place.offset;
-    if (updates.length > 0) return stumble(NO_SENSE, place, world, signal);
+    if (updates.length > 0) return stumble(NO_SERVER_WORDS, place, world, signal);
     place.failures = 0;
     return;
   }
@@ -185,7 +184,7 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
       await host.receive({ ...reading.message, media });
     } catch (error) {
       host.world.log.warn(
-        { err: error, account: `telegram:${bot.accountId}` },
+        { err: error, account: accountName("telegram", bot.accountId) },
         "a message could not be stored; it waits at Telegram",
       );
       return firstId;
@@ -201,7 +200,7 @@ function note(
   { log }: World,
   { accountId }: Reader,
 ): void {
-  const account = `telegram:${accountId}`;
+  const account = accountName("telegram", accountId);
   switch (reading.kind) {
     case "moved": {
       const { from, to } = reading;

@@ -43,7 +43,7 @@ async function load(
   if (path.startsWith("/")) {
     return fail("channel_failed", "the Bot API server runs with --local: it hands out no files over HTTP");
   }
-  if (!isPathBelow(path)) return fail("channel_failed", "Telegram told a path that is none of a file");
+  if (!isPathBelow(path)) return fail("channel_failed", "Telegram named a path that is not a file's");
   const read = await bot.file(path, maxBytes, signal);
   return read.kind === "done" ? ok(read.value) : fail("channel_failed", failureWords(read));
 }

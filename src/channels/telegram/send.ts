@@ -17,7 +17,7 @@ const TOPIC_CHARS_MAX = 128;
 /** The longest pause that the platform can ask for. */
 const AFTER_MAX_MS = 24 * 3_600_000;
 
-/** Whether a bot may do anything at all: with a token that was taken back it may not. */
+/** Whether the bot may do nothing at all: its token is wrong, or was taken back. */
 export function isTokenWrong({ code }: Refusal): boolean {
   return code === 401 || code === 404;
 }
@@ -50,14 +50,11 @@ function outcomeOf(refusal: Refusal): DeliveryOutcome {
   return code >= 500 ? { kind: "retry", error } : { kind: "refused", error };
 }
 
-function sendOnce(
-  { bot, chatId, ...place }: Place,
-  { text, entities }: TelegramText,
-): Promise<Called<unknown>> {
-  return bot.call((methods, signal) =>
+function sendOnce(place: Place, { text, entities }: TelegramText): Promise<Called<unknown>> {
+  return place.bot.call((methods, signal) =>
     methods.sendMessage(
       {
-        ...{ chat_id: chatId, text, ...topicField({ bot, chatId, ...place }) },
+        ...{ chat_id: place.chatId, text, ...topicField(place) },
         ...(entities.length === 0 ? {} : { entities: [...entities] }),
         link_preview_options: { is_disabled: true },
       },

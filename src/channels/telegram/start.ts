@@ -4,10 +4,10 @@
 // TI2: what only decorates, such as the menu, stops nobody from listening.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { ListenProblem } from "../accounts.ts";
+import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { fieldsOf, textOf } from "../fields.ts";
-import type { Bot, Called } from "./bot.ts";
+import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { idOf } from "./fields.ts";
 import { failureWords, isTokenWrong } from "./send.ts";
 import type { Reader } from "./update.ts";
@@ -39,7 +39,7 @@ async function takeBackMessages(bot: Bot, { world }: ChannelHost, signal: AbortS
   if (textOf(hook.url) === undefined) return;
   wanted(await bot.call((methods, either) => methods.deleteWebhook({}, either), { signal }));
   world.log.warn(
-    { account: `telegram:${bot.accountId}` },
+    { account: accountName("telegram", bot.accountId) },
     "a web hook of the bot was removed: messages come here",
   );
 }
@@ -59,7 +59,7 @@ async function showMenu(
     signal,
   });
   if (set.kind !== "done") {
-    const account = `telegram:${bot.accountId}`;
+    const account = accountName("telegram", bot.accountId);
     world.log.warn({ account, why: failureWords(set) }, "the bot's menu of commands could not be set");
   }
 }
@@ -82,7 +82,7 @@ async function begin(bot: Bot, host: ChannelHost, signal: AbortSignal): Promise<
   const me = wanted(await bot.call((methods, either) => methods.getMe(either), { signal }));
   const [id, username] = [idOf(me.id), textOf(me.username)];
   if (id === undefined || username === undefined) {
-    throw new ListenProblem("the answer is none of a Bot API server: look at channels.telegram.apiRoot");
+    throw new ListenProblem(`${NO_SERVER_WORDS}: look at channels.telegram.apiRoot`);
   }
   await takeBackMessages(bot, host, signal);
   const menu = menuOf(host.commands);
@@ -96,7 +96,7 @@ export async function nameOfBot(bot: Bot): Promise<Result<string>> {
   if (asked.kind !== "done") return fail("channel_failed", failureWords(asked));
   const { username, can_read_all_group_messages } = fieldsOf(asked.value);
   const name = textOf(username);
-  if (name === undefined) return fail("channel_failed", "the answer is none of a Bot API server");
+  if (name === undefined) return fail("channel_failed", NO_SERVER_WORDS);
   const privacy = "; in groups it is shown commands, mentions and replies only (privacy mode)";
   return ok(`@${name}${can_read_all_group_messages === true ? "" : privacy}`);
 }

@@ -76,7 +76,7 @@ function codeOf(error: unknown): string {
   return typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code) ? ` (${code})` : "";
 }
 
-/** The request, not sent yet. Where the address is none there is none: the error of that would tell it. */
+/** The request, not sent yet. Undefined: the address is not valid (TT3: the error would tell it). */
 function requestOf(exchange: Exchange, { agent, isSecure }: Way): ClientRequest | undefined {
   try {
     return (isSecure ? secureHttp() : plainHttp()).request(exchange.url, optionsOf(exchange, agent));
@@ -90,7 +90,7 @@ function run(exchange: Exchange, way: Way): Promise<Exchanged> {
   const { isSecure, clock } = way;
   const outgoing = requestOf(exchange, way);
   if (outgoing === undefined) {
-    return Promise.resolve({ kind: "failed", reached: false, why: "the server's address is none" });
+    return Promise.resolve({ kind: "failed", reached: false, why: "the server's address is not valid" });
   }
   return new Promise((resolve) => {
     let reached = false;

@@ -53,7 +53,7 @@ const openLine = (account: WhatsAppAccount): Line => ({
   failure: undefined,
 });
 
-/** The line that a route means, or why there is none. */
+/** The line that a route means; undefined: there is none. */
 function lineOf({ lines }: Parts, accountId: string | undefined): Line | undefined {
   return accountId === undefined ? lines[0] : lines.find(({ account }) => account.accountId === accountId);
 }
@@ -119,7 +119,7 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
       account.phoneNumberId === phoneNumberId && account.appSecret === called.account.appSecret,
   );
   if (line === undefined) {
-    log.debug({ account: called.name }, "a web hook of WhatsApp is about a number of nobody here");
+    log.debug({ account: called.name }, "a web hook of WhatsApp is about a number that no account here has");
     return;
   }
   const { name, memory } = line;

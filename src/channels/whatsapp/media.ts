@@ -20,10 +20,10 @@ function tooLarge(maxBytes: number): Result<never> {
 }
 
 function unread(answer: GraphAnswer, token: string): Result<never> {
-  const why = problemOf(answer, token)?.words ?? "the answer is none that is known here";
+  const why = problemOf(answer, token)?.words ?? "the answer is of no kind that is known here";
   const isGone = answer.kind === "answered" && (answer.status === 404 || answer.status === 410);
   // Ids of media are good for some days.
-  if (isGone) return fail("file_not_found", `WhatsApp has this file no longer: ${why}`);
+  if (isGone) return fail("file_not_found", `WhatsApp no longer has this file: ${why}`);
   return fail("file_problem", `the file could not be read from WhatsApp: ${why}`);
 }
 

@@ -11,7 +11,7 @@ const FAILURES_MAX = 200;
 
 export interface Remembered {
   readonly text: string;
-  /** Absent: it was our own. */
+  /** Absent: it was our own, or nobody knows. */
   readonly senderName?: string;
   readonly isOurs: boolean;
 }

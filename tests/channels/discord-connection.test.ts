@@ -260,7 +260,8 @@ test("DC1: hostile frames are left out, and end neither the account nor the proc
   await expect.poll(() => texts().at(-1)).toBe("hello");
   expect(texts()).toHaveLength(2);
   expect(state()).toBe("ready");
-  expect(server.gateway.beats).toEqual([]);
+  // Its first lawful beat comes at a random moment, perhaps by now; an interval of nothing would bring hundreds.
+  expect(server.gateway.beats.length).toBeLessThan(3);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
 

@@ -8,6 +8,7 @@ import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
 import { isObject, jsonOf } from "../core/json.ts";
 import type { AssistantMessage, Usage } from "../core/message.ts";
+import { once } from "../core/once.ts";
 import type { ProviderApi } from "../core/settings.ts";
 import type { World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
@@ -27,18 +28,6 @@ export type RequestOutcome =
   | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
 
 export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
-
-/** Loads something once, at the first call. What failed to load is tried again. */
-function once<T>(load: () => Promise<T>): () => Promise<T> {
-  let loaded: Promise<T> | undefined;
-  return () => {
-    loaded ??= load().catch((error: unknown) => {
-      loaded = undefined;
-      throw error;
-    });
-    return loaded;
-  };
-}
 
 const lazy = (load: () => Promise<PiStreams>): PiStreams => lazyApi(once(load));
 

@@ -6,6 +6,7 @@
 //      odd about a request, its headers too, is judged by the routes.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { once } from "../core/once.ts";
 import { mayProbe } from "./host.ts";
 import type { HttpParts } from "./http.ts";
 import { storeAnswers } from "./methods/system.ts";
@@ -60,19 +61,17 @@ async function loadRoutes(parts: HttpParts): Promise<Listener> {
 }
 
 export function createListener(parts: HttpParts): Listener {
-  let loading: Promise<Listener> | undefined;
+  const load = once(() => loadRoutes(parts));
   let routes: Listener | undefined;
   const first = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      loading ??= loadRoutes(parts);
-      routes = await loading;
+      routes = await load();
       // Who left meanwhile would never be heard leaving by the routes.
       if (response.destroyed) return;
       routes(request, response);
     } catch (error) {
       // Only a broken installation comes here.
       parts.deps.world.log.error({ err: error }, "the HTTP routes could not be loaded");
-      loading = undefined;
       response.destroy();
     }
   };

@@ -9,6 +9,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket, WebSocketServer } from "ws";
 import { type Failure, fail } from "../core/errors.ts";
+import { once } from "../core/once.ts";
 import { mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, type TokenSettings } from "../core/settings.ts";
 import { keyRulesOf } from "../flows/access.ts";
@@ -65,7 +66,7 @@ class GatewayServer implements Gateway {
   readonly #deps: GatewayDeps;
   readonly #http: Server;
   /** Loaded by the first client. */
-  #sockets: Promise<WebSocketServer> | undefined;
+  readonly #sockets = once(openSockets);
   readonly #fanout: Fanout;
   readonly #dispatcher: Dispatcher;
   readonly #demo: Demo | undefined;
@@ -232,12 +233,10 @@ class GatewayServer implements Gateway {
   /** Undefined: they can't be loaded, and the socket is closed; the next one tries again. */
   async #socketsFor(socket: Duplex): Promise<WebSocketServer | undefined> {
     try {
-      this.#sockets ??= openSockets();
-      return await this.#sockets;
+      return await this.#sockets();
     } catch (error) {
       // Only a broken installation comes here, or one that is being replaced: no reason to end the runs.
       this.#deps.world.log.error({ err: error }, "what serves WebSockets could not be loaded");
-      this.#sockets = undefined;
       socket.destroy();
       return undefined;
     }

@@ -61,11 +61,16 @@ afterAll(async () => {
   remove();
 });
 
+/** How the database would go about a query, step by step. */
+function stepsOf({ sql, parameters }: (typeof queries)[number]): string[] {
+  const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as string[]));
+  return plan.map((row) => String(row.detail));
+}
+
 /** Steps of the plans that go through a table or a whole index of it from one end to the other. */
 function fullScans(): string[] {
   return queries.flatMap((query) => {
-    const plan = raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[]));
-    const steps = plan.map((row) => String(row.detail));
+    const steps = stepsOf(query);
     // What a query made for itself (a limited subquery, a recursive table) may be read to its end.
     const own = new Set(steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []));
     return steps.filter((step) => {
@@ -259,44 +264,24 @@ test("unfinished runs of a lane are found by their state, past any number of end
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
   if (query === undefined) throw new Error("a query was expected");
-  const plan = raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[]));
-  expect(plan.map((row) => String(row.detail)).join()).toContain(
-    "runs_in_lane_by_state (session_key=? AND state=?)",
-  );
+  expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
 test("sessions of some keys are looked up by their keys, whatever else is asked of them", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, keys: [KEY, "child"], kinds: ["main"] }));
-  const steps = queries.flatMap((query) =>
-    raw.prepare(`explain query plan ${query.sql}`).all(...(query.parameters as string[])),
-  );
-  expect(steps.map((step) => String(step.detail)).join()).toContain(
-    "USING INDEX sqlite_autoindex_sessions_1 (key=?)",
-  );
+  expect(queries.flatMap(stepsOf).join()).toContain("USING INDEX sqlite_autoindex_sessions_1 (key=?)");
 });
 
 test("roots are read in the order of their own index, past any number of sub-agents", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
-  const plans = queries.map((query) =>
-    raw
-      .prepare(`explain query plan ${query.sql}`)
-      .all(...(query.parameters as string[]))
-      .map((row) => String(row.detail))
-      .join(),
-  );
+  const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);
   expect(plans.join()).not.toContain("TEMP B-TREE");
 });
 
 test("LS3: sessions of a kind among an agent's are read in the order of their own index, however few they are", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, agentId: "main", kinds: ["cron"] }));
-  const plans = queries.map((query) =>
-    raw
-      .prepare(`explain query plan ${query.sql}`)
-      .all(...(query.parameters as string[]))
-      .map((row) => String(row.detail))
-      .join(),
-  );
+  const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([
     expect.stringContaining("USING INDEX sessions_by_agent_kind (agent_id=? AND kind=? AND archived=?)"),
   ]);

@@ -100,7 +100,6 @@ describe.skipIf(browserPath === undefined)("a conversation of 10,000 messages", 
     const house = await openHouse();
     await append(house, 0, 350);
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    page.on("console", (m) => console.log(m.text()));
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "at the end" }).done;
     await page.getByText("echo at the end").waitFor();

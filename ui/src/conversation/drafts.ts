@@ -1,5 +1,7 @@
 // Owns what a reader has begun to write, for each session: kept for as long as the tab lives.
 
+import { tabStorage } from "../token.ts";
+
 const STORED_UNDER = "parley.draft:";
 /** Longer drafts live in memory only. */
 const STORED_MAX_CHARS = 200_000;
@@ -7,22 +9,15 @@ const STORED_MAX_CHARS = 200_000;
 const inMemory = new Map<string, string>();
 
 export function draftOf(sessionKey: string): string {
-  const known = inMemory.get(sessionKey);
-  if (known !== undefined) return known;
-  try {
-    return window.sessionStorage.getItem(STORED_UNDER + sessionKey) ?? "";
-  } catch {
-    return "";
-  }
+  return inMemory.get(sessionKey) ?? tabStorage()?.getItem(STORED_UNDER + sessionKey) ?? "";
 }
 
 export function keepDraft(sessionKey: string, text: string): void {
   inMemory.set(sessionKey, text);
   try {
-    const { sessionStorage } = window;
-    if (text === "" || text.length > STORED_MAX_CHARS) sessionStorage.removeItem(STORED_UNDER + sessionKey);
-    else sessionStorage.setItem(STORED_UNDER + sessionKey, text);
+    if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
+    else tabStorage()?.setItem(STORED_UNDER + sessionKey, text);
   } catch {
-    // It lives as long as the page then.
+    // There is no room: it lives as long as the page then.
   }
 }

@@ -78,7 +78,8 @@ function routeWords({ route }: ChainStep): string {
   return route === undefined ? "its people" : `${route.channel} ${route.to}`;
 }
 
-function actWords(step: ChainStep, { name, waits }: Around): string {
+/** What was done, without what was said: a step's title. */
+export function title(step: ChainStep, { name, waits }: Around): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
   switch (step.kind) {
@@ -124,12 +125,7 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 export function sentence(step: ChainStep, around: Around): string {
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
-  return `${actWords(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
-}
-
-/** A step's title, without what was said. */
-export function title(step: ChainStep, around: Around): string {
-  return actWords(step, around);
+  return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
 /** What a job came to, out of the form in which the gateway tells it. */

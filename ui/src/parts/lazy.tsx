@@ -2,7 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Failed } from "./failure.tsx";
+import { Awaited } from "./failure.tsx";
 
 /** A component whose code is loaded by `load` when it is first shown, and only once. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
@@ -20,9 +20,8 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     useEffect(() => {
       if (loaded === undefined) fetch();
     }, []);
-    if (problem !== undefined) return <Failed problem={problem} onRetry={fetch} />;
-    if (loaded === undefined) return <p class="loading">Loading…</p>;
     const Loaded = loaded;
+    if (Loaded === undefined) return <Awaited problem={problem} again={fetch} />;
     return <Loaded {...props} />;
   };
 }

@@ -39,7 +39,7 @@ function Waits({ keys }: { keys: readonly string[] }) {
       {keys.slice(0, WAITS_SHOWN_MAX).map((key, index) => {
         const row = knownRow(key);
         return (
-          <span key={key} class="session-wait">
+          <span key={key}>
             {index > 0 && ", "}
             <SessionLink sessionKey={key} name={sessionName(row ?? { key })} tabIndex={-1} />
           </span>
@@ -111,11 +111,15 @@ export function rowId(key: string): string {
   return `session ${key}`.replaceAll(/\s/g, "_");
 }
 
+/** A line's place: its height, and how far in it stands. */
+export function lineStyle(level: number) {
+  return { height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, INDENTED_LEVELS_MAX) };
+}
+
 export function SessionRow(props: { line: RowLine; selected: boolean; active: boolean; tree: boolean }) {
   const { line, selected, active, tree } = props;
   const { row, key, level, open, gone } = line;
   const { children = 0 } = row;
-  const depth = Math.min(level - 1, INDENTED_LEVELS_MAX);
   const name = sessionName(row);
   const classes = [
     "session-row",
@@ -134,8 +138,8 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       aria-setsize={line.size}
       aria-expanded={open}
       aria-selected={selected}
-      class={`${classes.filter(Boolean).join(" ")} state-${row.state}`}
-      style={{ height: `${ROW_HEIGHT}px`, "--depth": depth }}
+      class={classes.filter(Boolean).join(" ")}
+      style={lineStyle(level)}
     >
       {tree && <Twist line={line} name={name} />}
       <div class="session-words">

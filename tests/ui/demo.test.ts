@@ -17,10 +17,12 @@ afterAll(closeBrowser);
 /** Browsers and gateways start, stop and start again, beside other tests. */
 const MINUTE = { timeout: 60_000 };
 
+const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";
 const houseWithDemo = (more: HouseOptions = {}) =>
   openHouse({ openDemo: () => openDemo(quietWorld()), ...more });
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
 const banner = (page: Page) => page.getByRole("complementary", { name: "Demo" });
 
 /** The demo of a gateway, entered beside the page. */
@@ -40,7 +42,9 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
 describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
   test("an empty gateway offers the demo in one click; it plays in a store of its own, and leads back", async () => {
     const house = await houseWithDemo();
-    const { page } = await visit(house.http, { token: TOKEN });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
+    await field(page).fill("for my own gateway");
+    await page.goto(`${house.http}/#/sessions`);
     await button(page, "Play the demo").click();
     await banner(page).getByText("This is a demo with a store of its own").waitFor();
     await button(page, "Next: three jobs").waitFor();
@@ -56,9 +60,15 @@ describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
     expect(refused.join("\n")).toContain("wait_cycle");
     const { sessions } = await demo.request("sessions.list", {});
     expect(sessions.filter(({ key }) => key.includes(":subagent:"))).toHaveLength(3);
+    // SC1: what was begun to be written for the one is not there in the other.
+    await page.goto(`${house.http}/#/${AT_MAIN}`);
+    await field(page).waitFor();
+    expect(await field(page).inputValue()).toBe("");
     await button(page, "Back to your gateway").click();
     await button(page, "Play the demo").waitFor();
     expect(await banner(page).count()).toBe(0);
+    await page.goto(`${house.http}/#/${AT_MAIN}`);
+    await expect.poll(() => field(page).inputValue()).toBe("for my own gateway");
     expect((await own.request("status")).unused).toBe(true);
     expect(await page.evaluate(() => window.sessionStorage.getItem("parley.token"))).toBe(TOKEN);
   });

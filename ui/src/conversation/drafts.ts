@@ -1,8 +1,10 @@
 // Owns what a reader has begun to write, for each session: kept for as long as the tab lives.
 
+import { inDemo } from "../demo/scene.ts";
 import { tabStorage } from "../token.ts";
 
-const STORED_UNDER = "parley.draft:";
+/** Sessions of the demo are called as those of the reader's own gateway are. */
+const STORED_UNDER = inDemo ? "parley.demo-draft:" : "parley.draft:";
 /** Longer drafts live in memory only. */
 const STORED_MAX_CHARS = 200_000;
 

@@ -17,6 +17,7 @@ import { complain, say } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
+import { Time } from "../parts/time.tsx";
 import "./rows.css";
 import { SessionPicker } from "./session-picker.tsx";
 
@@ -35,6 +36,8 @@ interface Filter {
   readonly sessionKey: string;
   readonly includeDismissed: boolean;
 }
+
+const EVERYTHING: Filter = { state: "", sessionKey: "", includeDismissed: false };
 
 interface Outbox {
   readonly rows: readonly DeliveryRow[];
@@ -125,9 +128,7 @@ function Timing({ row }: { row: DeliveryRow }) {
   const waits = row.state === "pending" && row.attempts > 0 && !row.attemptOpen;
   return (
     <div class="row-when soft">
-      <time dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
-        {ago(at, now)}
-      </time>
+      <Time at={at}>{ago(at, now)}</Time>
       {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
       {row.attemptOpen && <span>being tried</span>}
       {waits && <span>next in {duration(Math.max(0, row.nextAttemptAt - now))}</span>}
@@ -200,9 +201,8 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
   );
 }
 
-export function DeliveriesTab({ about }: { about: string | undefined }) {
-  const first: Filter = { state: "", sessionKey: about ?? "", includeDismissed: false };
-  const [filter, setFilter] = useState(first);
+export function DeliveriesTab() {
+  const [filter, setFilter] = useState<Filter>(EVERYTHING);
   const [question, setQuestion] = useState<Question>();
   const wanted = useRef(PAGE_ROWS);
   const outbox = useReading(JSON.stringify(filter), () => readOutbox(filter, wanted.current));

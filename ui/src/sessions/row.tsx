@@ -2,9 +2,10 @@
 
 import type { ListedRow } from "../../../src/gateway/client/web.ts";
 import { tick } from "../clock.ts";
-import { age, clockTime, money, tokens } from "../parts/format.ts";
+import { age, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink, sessionName } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
+import { Time } from "../parts/time.tsx";
 import type { RowLine } from "./forest.ts";
 import { knownRow, toggle } from "./model.ts";
 
@@ -23,14 +24,6 @@ function kindWord({ key, sessionKind }: ListedRow): string {
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
   return FORMS[form] ?? form;
-}
-
-function Age({ at }: { at: number }) {
-  return (
-    <time class="session-age" dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
-      {age(at, tick.value)}
-    </time>
-  );
 }
 
 function Waits({ keys }: { keys: readonly string[] }) {
@@ -157,7 +150,9 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           ) : (
             row.archivedAt !== undefined && <span class="chip">archived</span>
           )}
-          <Age at={row.updatedAt} />
+          <Time class="session-age" at={row.updatedAt}>
+            {age(row.updatedAt, tick.value)}
+          </Time>
         </div>
         <div class="session-line session-about">
           <Doing row={row} />

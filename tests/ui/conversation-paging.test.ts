@@ -1,13 +1,11 @@
 // A long conversation in a real browser: paging both ways without a jump, with a bounded document.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { assistantMessage, userMessage } from "../store/samples.ts";
-
-afterAll(closeBrowser);
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -78,8 +76,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
   );
 }
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a conversation of 10,000 messages", () => {
+describeInBrowser("a conversation of 10,000 messages", () => {
   test("TH1, LI1: it is read back to its beginning and on again, without a jump and in a bounded document", async () => {
     const house = await openHouse();
     await append(house, 0, 10_000);

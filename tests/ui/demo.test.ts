@@ -1,21 +1,16 @@
 // The first minutes: from an empty gateway to the demo and back, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { textOf } from "../../src/core/message.ts";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { openDemo } from "../../src/main.ts";
 import { freePort } from "../cli/kit.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-
-afterAll(closeBrowser);
-
-/** Browsers and gateways start, stop and start again, beside other tests. */
-const MINUTE = { timeout: 60_000 };
 
 const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";
@@ -38,8 +33,7 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
   return messages.map(textOf);
 }
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
+describeInBrowser("the demo", () => {
   test("an empty gateway offers the demo in one click; it plays in a store of its own, and leads back", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
@@ -139,6 +133,6 @@ describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
     await page.getByRole("navigation", { name: "Operations" }).waitFor();
     await page.locator("main:not(:has(.loading))").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
+    expect(await sideways(page)).toBe(0);
   });
 });

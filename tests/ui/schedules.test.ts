@@ -2,12 +2,10 @@
 // looked back on and removed; live; and harmless whatever their names are.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { ParamsOf } from "../../src/gateway/params.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, DESKTOP, PHONE, visit } from "../kit/browser.ts";
-
-afterAll(closeBrowser);
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 
 const AT = "operations/schedules";
 const HOURLY = { kind: "every", everyMs: 3_600_000 } as const;
@@ -25,8 +23,7 @@ async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): P
 
 const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("schedules", () => {
+describeInBrowser("schedules", () => {
   test("a job is made with a preview of its next dates, and stands in the list with its next one", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -152,11 +149,7 @@ describe.skipIf(browserPath === undefined)("schedules", () => {
       await page.locator("li.job").waitFor();
       expect(await page.locator("li.job img, li.job script").count()).toBe(0);
       expect(await page.locator("li.job").innerText()).not.toContain("\u202E");
-      const view = await page.evaluate(() => {
-        const box = document.querySelector(".view");
-        return box === null ? 0 : box.scrollWidth - box.clientWidth;
-      });
-      expect(view).toBe(0);
+      expect(await sideways(page)).toBe(0);
     }
   });
 

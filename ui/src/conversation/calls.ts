@@ -13,7 +13,7 @@ const PARSED_MAX_CHARS = 256 * 1024;
 const SUMMARY_MAX_CHARS = 120;
 const FILES_MAX = 50;
 
-export interface NamedFile {
+interface NamedFile {
   readonly name: string;
   readonly bytes: number | undefined;
 }

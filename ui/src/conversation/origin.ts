@@ -4,7 +4,7 @@
 import type { Message, Run } from "./thread.ts";
 
 /** How a message stands out. `own`: of people; `session`: of another session; `runtime`: of no one. */
-export type Manner = "own" | "agent" | "session" | "runtime";
+type Manner = "own" | "agent" | "session" | "runtime";
 
 export interface Origin {
   readonly manner: Manner;

@@ -4,12 +4,10 @@
 import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
-/** How a session is called. */
-export type NameOf = (sessionKey: string) => string;
-
 /** What a step is about, beside itself. */
 export interface Around {
-  readonly name: NameOf;
+  /** How a session is called. */
+  readonly name: (sessionKey: string) => string;
   readonly limits: ChainRow["limits"];
   /** The waits of this chain, by the flow that they wait in. */
   readonly waits: ReadonlyMap<string, ChainStep>;

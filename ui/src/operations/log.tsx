@@ -87,7 +87,7 @@ export function LogTab() {
           aria-label="Search in the log"
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
-        <button type="button" aria-pressed={following} onClick={() => setFollowing(!following)}>
+        <button type="button" onClick={() => setFollowing(!following)}>
           {following ? "Pause" : "Follow"}
         </button>
         <span class="soft" role="status">

@@ -11,7 +11,7 @@ import { on, whenConnected } from "../gateway.ts";
 /** How long after news it is read; more of them in between cost nothing. */
 const NEWS_MS = 300;
 
-export interface Reading<T> {
+interface Reading<T> {
   /** The newest answer; it stays while the next one is on its way. */
   readonly value: T | undefined;
   readonly problem: unknown;

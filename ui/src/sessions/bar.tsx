@@ -20,7 +20,7 @@ const KINDS: readonly Option<Wish["kind"]>[] = [
 ];
 
 function Search() {
-  const ask = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
+  const typed = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
   return (
     <input
       type="search"
@@ -30,7 +30,7 @@ function Search() {
       title="Part of a label, a name or a key"
       defaultValue={wish.value.search}
       maxLength={SEARCH_MAX_CHARS}
-      onInput={(event) => ask(event.currentTarget.value)}
+      onInput={(event) => typed(event.currentTarget.value)}
     />
   );
 }

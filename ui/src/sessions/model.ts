@@ -44,7 +44,7 @@ export const isFiltered = computed(() => {
 });
 
 /** The list as it is drawn. `moved`: rows may have changed their places since the last one. */
-export interface Picture {
+interface Picture {
   readonly lines: readonly Line[];
   readonly moved: boolean;
 }

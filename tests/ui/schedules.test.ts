@@ -39,7 +39,14 @@ describeInBrowser("schedules", () => {
     await form.getByLabel("Expression").fill("61 * * * *");
     await expect.poll(() => preview.innerText()).toMatch(/not a cron expression/);
     await form.getByRole("button", { name: "Schedule it" }).click();
-    await expect.poll(() => form.getByRole("alert").innerText()).toMatch(/Invalid value for minute/);
+    const refusal = form.getByRole("alert");
+    await expect.poll(() => refusal.innerText()).toMatch(/Invalid value for minute/);
+    // DI1: nothing lies over its words, however long the form is.
+    const inSight = await refusal.evaluate((alert) => {
+      const { x, y, width, height } = alert.getBoundingClientRect();
+      return alert.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+    });
+    expect(inSight).toBe(true);
     await form.getByLabel("Expression").fill("30 7 * * *");
     await form.getByLabel("Tell the reply to").fill("main");
     await form.getByRole("button", { name: "Schedule it" }).click();

@@ -39,10 +39,12 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-/** Below what a dialog says: the way out of it, and what it offers. */
-function Actions({ onClose, children }: { onClose: () => void; children: ComponentChildren }) {
+/** Below what a dialog says: what went wrong, the way out of it, and what it offers. */
+function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
+  const { problem, onClose, children } = props;
   return (
     <div class="actions">
+      {problem !== undefined && <Failed problem={problem} />}
       <button type="button" onClick={onClose}>
         Cancel
       </button>
@@ -75,8 +77,7 @@ export function Form(props: {
   return (
     <form class={name} onSubmit={submit}>
       {children}
-      {problem !== undefined && <Failed problem={problem} />}
-      <Actions onClose={onClose}>
+      <Actions problem={problem} onClose={onClose}>
         <button type="submit" class="primary" disabled={busy || disabled}>
           {action}
         </button>

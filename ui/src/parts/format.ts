@@ -8,12 +8,12 @@ const DATED_MS = 30 * DAY_MS;
 
 /** How long ago: `now`, `12 s`, `5 min`, `3 h`, `4 d`, later the date. */
 export function age(atMs: number, nowMs: number): string {
-  const ago = Math.max(0, nowMs - atMs);
-  if (ago < 5_000) return "now";
-  if (ago < MINUTE_MS) return `${Math.floor(ago / 1000)} s`;
-  if (ago < HOUR_MS) return `${Math.floor(ago / MINUTE_MS)} min`;
-  if (ago < DAY_MS) return `${Math.floor(ago / HOUR_MS)} h`;
-  if (ago < DATED_MS) return `${Math.floor(ago / DAY_MS)} d`;
+  const passed = Math.max(0, nowMs - atMs);
+  if (passed < 5_000) return "now";
+  if (passed < MINUTE_MS) return `${Math.floor(passed / 1000)} s`;
+  if (passed < HOUR_MS) return `${Math.floor(passed / MINUTE_MS)} min`;
+  if (passed < DAY_MS) return `${Math.floor(passed / HOUR_MS)} h`;
+  if (passed < DATED_MS) return `${Math.floor(passed / DAY_MS)} d`;
   return new Date(atMs).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 

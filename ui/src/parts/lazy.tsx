@@ -10,7 +10,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
   return function Lazy(props: P) {
     const [, redraw] = useState(0);
     const [problem, setProblem] = useState<unknown>();
-    const fetch = (): void => {
+    const begin = (): void => {
       setProblem(undefined);
       load().then((component) => {
         loaded = component;
@@ -18,10 +18,10 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       }, setProblem);
     };
     useEffect(() => {
-      if (loaded === undefined) fetch();
+      if (loaded === undefined) begin();
     }, []);
     const Loaded = loaded;
-    if (Loaded === undefined) return <Awaited problem={problem} again={fetch} />;
+    if (Loaded === undefined) return <Awaited problem={problem} again={begin} />;
     return <Loaded {...props} />;
   };
 }

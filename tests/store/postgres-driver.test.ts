@@ -10,8 +10,8 @@ import type { Db, Store, Tx } from "../../src/store/sql.ts";
 import { together } from "../../src/store/transaction.ts";
 import { realWorld } from "../../src/world.ts";
 import { openPostgresStore, runSql, serverUrl } from "../kit/postgres.ts";
-import { tapInto } from "../kit/wire-tap.ts";
 import { keptLog, sampleRun } from "./samples.ts";
+import { tapInto } from "./wire-tap.ts";
 
 const undo: (() => Promise<unknown>)[] = [];
 

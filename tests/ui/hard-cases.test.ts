@@ -10,7 +10,7 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-import { openLine } from "../kit/line.ts";
+import { openLine } from "./line.ts";
 
 afterAll(closeBrowser);
 

@@ -2,7 +2,7 @@
 // passes bytes on.
 
 import { connect, createServer, type Socket } from "node:net";
-import { cleanup } from "./engine.ts";
+import { cleanup } from "../kit/engine.ts";
 
 export interface Line {
   /** The gateway's address over this line. */

@@ -70,9 +70,9 @@ export function addressOf(child: ChildProcess): Promise<string> {
   });
 }
 
-async function freePort(random: () => number): Promise<number> {
+async function freePort(): Promise<number> {
   for (;;) {
-    const port = PORT_FIRST + Math.floor(random() * PORT_COUNT);
+    const port = PORT_FIRST + Math.floor(Math.random() * PORT_COUNT);
     const server = createServer();
     const free = await new Promise<boolean>((resolve) => {
       server.once("error", () => resolve(false));
@@ -127,7 +127,7 @@ export class Fleet {
   /** Finds addresses; starts nothing. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const ports = new Set<number>();
-    while (ports.size < options.processes) ports.add(await freePort(Math.random));
+    while (ports.size < options.processes) ports.add(await freePort());
     return new Fleet(options, [...ports]);
   }
 

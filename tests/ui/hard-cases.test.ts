@@ -5,11 +5,11 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { textOf } from "../../src/core/message.ts";
 import type { GatewayClient } from "../../src/gateway/client.ts";
-import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 import { openLine } from "./line.ts";
 
 afterAll(closeBrowser);

@@ -2,10 +2,10 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect, test } from "vitest";
-import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 
 afterAll(closeBrowser);
 

@@ -21,7 +21,7 @@ import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/s
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
-/** The simulation tells far more, of whole gateways (`tests/sim`): these need no agent and no tool to find a fault. */
+/** The simulation tells far more, of whole gateways (`tests/sim`): these are of subagents alone. */
 const SEEDS = 30;
 const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
 const STEPS_OF_A_LIFE = 12;

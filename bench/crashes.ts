@@ -6,8 +6,7 @@
 
 import { parseArgs } from "node:util";
 import { crashStory, type StoryCounts } from "../tests/kit/crash-story.ts";
-import { clusterGround, EMBEDDED } from "../tests/kit/grounds.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { FLEET_OPTIONS, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
 /** Rounds between two looks at everything. */
@@ -15,13 +14,11 @@ const STORY_ROUNDS = 20;
 
 const { values } = parseArgs({
   options: {
+    ...FLEET_OPTIONS,
     rounds: { type: "string", default: "200" },
     seed: { type: "string", default: String(Date.now()) },
     story: { type: "string", default: String(STORY_ROUNDS) },
-    processes: { type: "string" },
     pause: { type: "string" },
-    cluster: { type: "boolean", default: false },
-    database: { type: "string" },
   },
 });
 
@@ -36,11 +33,7 @@ function add(totals: Totals, counts: StoryCounts): void {
 }
 
 const rounds = Number(values.rounds);
-const isCluster = values.cluster || values.database !== undefined;
-const server = isCluster && values.database === undefined ? await startPostgres() : undefined;
-const address = values.database ?? server?.url ?? "";
-const ground = isCluster ? clusterGround(async () => address) : EMBEDDED;
-const processes = Number(values.processes ?? ground.processes);
+const { ground, processes, end } = await fleetGround(values);
 const from = performance.now();
 const totals: Totals = {};
 console.log(`${machine()}; ${ground.name}, ${processes} process(es), seed ${values.seed}`);
@@ -62,5 +55,5 @@ for (let done = 0, story = 1; done < rounds; story += 1) {
 const seconds = Math.round((performance.now() - from) / 1_000);
 console.log(`seed ${values.seed}: ${rounds} rounds in ${seconds} s, nothing lost, nothing twice`);
 console.log(JSON.stringify(totals));
-await server?.end();
+await end();
 process.exit(0);

@@ -4,30 +4,23 @@
 // Prints the figures; judges nothing.
 
 import { parseArgs } from "node:util";
-import { clusterGround, EMBEDDED } from "../tests/kit/grounds.ts";
 import { runLoad } from "../tests/kit/load-run.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { FLEET_OPTIONS, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
 const { values } = parseArgs({
   options: {
+    ...FLEET_OPTIONS,
     minutes: { type: "string", default: "10" },
     clients: { type: "string", default: "1000" },
     sessions: { type: "string", default: "200" },
     piece: { type: "string", default: "500" },
     heap: { type: "string" },
-    processes: { type: "string" },
-    cluster: { type: "boolean", default: false },
-    database: { type: "string" },
     seed: { type: "string", default: String(Date.now()) },
   },
 });
 
-const isCluster = values.cluster || values.database !== undefined;
-const server = isCluster && values.database === undefined ? await startPostgres() : undefined;
-const address = values.database ?? server?.url ?? "";
-const ground = isCluster ? clusterGround(async () => address) : EMBEDDED;
-const processes = Number(values.processes ?? ground.processes);
+const { ground, processes, end } = await fleetGround(values);
 console.log(
   `${machine()}; ${ground.name}, ${processes} process(es), ${values.minutes} min, seed ${values.seed}`,
 );
@@ -43,5 +36,5 @@ const figures = await runLoad({
   report: (line) => console.log(line),
 });
 console.log(JSON.stringify(figures, null, 2));
-await server?.end();
+await end();
 process.exit(0);

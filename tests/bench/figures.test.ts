@@ -3,11 +3,12 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { compare, comparison, numbers } from "../../bench/compare.ts";
+import { compare, comparison } from "../../bench/compare.ts";
 import { meets, percentile, type Row, table } from "../../bench/measure.ts";
 import { readOptions } from "../../bench/options.ts";
 import { fileNameOf, plotsOf, svgOf } from "../../bench/plot.ts";
 import { filled, markdown, withNewer } from "../../bench/report.ts";
+import { numbersFrom } from "../kit/dice.ts";
 
 const row = (more: Partial<Row> = {}): Row => ({
   ...{ name: "a run", size: "empty", unit: "ms", samples: [1, 2, 3, 4, 100] },
@@ -40,7 +41,7 @@ test("a table has a line for each row, with what is missed", () => {
 });
 
 const around = (value: number, seed: number, count = 60): number[] => {
-  const random = numbers(seed);
+  const random = numbersFrom(seed);
   return Array.from({ length: count }, () => value * (0.8 + 0.4 * random()));
 };
 

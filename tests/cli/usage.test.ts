@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { callable, socketUrl } from "../../src/cli/address.ts";
 import { temporaryFolder } from "../kit/engine.ts";
-import { freePort, makeHome, run, runJson } from "./kit.ts";
+import { freePort } from "../kit/loopback.ts";
+import { makeHome, run, runJson } from "./kit.ts";
 
 test.each([
   [["foo"], 'there is no command "foo"'],

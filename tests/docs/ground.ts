@@ -10,9 +10,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import JSON5 from "json5";
-import { type Call, call, type Finished, freePort, run, startGateway } from "../cli/kit.ts";
+import { type Call, call, type Finished, run, startGateway } from "../cli/kit.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { addressOf, LAUNCHER, launch } from "../kit/fleet.ts";
+import { freePort } from "../kit/loopback.ts";
 
 type Json = Record<string, unknown>;
 

@@ -6,6 +6,7 @@ import type { Route } from "../../src/core/session.ts";
 import { bindingOf } from "../../src/flows/bindings.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { type CrashPoint, endOf, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 import {
   childOf,
   MAIN,
@@ -16,8 +17,7 @@ import {
   shown,
   spawned,
   threadRows,
-} from "../kit/thread-app.ts";
-import { fakeWorld } from "../kit/world.ts";
+} from "./thread-app.ts";
 
 /** Commits that a spawn with a thread never has. */
 const COMMITS_MAX = 60;

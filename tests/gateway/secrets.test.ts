@@ -1,11 +1,10 @@
 // I14: secrets that were planted everywhere come out nowhere: no payload, no event, no log line.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { cleanup } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";
+import { serveHttp } from "../kit/loopback.ts";
 import { joined, openHouse, openRaw, type Play, type Raw } from "./kit.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
@@ -24,16 +23,12 @@ function provider(baseUrl: string, id: string): Record<string, unknown> {
 /** A model server that is down at first and then refuses, and quotes the key each time. */
 async function refusingModel(): Promise<string> {
   let asked = 0;
-  const server = createServer((_, response) => {
+  const { origin, close } = await serveHttp((_, response) => {
     response.writeHead(asked++ === 0 ? 503 : 400, { "content-type": "application/json", "retry-after": "0" });
     response.end(JSON.stringify({ error: { message: `the key ${KEY} is not good`, type: "x" } }));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  cleanup(close);
+  return `${origin}/v1`;
 }
 
 async function say(raw: Raw, id: string, method: string, params: object = {}): Promise<void> {

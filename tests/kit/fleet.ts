@@ -7,20 +7,18 @@
 // FL3: a process that ends without having been told to is written down with its last words.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { freePort } from "./loopback.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 30_000;
+/** Apart from the ports of all other tests: nobody may take one while its process is down. */
+const PORT_FIRST = 12_000;
 /** What a process wrote last, in characters. */
 const WORDS_MAX = 20_000;
-/** Below the range that the system gives out, so that nobody takes a port while its process is down. */
-const PORT_FIRST = 20_000;
-const PORT_COUNT = 10_000;
 
 export const TOKEN = "a-token-for-tests";
 
@@ -70,21 +68,6 @@ export function addressOf(child: ChildProcess): Promise<string> {
   });
 }
 
-async function freePort(random: () => number): Promise<number> {
-  for (;;) {
-    const port = PORT_FIRST + Math.floor(random() * PORT_COUNT);
-    const server = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => resolve(true));
-    });
-    if (!free) continue;
-    server.close();
-    await once(server, "close");
-    return port;
-  }
-}
-
 /** One start of one process. */
 interface Life {
   readonly name: string;
@@ -127,7 +110,7 @@ export class Fleet {
   /** Finds addresses; starts nothing. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const ports = new Set<number>();
-    while (ports.size < options.processes) ports.add(await freePort(Math.random));
+    while (ports.size < options.processes) ports.add(await freePort(PORT_FIRST));
     return new Fleet(options, [...ports]);
   }
 

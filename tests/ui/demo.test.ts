@@ -6,11 +6,11 @@ import type { Message } from "../../src/core/message.ts";
 import { textOf } from "../../src/core/message.ts";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { openDemo } from "../../src/main.ts";
-import { freePort } from "../cli/kit.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 
 const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";

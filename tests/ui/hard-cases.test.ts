@@ -5,12 +5,12 @@ import { expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { textOf } from "../../src/core/message.ts";
 import type { GatewayClient } from "../../src/gateway/client.ts";
-import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-import { openLine } from "../kit/line.ts";
+import { freePort } from "../kit/loopback.ts";
+import { openLine } from "./line.ts";
 
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;

@@ -2,10 +2,10 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 
 /** What a browser says when nobody is at the gateway's address. */
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;

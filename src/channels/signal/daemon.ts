@@ -1,5 +1,5 @@
 // Owns the calls of a signal-cli daemon over HTTP, and the answer of it that is a stream.
-// SD1: a call that failed says whether the daemon may have got it (HX1).
+// SD1: a call that failed says whether the daemon may have got it (HX1 of exchange.ts).
 
 import type { IncomingMessage } from "node:http";
 import { jsonOf } from "../../core/json.ts";

@@ -2,8 +2,8 @@
 // TB1: a call ends in time as one of four: done, refused by the server, certainly not made, or not known.
 // TB2: the token is in no word that leaves here: not in errors, not in what the server says of itself.
 // TB3: what the server says is handed on as it came, of no type: readers look into it (fields.ts).
-// TB4: what does something goes over a connection of its own (HX2). Only reading, which may be repeated,
-//      keeps its connection.
+// TB4: what does something goes over a connection of its own (HX2 of exchange.ts). Only reading, which may be
+//      repeated, keeps its connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import type { TelegramAccount } from "../../core/channel-settings.ts";

@@ -1,6 +1,6 @@
 // Owns how messages are fetched from Telegram: one request that waits, again and again.
-// TL1: an update is confirmed, by the offset of the next request, after it was stored (CH1); what could not
-//      be stored comes again, and what follows it in its chat waits.
+// TL1: an update is confirmed, by the offset of the next request, after it was stored (CH1 of
+//      channel.ts); what could not be stored comes again, and what follows it in its chat waits.
 // TL2: an offset is only given to confirm something: when the platform counts anew, nothing is missed.
 // TL3: trouble that may pass is waited out a little; trouble that lasts ends the listening, with its reason.
 // TL4: chats don't wait for each other's files: each is stored in its order, all at the same time.

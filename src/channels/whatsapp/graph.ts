@@ -1,4 +1,5 @@
-// Owns one request to the Graph API of the platform, or to where it keeps media (HX1 to HX4).
+// Owns one request to the Graph API of the platform, or to where it keeps media (HX1 to HX4 of
+// exchange.ts).
 
 import type { World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";

@@ -1,8 +1,8 @@
 // Owns one conversation at the terminal: what is typed goes out, what happens in the session comes in, also
 // after the gateway was gone for a while.
 // CO1: a message is sent with one id, so that however often it is sent, it is said once.
-// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (view.ts,
-//      CV1).
+// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (CV1 of
+//      view.ts).
 
 import { COMMANDS, parseCommand } from "../../core/command.ts";
 import type { Message } from "../../core/message.ts";

@@ -27,7 +27,7 @@ import {
 import type { CliParts } from "./parts.ts";
 
 const HELP_AFTER = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no gateway reachable.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no gateway reachable, or lost in the middle.
 Without a command: start the gateway. "parley demo" shows everything in half a minute.`;
 
 const gateway: Load = async () => (await import("./commands/gateway.ts")).runGateway;

@@ -4,8 +4,8 @@ import { safeLine } from "../../core/safe-text.ts";
 import { closestKeys } from "../../core/session-key.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, excerpt, table } from "../layout.ts";
-import { type Link, type Reply, withLink } from "../link.ts";
 
 const ERROR_CHARS_MAX = 60;
 

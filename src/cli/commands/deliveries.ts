@@ -2,8 +2,8 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { withLink } from "../gateway-link.ts";
 import { age, excerpt, table } from "../layout.ts";
-import { withLink } from "../link.ts";
 
 const TEXT_CHARS_MAX = 60;
 const ERROR_CHARS_MAX = 120;

@@ -3,8 +3,8 @@
 import { safeLine } from "../../core/safe-text.ts";
 import type { UsageGroup, UsageLine } from "../../core/usage.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { withLink } from "../gateway-link.ts";
 import { table } from "../layout.ts";
-import { exitFor, withLink } from "../link.ts";
 
 interface UsageOptions {
   readonly by: UsageGroup;
@@ -60,7 +60,7 @@ export async function showUsage(cli: Cli, _args: readonly string[], options: Usa
   return withLink(cli, async (link) => {
     const whose = agent === undefined ? {} : { agentId: agent };
     const answer = await link.call<Report>("usage", { by, days, limit, ...whose });
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const { lines, truncated, budgets } = answer.value;
     if (lines.length === 0) cli.line(cli.style("dim", `(nothing was used in ${days} days)`));
     else {

@@ -129,7 +129,7 @@ test("a topic that is no number is refused; a route without an account is the fi
   expect(await deliver(to(FORUM, "general"))).toMatchObject({ kind: "refused" });
   expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
   expect(await deliver({ ...to(DIRECT), accountId: "nobody" })).toMatchObject({
-    error: 'no account "nobody" of telegram is configured',
+    error: 'the channel telegram has no account "nobody"; there is: default',
   });
 });
 

@@ -224,7 +224,7 @@ test("WS1: a text that did not arrive is told once, and when the account is test
   expect(tested?.ok === true && tested.value).toMatch(
     /called 0 min ago; the last text .* has to write first/,
   );
-  expect(await channel.test?.("nobody")).toMatchObject({ ok: false });
+  expect(await channel.test?.("nobody")).toMatchObject({ ok: false, code: "channel_unknown" });
 });
 
 test("WA2: numbers of one app share its web hook; a number of another app does not hear of it", async () => {

@@ -1,5 +1,5 @@
-// As many rounds of crashes as one likes. Each story begins with an empty store and ends with all the checks; a
-// line for each round, totals at the end.
+// As many rounds of crashes as one likes. Each story begins with an empty store and ends with all the checks;
+// a line for each round, totals at the end.
 // A seed repeats the choices of the load and of the kills, not the moments at which they meet the processes.
 
 import { crashStory, type StoryCounts } from "../tests/kit/crash-story.ts";

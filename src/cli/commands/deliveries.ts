@@ -76,7 +76,7 @@ async function settle(cli: Cli, method: string, id: string, done: string): Promi
   return withLink(cli, async (link) => {
     const answer = await link.call(method, { id });
     if (!answer.ok) return cli.fail(answer);
-    cli.line(safeLine(`${id}: ${done}`));
+    cli.line(safeLine(`${id} ${done}`));
     cli.document(answer.value);
     return EXIT.done;
   });

@@ -39,7 +39,7 @@ function isCommand(text: string): boolean {
 }
 
 export interface ConversationEnd {
-  /** Everything that was said while it lasted. */
+  /** With --json everything that was said while it lasted: it is the answer. */
   readonly messages: readonly Message[];
   /** Why it had to end. */
   readonly trouble?: Trouble;
@@ -252,7 +252,7 @@ class Conversation {
       const { messages, begunAnew, gap } = read.value;
       if (begunAnew) this.#tell("the session was reset");
       if (gap) this.#tell("more was said meanwhile than is shown here; see /history");
-      this.#said.push(...messages);
+      if (this.#cli.options.json) this.#said.push(...messages);
       this.#terminal.show(this.#view.settle(messages));
     });
     return this.#reading;

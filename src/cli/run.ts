@@ -146,6 +146,13 @@ function globalOptions(program: Command): GlobalOptions {
   };
 }
 
+async function checkUrl(url: string | undefined): Promise<void> {
+  if (url === undefined) return;
+  const { socketUrl } = await import("./address.ts");
+  const read = socketUrl(url);
+  if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
+}
+
 /** Without a command the gateway starts; a word that is no command is a mistake. */
 function onlyKnown(program: Command, action: Action): Action {
   return async (cli, args, options) => {
@@ -194,6 +201,7 @@ export function buildProgram(
   const on = (command: Command, load: Load): void => {
     command.action(async () => {
       const cli = createCli(parts, globalOptions(program));
+      await checkUrl(cli.options.url);
       const action = await load();
       finish(await action(cli, command.args, command.opts() as never));
     });

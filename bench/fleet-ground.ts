@@ -10,8 +10,12 @@ export const FLEET_OPTIONS = {
   database: { type: "string" },
 } as const;
 
+export const FLEET_USAGE = `  --cluster       three processes over one PostgreSQL, started for it
+  --database URL  the same, on this server
+  --processes N   so many instead`;
+
 interface Asked {
-  readonly processes?: string | undefined;
+  readonly processes: number | undefined;
   readonly cluster: boolean;
   readonly database?: string | undefined;
 }
@@ -28,7 +32,7 @@ export async function fleetGround({ processes, cluster, database }: Asked): Prom
   const ground = address === undefined ? EMBEDDED : clusterGround(async () => address);
   return {
     ground,
-    processes: Number(processes ?? ground.processes),
+    processes: processes ?? ground.processes,
     end: async () => server?.end(),
   };
 }

@@ -11,6 +11,7 @@ import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { StoreConflict } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
+import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 
@@ -74,12 +75,6 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
   };
 }
 
-function pause(world: World, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    world.clock.at(world.clock.now() + ms, resolve);
-  });
-}
-
 /** What may be kept and counted of each unit. */
 export interface UnitWatch {
   /** What of the unit's events is kept. Default: nothing. */
@@ -96,7 +91,7 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         return await once(work);
       } catch (error) {
         if (!(error instanceof StoreConflict) || conflicts === CONFLICTS_MAX) throw error;
-        await pause(world, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
+        await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }
     }
   };

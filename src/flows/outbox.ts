@@ -98,12 +98,12 @@ export function notePrefix(about: Note["about"]): string {
 
 /**
  * Writes the outbox row of what the gateway itself answers: to a command, to a stranger, about a message
- * that can't be taken. No session speaks, so no send policy is asked (SPEC 5). Where too much waits for the
- * place already, nothing is said.
+ * that can't be taken. No session speaks, so no send policy is asked (SPEC 5). False: too much waits for the
+ * place already, and nothing is said.
  */
-export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<void> {
+export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<boolean> {
   const { sessionKey, route, text, about } = note;
-  if (!(await placeHasRoom(unit, route)).ok) return;
+  if (!(await placeHasRoom(unit, route)).ok) return false;
   const id = `${notePrefix(about)}${unit.newId()}`;
   await insertDelivery(unit.tx, {
     ...{ id, sessionKey, kind: "send", route, text, state: "pending" },
@@ -111,6 +111,7 @@ export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note:
   });
   unit.after(() => ports.outbound.deliveryQueued());
   publishOutbox(unit, { id, sessionKey }, "pending");
+  return true;
 }
 
 /** RPC `send`: text from an operator to a channel target, kept in the session's transcript as well. */

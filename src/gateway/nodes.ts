@@ -2,7 +2,8 @@
 // connected.
 // NH1: a node has one connection, the newest; of a device that is not paired any more it ends at once, and at
 //      the latest in the next look at the rows.
-// NH2: a command goes out only if the row, the node's offer and the settings allow it at that moment (ND1).
+// NH2: a command goes out only if the row, the node's offer and the settings allow it at that moment (ND1 of
+//      node.ts).
 // NH3: processes tell each other of commands by letters, which may be lost: then whoever asked is told that
 //      the outcome is unknown. No letter does anything twice.
 // NH4: what one node may set off in a minute is bounded.

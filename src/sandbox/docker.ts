@@ -1,7 +1,8 @@
 // Owns containment by docker's command line: one short-lived container for every program.
 // D1: the image is never fetched on the way: a run that waits minutes for a download looks like one that
 //     hangs.
-// D2: to stop a program is to kill its container; the client, which waits for it, then ends by itself (S5).
+// D2: to stop a program is to kill its container; the client, which waits for it, then ends by itself (S5
+//     of sandbox.ts).
 // What holds otherwise than with bubblewrap: processes and memory are walls, kept by the kernel's
 // control groups; the system that is seen is the image's, not the host's; `network` is docker's bridge,
 // where the host's loopback can't be reached. System calls are refused by docker's own list, not by

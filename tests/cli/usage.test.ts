@@ -101,3 +101,11 @@ test("a gateway that listens everywhere is called on loopback", () => {
     "10.0.0.1",
   ]);
 });
+
+test("RN2: an address that can't be meant is wrong usage of every command", async () => {
+  for (const command of [["agents"], ["mcp"], ["link"], ["doctor"]]) {
+    const { code, out, err } = await run(temporaryFolder(), ["--url", "ftp://host", ...command]);
+    expect({ command, code, out }).toEqual({ command, code: 2, out: "" });
+    expect(err).toContain("--url must be like");
+  }
+});

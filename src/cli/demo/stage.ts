@@ -7,8 +7,8 @@ import { isSubagentKey } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
 import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../gateway/protocol.ts";
 import type { Cli, Style } from "../cli.ts";
+import type { Link } from "../gateway-link.ts";
 import { excerpt, wrap } from "../layout.ts";
-import type { Link } from "../link.ts";
 import { turnLabel } from "../message-lines.ts";
 
 const WIDTH_DEFAULT = 120;

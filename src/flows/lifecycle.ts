@@ -253,6 +253,12 @@ export function checkLabel(text: string, what = "label"): Result<string> {
   return ok(label);
 }
 
+/** Hides a session from agents, and makes it read-only. */
+export async function archiveIn(unit: Unit, key: string): Promise<void> {
+  await updateSession(unit.tx, key, { archivedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
+}
+
 /** Ends the conversations of a session that loses its transcript, with their turns that wait in a lane. */
 async function endFlows(
   ctx: Facts,

@@ -12,6 +12,7 @@ import { type House, type HouseOptions, joined, openHouse, type Raw } from "./ki
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const WRITER = "agent:writer:main";
+const NODE = `node-${"ab".repeat(32)}`;
 const ADMIN = ["operator.admin" as const];
 const TOKENS = [
   {
@@ -271,28 +272,28 @@ test("changes of the outbox are told to those who may read that row of it, and t
 test("I9: a delivery names no other session that the token does not cover", async () => {
   const house = await open();
   await house.store.transaction(async (tx) => {
-    const route = { channel: "internal", to: WRITER };
-    const error = `the requester ${WRITER} is not there to be told`;
-    const more = {
-      kind: "announce",
-      route,
-      text: "x",
-      state: "failed",
-      code: "x",
-      error,
-      createdAt: 1,
-    } as const;
-    await insertDelivery(tx, { id: "d", sessionKey: MAIN, ...more });
+    for (const to of [WRITER, NODE]) {
+      const error = `the requester ${to} is not there to be told, says node-fetch`;
+      const route = { channel: "internal", to };
+      const kept = { kind: "announce", text: "x", state: "failed", code: "x", createdAt: 1 } as const;
+      await insertDelivery(tx, { id: to, sessionKey: MAIN, route, error, ...kept });
+    }
   });
   const list = async (token?: string) => {
     const client = await house.client(token === undefined ? {} : { token });
-    return (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", {})).deliveries[0];
+    return (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", {})).deliveries;
   };
-  expect(await list()).toMatchObject({ route: { to: WRITER }, error: expect.stringContaining(WRITER) });
-  expect(await list("scoped")).toMatchObject({
-    route: { channel: "internal", to: "(not visible)" },
-    error: "the requester (not visible) is not there to be told",
-  });
+  const all = await list();
+  expect(all.map(({ route }) => route.to).sort()).toEqual([WRITER, NODE]);
+  for (const { route, error } of all) expect(error).toContain(route.to);
+  const scoped = await list("scoped");
+  expect(scoped).toHaveLength(2);
+  for (const row of scoped) {
+    expect(row).toMatchObject({
+      route: { channel: "internal", to: "(not visible)" },
+      error: "the requester (not visible) is not there to be told, says node-fetch",
+    });
+  }
 });
 
 test("a delivery's text is masked before it is cut to the length that was asked for", async () => {

@@ -89,7 +89,8 @@ test("tools, the send policy and the agents that may be spawned count as well as
     }),
     agentSettings("research"),
   ];
-  const house = await open({ choices: { agents } });
+  const tools = { agentToAgent: { enabled: true, allow: ["main", "research"] } };
+  const house = await open({ choices: { agents, tools } });
   await (await house.client()).call("sessions.patch", { key: RESEARCH, sendPolicy: "deny" });
   const answer = await explain(house, MAIN, RESEARCH);
   expect(answerTo(answer, "list").allowed).toBe(true);
@@ -107,6 +108,10 @@ test("tools, the send policy and the agents that may be spawned count as well as
     allowed: true,
     rule: 'a sub-agent of agent "research": agents.list[main].subagents.allowAgents has "research"',
   });
+  // A call meets the tool filters before anybody looks for the session.
+  const twice = answerTo(await explain(house, MAIN, WRITER), "read");
+  expect(twice.code).toBe("tool_denied");
+  expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
 });
 
 test("V1: a target without a row is answered like any of its key, and said to be none", async () => {
@@ -162,6 +167,9 @@ test("what holds now only is said: a conversation that is open, a wait that woul
   const inside = answerTo(await explain(house, RESEARCH, MAIN), "send");
   expect(inside).toMatchObject({ allowed: false, code: "open_flow", settings: [] });
   expect(inside.checks.filter(({ now }) => now === true)).toHaveLength(1);
+  await client.call("sessions.patch", { key: MAIN, sendPolicy: "deny" });
+  // A send asks first whether it is inside a conversation.
+  expect(answerTo(await explain(house, RESEARCH, MAIN), "send").code).toBe("open_flow");
   goOn.resolve();
   const wait = { targetRunId: "x", state: "open", deadlineAt: house.engine.now() + 60_000 } as const;
   await house.store.transaction(async (tx) => {

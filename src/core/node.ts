@@ -4,7 +4,7 @@
 //      decides once more.
 // ND2: what a device says of itself is cut and made safe to show before it is kept.
 
-import { matchesPattern } from "./pattern.ts";
+import { matchesAny } from "./pattern.ts";
 import { safeLine } from "./safe-text.ts";
 import { formatKey } from "./session-key.ts";
 import type { NodeSettings } from "./settings.ts";
@@ -127,7 +127,7 @@ export function nodeKey(nodeId: string): string {
 
 /** The commands of a node that the settings allow. */
 export function allowedCommands(node: NodeFacts, { allowCommands }: NodeSettings): string[] {
-  return node.commands.filter((command) => allowCommands.some((pattern) => matchesPattern(pattern, command)));
+  return node.commands.filter((command) => matchesAny(allowCommands, command));
 }
 
 /** Why a command may not be asked of a node; undefined: it may. */
@@ -137,7 +137,7 @@ export function commandRefusal(node: NodeFacts, command: string, settings: NodeS
     const offered = node.commands.length === 0 ? "nothing" : node.commands.join(", ");
     return `node "${node.name}" does not offer ${shown}; it offers ${offered}`;
   }
-  if (settings.allowCommands.some((pattern) => matchesPattern(pattern, command))) return undefined;
+  if (matchesAny(settings.allowCommands, command)) return undefined;
   return `${shown} may not be asked of nodes: nodes.allowCommands does not list it`;
 }
 

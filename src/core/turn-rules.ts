@@ -5,7 +5,7 @@
 // T3: what people or models wrote stands in a context as quoted lines, so no text can pass for the runtime's.
 
 import type { AnnouncedStatus } from "./announcement.ts";
-import type { FlowStep, RunEnd } from "./run.ts";
+import type { FlowStep, Run } from "./run.ts";
 
 /** Either one, in any step, means silence. */
 export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"] as const;
@@ -50,15 +50,14 @@ export type NextStep =
 
 /**
  * What follows when a run of a flow has ended. `turn` is that run's turn, `turnsMax` the reply turns allowed
- * after round 1, `loop` whether these two parties converse at all. A turn that was refused (policy, chain
- * limit) counts as one that ended with `error`.
+ * after round 1; 0: these two do not converse. A turn that was refused (policy, chain limit) counts as one
+ * that ended with `error`.
  */
 export function decideNext(args: {
   step: FlowStep;
   turn: number;
   turnsMax: number;
-  end: RunEnd;
-  loop: boolean;
+  end: Pick<Run, "state" | "reply" | "code">;
 }): NextStep {
   const { step, turn, end } = args;
   if (end.state === "aborted") return { next: "end", reason: end.code ?? "run_aborted" };
@@ -68,7 +67,7 @@ export function decideNext(args: {
     case "round1":
       if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
       if (silent) return { next: "end", reason: "skipped" };
-      return args.loop && turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
+      return turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
     case "reply": {
       const over = end.state !== "ok" || silent || turn - 1 >= turnsMax;
       return over ? { next: "announce" } : { next: "reply", turn: turn + 1 };

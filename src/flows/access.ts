@@ -64,7 +64,7 @@ export function keyRulesOf(settings: Settings): KeyRules {
 
 export function accessRulesOf(settings: Settings): AccessRules {
   const { visibility, agentToAgent } = settings.tools;
-  return { mode: visibility, agentToAgent, sandboxClamp: "spawned", scope: settings.session.scope };
+  return { mode: visibility, agentToAgent, scope: settings.session.scope };
 }
 
 export function operatorViewer(

@@ -5,7 +5,7 @@
 // BD3: a place is told once that it is bound no longer, by the unit that ends the binding.
 // BD4: a sub-agent that was made for its thread is archived once it has none.
 
-import type { ThreadBindingSettings } from "../core/channel-settings.ts";
+import { accountOf, type ThreadBindingSettings } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isSamePlace } from "../core/route.ts";
 import type { Route, Session } from "../core/session.ts";
@@ -58,9 +58,7 @@ type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "request
 
 /** What is set for bindings of places like this one. Undefined: its account is not configured. */
 export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
-  const accounts = settings.channels.filter(({ channel }) => channel === route.channel);
-  const named = accounts.find(({ accountId }) => accountId === route.accountId);
-  return (route.accountId === undefined ? accounts[0] : named)?.threadBindings;
+  return accountOf(settings.channels, route)?.threadBindings;
 }
 
 /** When a binding ends if no further message comes, and why; undefined: never. */

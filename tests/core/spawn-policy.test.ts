@@ -4,7 +4,6 @@ import { containsSubagents, isSandboxed } from "../../src/core/sandbox-policy.ts
 import type { AgentSettings, SandboxMode } from "../../src/core/settings.ts";
 import {
   decideSpawn,
-  resolveSpawnModel,
   type SpawnCall,
   type SpawnQuestion,
   spawnableAgents,
@@ -70,18 +69,14 @@ test("without arguments the child is one's own agent's, runs once, is kept, and 
 });
 
 test("the model is the call's, else the agent's for sub-agents, else the defaults', else the agent's own", () => {
-  const from = { call: "a/1", agentSubagents: "b/2", defaultsSubagents: "c/3", agent: "d/4" };
-  expect(resolveSpawnModel(from)).toBe("a/1");
-  expect(resolveSpawnModel({ ...from, call: undefined })).toBe("b/2");
-  expect(resolveSpawnModel({ ...from, call: undefined, agentSubagents: undefined })).toBe("c/3");
-  expect(resolveSpawnModel({ agent: "d/4" })).toBe("d/4");
   const model = (call: SpawnCall, defaults?: string): unknown => {
     const plan = decide(call, {}, defaults === undefined ? {} : { subagents: { model: defaults } });
     return plan.ok ? plan.value.model : plan.error;
   };
   expect(model({ model: "local/big", agentId: "research" }, "local/small")).toBe("local/big");
-  expect(model({ agentId: "research" })).toBe("local/small");
+  expect(model({ agentId: "research" }, "local/big")).toBe("local/small");
   expect(model({}, "local/small")).toBe("local/small");
+  expect(model({})).toBe("offline/rehearsal");
 });
 
 /** Each refusal: what was asked, its code, and words that its sentence must have. */

@@ -8,6 +8,7 @@ import { matchesAny } from "./pattern.ts";
 import { safeLine } from "./safe-text.ts";
 import { formatKey } from "./session-key.ts";
 import type { NodeSettings } from "./settings.ts";
+import { readerOfAnswer } from "./turn-rules.ts";
 
 /** What a device says of itself when it connects. */
 export interface NodeFacts {
@@ -169,8 +170,6 @@ export function nodeContext(node: { name: string; spoken: boolean; delivers: boo
     NODE_HEADING,
     "",
     `This message comes from the paired device ${JSON.stringify(node.name)}. ${how}`,
-    node.delivers
-      ? "Your reply is delivered to people. To tell them nothing, answer with exactly REPLY_SKIP."
-      : "Your reply stays in this session, where people may read it later.",
+    readerOfAnswer(node.delivers),
   ].join("\n");
 }

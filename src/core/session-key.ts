@@ -37,7 +37,8 @@ export type ParsedKey =
   | { readonly form: "cron" | "hook" | "node"; readonly id: string }
   | { readonly form: "global" };
 
-const KEY_CHARS_MAX = 512;
+/** Of a session key; nothing longer names a session. */
+export const KEY_CHARS_MAX = 512;
 
 /** What a refused key could have looked like. */
 export const VALID_KEY_FORMS: readonly string[] = [

@@ -166,6 +166,13 @@ export function announceContext(args: {
   ].join("\n");
 }
 
+/** For a run that no person set off, such as a schedule's: who reads its answer, and how to say nothing. */
+export function readerOfAnswer(delivers: boolean): string {
+  return delivers
+    ? `Your reply is delivered to people. To tell them nothing, answer with exactly ${REPLY_SKIP}.`
+    : "Your reply stays in this session, where people may read it later.";
+}
+
 /** For a sub-agent's run: that it has a job, whose, and that the result is announced by itself. */
 export function subagentContext(args: {
   requester: Party;

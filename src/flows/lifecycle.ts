@@ -6,8 +6,8 @@
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
-import { NOT_YET_USED, type Session } from "../core/session.ts";
-import { formatKey, isAgentId, kindOf, mainKeyOf } from "../core/session-key.ts";
+import { LABEL_CHARS_MAX, NOT_YET_USED, type Session } from "../core/session.ts";
+import { formatKey, kindOf, mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
 import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -24,7 +24,7 @@ import {
   type SessionPatch,
   updateSession,
 } from "../store/sessions.ts";
-import { keyRulesOf, openGate } from "./access.ts";
+import { chosenAgent, keyRulesOf, openGate } from "./access.ts";
 import { removeAttachments } from "./attachments.ts";
 import { unbind } from "./bindings.ts";
 import { cancelFlow } from "./cancel.ts";
@@ -44,7 +44,6 @@ export interface LifecycleContext {
 
 type Facts = Pick<LifecycleContext, "engine" | "settings">;
 
-const LABEL_CHARS_MAX = 200;
 export const VERBOSE_LEVELS = ["off", "on", "full"];
 /** Sessions below a deleted one whose work is cancelled with it. */
 const DESCENDANTS_MAX = 10_000;
@@ -115,12 +114,9 @@ export async function createSession(
   viewer: Viewer,
   request: CreateRequest,
 ): Promise<Result<Session>> {
-  const agentId = request.agentId?.trim().toLowerCase() ?? defaultAgent(ctx.settings).id;
-  if (!isAgentId(agentId) || findAgent(ctx.settings, agentId) === undefined) {
-    const ids = ctx.settings.agents.map((agent) => agent.id);
-    const shown = JSON.stringify(agentId.slice(0, 64));
-    return fail("agent_not_found", `there is no agent ${shown}; configured: ${ids.join(", ")}`);
-  }
+  const chosen = chosenAgent(ctx.settings, request.agentId);
+  if (!chosen.ok) return chosen;
+  const agentId = chosen.value;
   const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
   if (!label.ok) return label;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {

@@ -136,7 +136,6 @@ export async function identify(
   const { clientName } = wishes;
   const opened = await openExternal(deps, token, {
     ...name.value,
-    client: "mcp",
     ...(clientName === undefined ? {} : { name: clientName }),
   });
   if (!opened.ok && opened.code === "not_visible") {

@@ -16,9 +16,9 @@ import { refuseCycle } from "../engine/waits.ts";
 import { openSpawnsOf } from "../store/flows.ts";
 import { activeRuns } from "../store/runs.ts";
 import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "./access.ts";
-import { spawnChainOf } from "./chain.ts";
 import { sendVerdict } from "./party.ts";
 import { refuseInsideFlow } from "./send.ts";
+import { spawnChainOf } from "./spawn-chain.ts";
 
 const TOOL_OF: Readonly<Record<Explained, string>> = {
   list: "sessions_list",

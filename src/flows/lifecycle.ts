@@ -27,7 +27,7 @@ import {
 import { chosenAgent, keyRulesOf, openGate } from "./access.ts";
 import { removeAttachments } from "./attachments.ts";
 import { unbind } from "./bindings.ts";
-import { cancelFlow } from "./cancel.ts";
+import { cancelConversation } from "./cancel.ts";
 import { dropInboundFiles } from "./inbound-files.ts";
 import type { Outbound } from "./outbox.ts";
 
@@ -264,7 +264,7 @@ async function endFlows(
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
     // A sub-agent's job ends with its runs, and is announced then; a reset keeps it (SPEC 4).
-    if (flow.kind === "send") await cancelFlow(ctx.engine, unit, flow, reason);
+    if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }
 

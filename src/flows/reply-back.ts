@@ -10,7 +10,7 @@ import type { Unit } from "../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
-import { publishFlow } from "./flow-events.ts";
+import { publishFlow, publishFlowEnd } from "./flow-events.ts";
 import type { FlowMoment } from "./moment.ts";
 import { tellSender } from "./notice.ts";
 import type { Outbound } from "./outbox.ts";
@@ -19,17 +19,7 @@ import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 async function close(moment: FlowMoment, reason: string): Promise<void> {
   const { unit, flow, run } = moment;
   if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
-  publishFlow(unit, {
-    flowId: flow.flowId,
-    runId: run.runId,
-    step: "ended",
-    from: flow.targetKey,
-    to: flow.requesterKey,
-    turn: run.flow?.turn ?? 1,
-    turnsMax: flow.turnsMax,
-    text: "",
-    reason,
-  });
+  publishFlowEnd(unit, flow, { runId: run.runId, turn: run.flow?.turn, reason });
 }
 
 /** The next reply turn: the other's last words, in the session whose turn it is. False: it was refused. */

@@ -10,7 +10,7 @@ import type { Session } from "../core/session.ts";
 import { type AgentSettings, agentOf, defaultAgent, findAgent } from "../core/settings.ts";
 import { identityOf, type Viewer } from "../core/visibility.ts";
 import { type AccessContext, operatorViewer, resolveSession } from "../flows/access.ts";
-import { spawnChainOf } from "../flows/chain.ts";
+import { spawnChainOf } from "../flows/spawn-chain.ts";
 import { openExternal } from "../flows/external.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";

@@ -6,7 +6,7 @@ import { redactSecrets } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { mayAccess } from "../flows/access.ts";
-import { cancelJob } from "../flows/cancel-jobs.ts";
+import { cancelJob } from "../flows/cancel.ts";
 import { listVisible } from "../flows/list.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";

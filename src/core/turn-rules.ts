@@ -6,6 +6,7 @@
 
 import type { AnnouncedStatus } from "./announcement.ts";
 import type { FlowStep, Run } from "./run.ts";
+import { quoteLines } from "./safe-text.ts";
 
 /** Either one, in any step, means silence. */
 export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"] as const;
@@ -89,15 +90,14 @@ export interface Party {
   readonly label?: string | undefined;
 }
 
-const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 const QUOTE_CHARS_MAX = 16_000;
 
-/** Every line marked, so that nothing inside can end the quotation. Over the limit it is cut and says so. */
+/** Over the limit it is cut and says so. */
 function quote(text: string): string {
   const whole = text.toWellFormed();
   const kept = whole.slice(0, QUOTE_CHARS_MAX).toWellFormed();
   const rest = whole.length - kept.length;
-  const lines = kept.split(LINE_BREAK).map((line) => `| ${line}`);
+  const lines = quoteLines(kept);
   if (rest > 0) lines.push(`(${rest} more characters are left out here.)`);
   return lines.join("\n");
 }

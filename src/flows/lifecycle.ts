@@ -5,8 +5,9 @@
 // LC3: what is written into a session from outside is a lane item, so that calls and results stay paired.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { optional } from "../core/optional.ts";
 import type { Run } from "../core/run.ts";
-import { LABEL_CHARS_MAX, NOT_YET_USED, type Session } from "../core/session.ts";
+import { LABEL_CHARS_MAX, NOT_YET_USED, type SendOverride, type Session } from "../core/session.ts";
 import { formatKey, kindOf, mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
 import { hasScope, type Viewer } from "../core/visibility.ts";
@@ -220,11 +221,8 @@ function checkPatch(
   const wrong = checks.find((check) => !check.ok);
   if (wrong !== undefined && !wrong.ok) return wrong;
   return ok({
-    ...(label === undefined ? {} : { label: label?.trim() ?? null }),
-    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
-    ...(verboseLevel === undefined ? {} : { verboseLevel }),
-    ...(model === undefined ? {} : { model }),
-    ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as "allow" | "deny" | null }),
+    ...optional({ label: label?.trim() ?? label, thinkingLevel, verboseLevel, model }),
+    ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as SendOverride | null }),
     ...(archived === undefined ? {} : { archivedAt: null }),
   });
 }

@@ -94,15 +94,20 @@ export async function bindPlace(
   const { idleHours = 0, maxAgeHours = 0 } = bindingSettingsOf(parts.settings, place.route) ?? {};
   const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
   const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
-  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place.route);
+  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place);
   await planEnd(acceptor, unit, binding);
   return ok(undefined);
 }
 
-/** The refusal for a place that has a session of its own already. */
-async function taken(db: Db, route: Route): Promise<Result<void>> {
-  const before = await getBinding(db, route);
-  const whose = before === undefined ? "another session" : before.sessionKey;
+/** The refusal for a place that has a session of its own already; named to whoever spawned that one (I9). */
+async function taken(
+  db: Db,
+  { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
+): Promise<Result<void>> {
+  const wanted = await getSession(db, sessionKey);
+  const holder = (await bindingOf(db, route))?.session;
+  const isSibling = holder?.spawnedBy !== undefined && holder.spawnedBy === wanted?.spawnedBy;
+  const whose = isSibling ? holder.key : "another session";
   return fail("spawn_denied", `this place of ${route.channel} is bound to ${whose} already`, {
     hint: "End that binding first (/session unbind in that place), or spawn without thread.",
   });

@@ -5,6 +5,7 @@ import { fail, ok } from "../../src/core/errors.ts";
 import type { Route } from "../../src/core/session.ts";
 import { bindingOf } from "../../src/flows/bindings.ts";
 import { updateSession } from "../../src/store/sessions.ts";
+import { insertBinding } from "../../src/store/thread-bindings.ts";
 import { type CrashPoint, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../kit/engine.ts";
 import {
   childOf,
@@ -123,6 +124,17 @@ describe("sessions_spawn with a thread", () => {
     const answer = await spawned(app, "two");
     expect(answer).toMatchObject({ status: "forbidden", error: expect.stringContaining(child.key) });
     expect(await app.children(MAIN)).toHaveLength(1);
+  });
+
+  test("I9: whose session a chat is bound to is told to nobody but who spawned that one", async () => {
+    const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
+    await app.store.transaction(async (tx) => {
+      const limits = { idleMs: 0, maxAgeMs: 0, createdAt: 1, usedAt: 1 };
+      await insertBinding(tx, { route: ROOM, kind: "bound", sessionKey: "agent:research:main", ...limits });
+    });
+    const answer = await spawned(app, "two");
+    expect(answer).toMatchObject({ status: "forbidden", error: expect.stringContaining("another session") });
+    expect(JSON.stringify(answer)).not.toContain("research");
   });
 });
 

@@ -61,23 +61,19 @@ export async function queueDelivery(
   unit: Unit,
   outgoing: OutgoingText,
 ): Promise<{ id: string; state: "pending" | "skipped" }> {
-  const { session, route, isAnswer } = outgoing;
+  const { session, route, text, kind, runId, isAnswer } = outgoing;
   const verdict = await leaveVerdict(unit.tx, ports.settings, session, route, isAnswer);
   const id = unit.newId();
   await insertDelivery(unit.tx, {
-    id,
-    sessionKey: outgoing.session.key,
-    kind: outgoing.kind,
-    route: outgoing.route,
-    text: outgoing.text,
+    ...{ id, sessionKey: session.key, kind, route, text },
     state: verdict.allowed ? "pending" : "skipped",
     createdAt: unit.now,
-    ...(outgoing.runId === undefined ? {} : { runId: outgoing.runId }),
+    ...(runId === undefined ? {} : { runId }),
     ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
   });
   if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());
   const state = verdict.allowed ? "pending" : "skipped";
-  publishOutbox(unit, { id, sessionKey: outgoing.session.key }, state);
+  publishOutbox(unit, { id, sessionKey: session.key }, state);
   return { id, state };
 }
 

@@ -4,6 +4,7 @@
 import { fail, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import { redactMessage } from "../core/redact.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { resolveSession, shownKey } from "../flows/access.ts";
 import { readHistory } from "../store/transcripts.ts";
 import { countArgument, textArgument } from "./arguments.ts";
@@ -11,7 +12,6 @@ import type { Tool } from "./tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 1_000 };
 const MESSAGE_ID_CHARS_MAX = 200;
-export const KEY_CHARS_MAX = 512;
 
 export const sessionsHistory: Tool = {
   spec: {

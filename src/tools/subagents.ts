@@ -4,8 +4,9 @@
 import { fail, toolFailure } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { mayAccess } from "../flows/access.ts";
-import { cancelJob } from "../flows/cancel-jobs.ts";
+import { cancelJob } from "../flows/cancel.ts";
 import { listVisible } from "../flows/list.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";
@@ -16,7 +17,6 @@ import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 const ACTIONS = ["list", "cancel"];
 const LISTED_MAX = 100;
 const TASK_SHOWN_CHARS = 200;
-const KEY_CHARS_MAX = 512;
 
 export const subagents: Tool = {
   spec: {

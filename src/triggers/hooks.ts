@@ -15,12 +15,12 @@ import { defaultAgent, type Settings } from "../core/settings.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { keyRulesOf, operatorKey } from "../flows/access.ts";
+import { chosenAgent, keyRulesOf, operatorKey } from "../flows/access.ts";
 import { addressee, checkPlace, type Place } from "../flows/destination.ts";
 import { newSession } from "../flows/lifecycle.ts";
 import { sendVerdict } from "../flows/party.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
-import { type ChoiceRules, checkChoices, checkWords, chosenAgent } from "./choices.ts";
+import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
 import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 
 export interface HookContext extends ChoiceRules {

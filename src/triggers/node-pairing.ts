@@ -20,6 +20,7 @@ import {
 import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
+import { chosenAgent } from "../flows/access.ts";
 import { checkLabel } from "../flows/lifecycle.ts";
 import {
   countNodes,
@@ -34,7 +35,6 @@ import {
   putNode,
   renameNode,
 } from "../store/nodes.ts";
-import { chosenAgent } from "./choices.ts";
 
 export interface NodeContext {
   readonly engine: Engine;

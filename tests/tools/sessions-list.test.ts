@@ -200,7 +200,7 @@ test("I9: the tree's rows are all that a tree viewer lists, at any depth", async
 });
 
 test("a token's patterns bound what an operator lists as a session", async () => {
-  const as = { key: MAIN, agentId: "main", sandboxed: false };
+  const as = { key: MAIN, agentId: "main", sandboxed: false, sandboxClamp: "spawned" } as const;
   const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
 });

@@ -216,7 +216,7 @@ test("status names the open conversations, and a party only where it is visible"
   expect(sent.status).toBe("accepted");
   const status = await held.call(MAIN, "session_status", {});
   expect(status.openFlows).toEqual([expect.objectContaining({ from: "main", to: RESEARCH, turnsMax: 0 })]);
-  const as = { key: RESEARCH, agentId: "research", sandboxed: false };
+  const as = { key: RESEARCH, agentId: "research", sandboxed: false, sandboxClamp: "spawned" } as const;
   const narrow: Viewer = { kind: "operator", scopes: ["operator.read"], patterns: ["agent:research:*"], as };
   const seen = await held.call(RESEARCH, "session_status", {}, narrow);
   expect(seen.openFlows).toEqual([expect.objectContaining({ from: "(not visible)", to: "main" })]);

@@ -11,6 +11,7 @@ import type { Session } from "../../src/core/session.ts";
 import type { ProviderSettings, Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { createExecutor } from "../../src/execute.ts";
+import { sessionViewer } from "../../src/flows/access.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { listRuns } from "../../src/store/runs.ts";
@@ -254,7 +255,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
   if (session === undefined) throw new Error("no main");
   const chain: SpawnChain = [session];
   const args = { task: "x", agentId: "research", ...(given.call === undefined ? {} : { model: given.call }) };
-  const viewer = { kind: "session" as const, key: MAIN, agentId: "main", sandboxed: false };
+  const viewer = sessionViewer(chain, settings);
   const [agent] = settings.agents;
   if (agent === undefined) throw new Error("no agent");
   const ctx = {

@@ -6,10 +6,9 @@ import { redactSecrets } from "../../core/redact.ts";
 import { LAST, WEBCHAT } from "../../core/route.ts";
 import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
-import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
-import { findAgent } from "../../core/settings.ts";
+import { mainKeyOf } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
-import { keyRulesOf, resolveSession } from "../../flows/access.ts";
+import { chosenAgent, keyRulesOf, resolveSession } from "../../flows/access.ts";
 import { addressee, checkPlace, lastPlace, type Place, resolvePlace } from "../../flows/destination.ts";
 import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
 import { sendText } from "../../flows/outbox.ts";
@@ -46,16 +45,9 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   }
   if (label !== undefined) return resolve({ label, ...(agentId === undefined ? {} : { agentId }) });
   if (agentId === undefined) return resolve({ sessionKey: "main" });
-  const id = agentId.trim().toLowerCase();
   const { settings } = ctx.deps;
-  if (!isAgentId(id) || findAgent(settings, id) === undefined) {
-    const ids = settings.agents.map((agent) => agent.id).join(", ");
-    return fail(
-      "agent_not_found",
-      `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`,
-    );
-  }
-  return resolve({ sessionKey: mainKeyOf(id, keyRulesOf(settings)) });
+  const chosen = chosenAgent(settings, agentId);
+  return chosen.ok ? resolve({ sessionKey: mainKeyOf(chosen.value, keyRulesOf(settings)) }) : chosen;
 }
 
 /** Where the answer of a run goes besides its transcript. */

@@ -8,7 +8,7 @@ import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
-import { spawnChainOf } from "../../flows/chain.ts";
+import { spawnChainOf } from "../../flows/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import { nodesIn } from "../../tools/nodes.ts";
 import type { CallContext, Methods } from "../call.ts";

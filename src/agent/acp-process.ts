@@ -6,10 +6,11 @@
 // AP3: what it writes is bounded: a protocol message by its size, the error stream by its last lines.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { Redactor } from "../core/redact.ts";
+import { ensureFolder } from "../world/folders.ts";
 import type { World } from "../world.ts";
 
 /** Variables that every program needs to find its home, its files and its words. */
@@ -64,7 +65,7 @@ export function plainEnvironment(
 
 async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> {
   try {
-    if (makeCwd) await mkdir(cwd, { recursive: true, mode: 0o700 });
+    if (makeCwd) await ensureFolder(cwd);
     if ((await stat(cwd)).isDirectory()) return ok(undefined);
     return fail("run_failed", `${cwd} is no folder: see runtime.cwd`);
   } catch (error) {

@@ -7,11 +7,12 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { ensureFolder } from "../world/folders.ts";
 import type { World } from "../world.ts";
 import { bubblewrapSandbox } from "./bubblewrap.ts";
 import { DiskBook } from "./disk.ts";
@@ -248,7 +249,7 @@ async function openCodeCache(
   if (cacheDir === undefined) return {};
   const dir = join(cacheDir, createHash("sha256").update(workspace).digest("hex").slice(0, 32));
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await ensureFolder(dir);
     return { codeCache: { dir: await realpath(dir), warm: new Set() } };
   } catch {
     return {};
@@ -260,7 +261,7 @@ async function prepareWorkspace(workspace: string, around: Surroundings): Promis
   const named = checkWorkspace(workspace, around);
   if (!named.ok) return named;
   try {
-    await mkdir(workspace, { recursive: true, mode: 0o700 });
+    await ensureFolder(workspace);
   } catch (error) {
     return fail("sandbox_unavailable", `the workspace ${workspace} can't be made: ${String(error)}`);
   }

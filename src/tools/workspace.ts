@@ -11,6 +11,7 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { ensureFolder } from "../world/folders.ts";
 
 const PATH_MAX_BYTES = 4_096;
 const PART_MAX_BYTES = 255;
@@ -96,7 +97,7 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
  */
 export async function openWorkspace(workspace: string): Promise<Result<string>> {
   try {
-    await mkdir(workspace, { recursive: true, mode: 0o700 });
+    await ensureFolder(workspace);
     return ok(await realpath(workspace));
   } catch (error) {
     return fileFailure(error, `the workspace ${workspace}`);

@@ -8,6 +8,7 @@ import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/pro
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine, safeText } from "../../core/safe-text.ts";
+import { ensureFolder } from "../../world/folders.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import type { HostProgramEnd } from "../parts.ts";
 import { launchdService } from "../service/launchd.ts";
@@ -164,7 +165,7 @@ async function ownFile(file: string): Promise<Result<string | undefined>> {
 
 /** Makes the file for keys, if there is none; one that is there is only closed to others. */
 async function keepKeys(cli: Cli, file: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await ensureFolder(dirname(file));
   try {
     await writeFile(file, ENVIRONMENT_HEAD, { mode: 0o600, flag: "wx" });
   } catch (error) {

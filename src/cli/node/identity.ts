@@ -11,10 +11,11 @@ import {
   type KeyObject,
   sign,
 } from "node:crypto";
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { DeviceKey } from "../../gateway/client.ts";
+import { ensureFolder } from "../../world/folders.ts";
 
 const KEY_BYTES = 32;
 /** Bits of a file's mode by which others than its owner reach it. */
@@ -73,7 +74,7 @@ export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
   const { privateKey } = generateKeyPairSync("ed25519");
   const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await ensureFolder(dirname(file));
     // Never overwrites: of two starts at once, one key wins and both use it.
     await writeFile(file, `${JSON.stringify({ privateKey: pem }, undefined, 2)}\n`, {
       mode: 0o600,

@@ -10,6 +10,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
+import { octalMode, othersReach } from "./config/file-mode.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
 import { incomingHooksOf } from "./config/incoming-hooks.ts";
 import { loggingOf } from "./config/logging.ts";
@@ -359,9 +360,9 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
 }
 
 function modeWarnings(path: string, literals: Tree): string[] {
-  const mode = statSync(path).mode & 0o777;
-  if (process.platform === "win32" || (mode & 0o077) === 0 || !holdsSecret(literals)) return [];
-  return [`${path} holds secrets, and others can read it (mode ${mode.toString(8)}): chmod 600 it`];
+  const { mode } = statSync(path);
+  if (!othersReach(mode) || !holdsSecret(literals)) return [];
+  return [`${path} holds secrets, and others can read it (mode ${octalMode(mode)}): chmod 600 it`];
 }
 
 /** Whether a secret stands in the file itself, be it as a fallback, and not only the name of a variable. */

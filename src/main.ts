@@ -13,8 +13,6 @@ import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
-  HostProgram,
-  HostProgramEnd,
   Machine,
   McpReport,
   ModelReport,
@@ -29,6 +27,7 @@ import { processEnvironment } from "./config.ts";
 import type { ChannelAccount } from "./core/channel-settings.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import { LOGGING, type LoggingSettings, loggingFrom } from "./core/logging.ts";
+import type { HostProgram, HostProgramEnd } from "./core/node-exec.ts";
 import { Redactor } from "./core/redact.ts";
 import { harmlessJson } from "./core/safe-text.ts";
 import {

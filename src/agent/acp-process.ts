@@ -5,12 +5,13 @@
 //      of the gateway's reaches it by accident.
 // AP3: what it writes is bounded: a protocol message by its size, the error stream by its last lines.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { Redactor } from "../core/redact.ts";
 import { ensureFolder } from "../world/folders.ts";
+import { killGroup, signalGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 
 /** Variables that every program needs to find its home, its files and its words. */
@@ -77,15 +78,6 @@ async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> 
   }
 }
 
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // Nobody is left in the group.
-  }
-}
-
 /** Words for the end of a program, with what it said last. */
 function endWords(exitCode: number | null, signal: string | null, masked: string): string {
   const how = signal === null ? `with exit code ${exitCode}` : `by ${signal}`;
@@ -121,12 +113,12 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
     });
     child.once("exit", (exitCode, signal) => {
       running = false;
-      signalGroup(child, "SIGKILL");
+      killGroup(child);
       for (const stream of [child.stdio[3], stdin]) stream?.destroy();
       resolve(endWords(exitCode, signal, hidden.mask(errors)));
     });
   });
-  const kill = (): void => signalGroup(child, "SIGKILL");
+  const kill = (): void => killGroup(child);
   return ok({
     input: Writable.toWeb(stdin) as WritableStream<Uint8Array>,
     output: Readable.toWeb(stdout) as ReadableStream<Uint8Array>,

@@ -10,7 +10,7 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { SEARCH_PATH } from "./process.ts";
+import { SEARCH_PATH } from "../world/programs.ts";
 
 /** Where a contained program finds the gateway's Node and code. */
 export const CONTAINED_NODE = "/run/parley/node";

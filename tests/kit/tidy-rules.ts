@@ -21,7 +21,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ["core", "world", "store"],
   telemetry: ["core", "world", "store", "engine", "agent"],
   flows: ["core", "store", "engine", "src/world/folders.ts"],
-  tools: ["core", "store", "sandbox", "flows", "engine", "src/world/folders.ts"],
+  tools: [
+    ...["core", "store", "sandbox", "flows", "engine"],
+    ...["src/world/folders.ts", "src/world/programs.ts"],
+  ],
   channels: ["core", "world", "store", "engine", "flows"],
   triggers: ["core", "world", "store", "engine", "flows"],
   gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],

@@ -9,6 +9,7 @@ import { resolve, sep } from "node:path";
 import { isObject } from "../../core/json.ts";
 import { execRefusal } from "../../core/node-exec.ts";
 import { safeText } from "../../core/safe-text.ts";
+import { SEARCH_PATH } from "../../world/programs.ts";
 import type { CliParts } from "../parts.ts";
 
 const OUTPUT_MAX_BYTES = 64 * 1024;
@@ -20,7 +21,6 @@ const REPORT_MS = 1_000;
 const TITLE_MAX_CHARS = 200;
 const BODY_MAX_CHARS = 2_000;
 const NOTIFY_MS = 10_000;
-const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** How a desktop is found. */
 const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 

@@ -13,13 +13,12 @@ import {
 } from "node:crypto";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { othersReach } from "../../config/file-mode.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { DeviceKey } from "../../gateway/client.ts";
 import { ensureFolder } from "../../world/folders.ts";
 
 const KEY_BYTES = 32;
-/** Bits of a file's mode by which others than its owner reach it. */
-const OTHERS = 0o077;
 
 function deviceOf(key: KeyObject): DeviceKey {
   const raw = createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-KEY_BYTES);
@@ -46,7 +45,7 @@ function damaged(file: string): Result<never> {
 async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
   let text: string;
   try {
-    if (((await stat(file)).mode & OTHERS) !== 0 && process.platform !== "win32") {
+    if (othersReach((await stat(file)).mode)) {
       return fail("invalid_config", `${file} may be read by others than its owner`, {
         hint: `chmod 600 ${file}`,
       });

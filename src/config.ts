@@ -10,15 +10,17 @@ import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
+import { isSecretPath } from "./config/describe.ts";
 import { octalMode, othersReach } from "./config/file-mode.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
 import { incomingHooksOf } from "./config/incoming-hooks.ts";
 import { loggingOf } from "./config/logging.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
-import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
+import { problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { type ConfigFile, configSchema } from "./config/schema.ts";
 import {
+  type Env,
   type Path,
   type Problem,
   parseText,
@@ -35,8 +37,6 @@ import { isObject } from "./core/json.ts";
 import type { Settings, StoreSettings } from "./core/settings.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 export interface LoadOptions {
   /** From `--config`; goes before PARLEY_CONFIG. */

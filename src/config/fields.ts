@@ -6,6 +6,15 @@ export const text = z.string().min(1);
 export const texts = z.array(text);
 /** A secret or an address that an unset variable may leave empty: empty is the same as absent. */
 export const optionalText = z.string().nullish();
+const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
+/** An address over HTTP. `instead`: where a password belongs. */
+export const httpAddress = (instead?: string) =>
+  z
+    .url({ protocol: /^https?$/ })
+    .refine(
+      (address) => !namesUser(address),
+      `must hold no user and password${instead === undefined ? "" : `: use ${instead}`}`,
+    );
 export const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
 export const limit = (min: number, max: number) => z.int().min(min).max(max);
 export const MAX = Number.MAX_SAFE_INTEGER;

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { closestKeys } from "../core/session-key.ts";
 import type { McpSettings } from "../core/settings.ts";
-import { DAY_SECONDS, limit, text, texts } from "./fields.ts";
+import { DAY_SECONDS, httpAddress, limit, text, texts } from "./fields.ts";
 import type { Path, Problem } from "./source.ts";
 
 /** No `__` and none at an end: `mcp__a__b__c` has one reading. */
@@ -19,9 +19,7 @@ const server = z.strictObject({
     .optional()
     .describe("Its environment, besides PATH, HOME and a few others; it gets no other of the gateway's."),
   cwd: text.optional().describe("Its working folder. Default: the folder of this file."),
-  url: z
-    .url({ protocol: /^https?$/ })
-    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use headers")
+  url: httpAddress("headers")
     .optional()
     .describe("The address of one that speaks MCP over Streamable HTTP, in place of command."),
   headers: z.record(text, z.string()).optional().describe("Sent with every request."),

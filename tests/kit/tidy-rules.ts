@@ -185,7 +185,7 @@ const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
   path === "ui/vite.config.ts" ||
-  /^ui\/build\.(js|d\.ts)$/.test(path) ||
+  /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||

@@ -5,8 +5,6 @@
 // IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
 // IT4: what only the runtime writes, such as who speaks, is a quotation where a person wrote it.
 
-import { wholeCharacters } from "./utf8.ts";
-
 const MARKED = "| ";
 const QUOTED_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 100;
@@ -54,8 +52,9 @@ export function foldText(text: string): string {
 export function cutText(text: string, maxBytes: number): string {
   const bytes = Buffer.byteLength(text);
   if (bytes <= maxBytes) return text;
+  let end = maxBytes;
   const whole = Buffer.from(text);
-  const end = wholeCharacters(whole, maxBytes);
+  while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return `${whole.toString("utf8", 0, end)}\n[Cut here: ${bytes - end} more bytes are left out.]`;
 }
 

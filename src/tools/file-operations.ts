@@ -9,7 +9,6 @@ import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { imageTypeOf } from "../core/picture.ts";
-import { wholeCharacters } from "../core/utf8.ts";
 import type { ToolContext, ToolResult } from "./tool.ts";
 import { fileFailure, findPlace, openToRead, type Place, replaceFile } from "./workspace.ts";
 
@@ -105,7 +104,8 @@ function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): 
 function cutToBytes(bytes: Buffer): { bytes: Buffer; cutInBytes: boolean } {
   if (bytes.length <= READ_TEXT_MAX_BYTES) return { bytes, cutInBytes: false };
   const wholeLines = bytes.lastIndexOf(NEWLINE, READ_TEXT_MAX_BYTES - 1) + 1;
-  const end = wholeLines > 0 ? wholeLines : wholeCharacters(bytes, READ_TEXT_MAX_BYTES);
+  let end = wholeLines > 0 ? wholeLines : READ_TEXT_MAX_BYTES;
+  while (wholeLines === 0 && end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return { bytes: bytes.subarray(0, end), cutInBytes: true };
 }
 

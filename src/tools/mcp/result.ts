@@ -7,7 +7,6 @@ import { fail, toolFailure } from "../../core/errors.ts";
 import { isObject } from "../../core/json.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import { imageTypeOf } from "../../core/picture.ts";
-import { wholeCharacters } from "../../core/utf8.ts";
 import { IMAGE_MAX_BYTES } from "../file-operations.ts";
 import type { ToolResult } from "../tool.ts";
 import { type Mask, plainLine } from "./words.ts";
@@ -80,7 +79,10 @@ function addBlock(into: Gathered, block: unknown): void {
 /** The beginning of a text that has at most so many bytes. */
 function cutText(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text);
-  return bytes.length <= bytesMax ? text : bytes.toString("utf8", 0, wholeCharacters(bytes, bytesMax));
+  if (bytes.length <= bytesMax) return text;
+  let end = bytesMax;
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end).toString();
 }
 
 /** Structured content is often there as text, too, for readers that know only that. */

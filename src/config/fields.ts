@@ -1,6 +1,7 @@
 // Owns the kinds of value that keys of the configuration file have.
 
 import { z } from "zod";
+import { closestKeys } from "../core/session-key.ts";
 
 export const text = z.string().min(1);
 export const texts = z.array(text);
@@ -26,5 +27,12 @@ export const toolFilter = z
     deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
   })
   .prefault({});
+
+/** What is wrong with the name of an agent; undefined: nothing. */
+export function agentProblem(name: string, ids: readonly string[]): string | undefined {
+  if (ids.includes(name.toLowerCase())) return undefined;
+  const [nearest] = closestKeys(name, ids, 1);
+  return `there is no agent ${JSON.stringify(name)}; the nearest is ${nearest}`;
+}
 
 export const modelName = text.describe("`<provider>/<model>`.");

@@ -11,6 +11,7 @@ import {
 import { LAST, WEBCHAT } from "../core/route.ts";
 import { parseKey } from "../core/session-key.ts";
 import type { AgentSettings, TokenSettings } from "../core/settings.ts";
+import { agentProblem } from "./fields.ts";
 import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./hooks-schema.ts";
 import type { Path, Problem } from "./source.ts";
 
@@ -81,10 +82,9 @@ function checkPlaceOf(one: MappingInFile, channels: readonly ChannelAccount[], t
 
 function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Tell): void {
   const { agentId, sessionKey, match, preset } = one;
-  if (agentId !== undefined && !agents.some(({ id }) => id === agentId.toLowerCase())) {
-    const ids = agents.map(({ id }) => id).join(", ");
-    tell("agentId", `there is no agent ${JSON.stringify(agentId)}; configured: ${ids}`);
-  }
+  const ids = agents.map(({ id }) => id);
+  const problem = agentId === undefined ? undefined : agentProblem(agentId, ids);
+  if (problem !== undefined) tell("agentId", problem);
   if (sessionKey !== undefined && sessionKey !== "main" && !parseKey(sessionKey).ok) {
     tell("sessionKey", "is not a session key; like hook:ci, main or agent:<agentId>:main");
   }

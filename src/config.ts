@@ -342,7 +342,8 @@ function tokensOf(
  * An agent whose workspace holds the store or the configuration can read and change them with its file tools.
  */
 function placeWarnings(settings: Settings, path: string): string[] {
-  const inside = (file: string, folder: string) => file === folder || file.startsWith(folder + sep);
+  const inside = (file: string, folder: string) =>
+    file === folder || file.startsWith(folder.endsWith(sep) ? folder : folder + sep);
   return settings.agents.flatMap(({ id, workspace }) => {
     const held = [settings.store.dir, path].filter((file) => inside(file, workspace));
     return held.map(

@@ -1,9 +1,13 @@
-// Owns how a folder comes to be, with those above it.
+// Owns how a folder comes to be, with those above it, and what is inside of it.
 // FO1: asking ends, wherever the folder is to be: Node's own `recursive` never does where the folder above is
 //      there and the file system makes none in it (/proc, the folders of an automounter).
 
 import { mkdir, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, sep } from "node:path";
+
+/** Whether a whole path is that of the folder, or of something below it. Nothing is looked up. */
+export const isInside = (folder: string, path: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 
 const isFolder = (path: string): Promise<boolean> =>
   stat(path).then(

@@ -5,10 +5,11 @@
 // NX2: what is shown on the terminal moves no cursor and hides no text.
 
 import { realpath } from "node:fs/promises";
-import { resolve, sep } from "node:path";
+import { resolve } from "node:path";
 import { isObject } from "../../core/json.ts";
 import { execRefusal } from "../../core/node-exec.ts";
 import { safeText } from "../../core/safe-text.ts";
+import { isInside } from "../../world/folders.ts";
 import { SEARCH_PATH } from "../../world/programs.ts";
 import type { CliParts } from "../parts.ts";
 
@@ -80,8 +81,7 @@ async function folderOf(base: string, wanted: string | undefined): Promise<strin
   try {
     const top = await realpath(base);
     const folder = await realpath(resolve(top, wanted ?? "."));
-    const inside = folder === top || folder.startsWith(top.endsWith(sep) ? top : top + sep);
-    return inside ? folder : undefined;
+    return isInside(top, folder) ? folder : undefined;
   } catch {
     return undefined;
   }

@@ -200,17 +200,9 @@ function tracedName(name: string, tools: readonly ToolSpec[]): string {
 
 /** What tools have to work with, whichever run calls them. */
 function toolPartsOf(parts: ExecuteParts) {
-  const { settings, store, answered, outbound, threads } = parts;
-  const toolNamesNow = toolNames(parts.outside);
-  return {
-    settings,
-    db: store.db,
-    engine: parts.engine(),
-    toolNames: toolNamesNow,
-    answered,
-    outbound,
-    threads,
-  };
+  const { settings, store, outside, answered, outbound, threads } = parts;
+  const shared = { settings, answered, outbound, threads };
+  return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 
 async function executeTurn(

@@ -13,8 +13,6 @@ export default defineConfig({
   logLevel: "warn",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
-    outDir: fileURLToPath(new URL("../dist/ui", import.meta.url)),
-    emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

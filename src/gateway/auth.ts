@@ -8,12 +8,13 @@
 // AU5: a session's pass opens that session's tools and nothing else; it makes no device tokens.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { TokenScope, TokenSettings } from "../core/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
+import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
 import { TOKEN_FILE } from "./protocol.ts";
 
@@ -236,7 +237,7 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
   // A token that was cut off could be guessed.
   if (known !== undefined && !TOKEN_IN_FILE.test(known)) throw new StoreProblem("no_token", file);
   if (known !== undefined) return known;
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await ensureFolder(dir);
   const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");
   // Never overwrites: of two starts at once, one token wins and both use it.
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {

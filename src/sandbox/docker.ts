@@ -12,7 +12,8 @@
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { killGroup, type ProcessPlan, runProcess } from "./process.ts";
+import { killGroup } from "../world/programs.ts";
+import { type ProcessPlan, runProcess } from "./process.ts";
 import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";

@@ -6,10 +6,11 @@
 // Q3: reading never waits for an open transaction; it sees the last committed state.
 // Q4: what may take long is read by a thread of its own (sqlite-aside.ts).
 
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
+import { ensureFolder } from "../world/folders.ts";
 import type { Log } from "../world.ts";
 import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
@@ -47,7 +48,7 @@ const CACHE_KIB = 16_384;
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { dir } = options;
   const file = join(dir, STORE_FILE);
-  makeDirectory(dir);
+  await makeDirectory(dir);
   const unlock = lockStore(dir);
   let writer: DatabaseSync | undefined;
   try {
@@ -72,9 +73,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-function makeDirectory(dir: string): void {
+async function makeDirectory(dir: string): Promise<void> {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    await ensureFolder(dir);
     if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
   } catch (error) {
     throw asStoreProblem(error, dir);

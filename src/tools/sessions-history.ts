@@ -23,7 +23,10 @@ export const sessionsHistory: Tool = {
       type: "object",
       properties: {
         sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
-        limit: { type: "number", description: "Most messages. Default 50, at most 1000." },
+        limit: {
+          type: "number",
+          description: `Most messages. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
+        },
         includeTools: { type: "boolean", description: "Also tool results. Default false." },
         before: { type: "string", description: "A message id: the page before it." },
       },

@@ -29,7 +29,7 @@ export const sessionsSearch: Tool = {
         query: { type: "string", description: "Words that the message contains." },
         sessionKey: { type: "string", description: "Only this session." },
         agentId: { type: "string", description: "Only sessions of this agent." },
-        limit: { type: "number", description: "Most hits. Default 20, at most 100." },
+        limit: { type: "number", description: `Most hits. Default ${LIMIT.fallback}, at most ${LIMIT.max}.` },
         cursor: { type: "string", description: "`nextCursor` of the page before." },
       },
       required: ["query"],

@@ -30,7 +30,9 @@ export const sessionsSend: Tool = {
         message: { type: "string", description: "What to tell or ask. At most 256 KB." },
         timeoutSeconds: {
           type: "number",
-          description: "How long to wait for the reply. Default 30, at most 3600; 0: don't wait.",
+          description:
+            `How long to wait for the reply. Default ${TIMEOUT_DEFAULT_SECONDS}, ` +
+            `at most ${TIMEOUT_MAX_SECONDS}; 0: don't wait.`,
         },
       },
       required: ["message"],

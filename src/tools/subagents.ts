@@ -11,7 +11,7 @@ import { listVisible } from "../flows/list.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { textArgument } from "./arguments.ts";
+import { notOneOf, textArgument } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const ACTIONS = ["list", "cancel"];
@@ -41,8 +41,7 @@ export const subagents: Tool = {
     const action = args.action ?? "list";
     if (action === "list") return listChildren(ctx);
     if (action === "cancel") return cancelChildren(ctx, args);
-    const shown = JSON.stringify(String(action).slice(0, 40));
-    return toolFailure(fail("invalid_argument", `action must be one of ${ACTIONS.join(", ")}, got ${shown}`));
+    return toolFailure(notOneOf("action", action, ACTIONS));
   },
 };
 

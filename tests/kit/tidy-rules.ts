@@ -20,8 +20,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   import: ["core", "world", "config", "store"],
   engine: ["core", "world", "store"],
   telemetry: ["core", "world", "store", "engine", "agent"],
-  flows: ["core", "store", "engine"],
-  tools: ["core", "store", "sandbox", "flows", "engine"],
+  flows: ["core", "store", "engine", "src/world/folders.ts"],
+  tools: [
+    ...["core", "store", "sandbox", "flows", "engine"],
+    ...["src/world/folders.ts", "src/world/programs.ts"],
+  ],
   channels: ["core", "world", "store", "engine", "flows"],
   triggers: ["core", "world", "store", "engine", "flows"],
   gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],
@@ -182,7 +185,7 @@ const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
   path === "ui/vite.config.ts" ||
-  /^ui\/build\.(js|d\.ts)$/.test(path) ||
+  /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||

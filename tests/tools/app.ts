@@ -54,6 +54,17 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
   };
 }
 
+/** Three who may spawn: main its own and research, research anybody, and boxed, which is sandboxed, main. */
+export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
+  agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
+  agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
+  agentSettings("boxed", {
+    workspace,
+    sandbox: { ...agentSettings("boxed").sandbox, mode: "all" },
+    subagents: { allowAgents: ["main"] },
+  }),
+];
+
 /** As the configuration has them by default. */
 const NODES: Settings["nodes"] = {
   enabled: true,

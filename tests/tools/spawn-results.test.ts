@@ -19,7 +19,8 @@ import { getSession } from "../../src/store/sessions.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { type App, agentSettings, type Choices, openApp, settingsWith } from "./app.ts";
+import { type App, agentSettings, type Choices, settingsWith, spawningAgents } from "./app.ts";
+import { appsOfFile } from "./apps.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -28,28 +29,16 @@ const CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001";
 const SPAWN = "sessions_spawn";
 
 const workspace = mkdtempSync(join(tmpdir(), "parley-spawn-tool-"));
-const box = (id: string) => ({ sandbox: { ...agentSettings(id).sandbox, mode: "all" as const } });
-const AGENTS = [
-  agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
-  agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
-  agentSettings("boxed", { workspace, ...box("boxed"), subagents: { allowAgents: ["main"] } }),
-];
+const AGENTS = spawningAgents(workspace);
 
 let app: App;
-const apps: App[] = [];
-async function other(choices: Choices): Promise<App> {
-  const made = await openApp({ agents: AGENTS, ...choices });
-  apps.push(made);
-  return made;
-}
+const opened = appsOfFile();
+const other = (choices: Choices): Promise<App> => opened({ agents: AGENTS, ...choices });
 beforeAll(async () => {
   app = await other({});
   await app.add(CHILD, { spawnedBy: MAIN, spawnDepth: 1 });
 });
-afterAll(async () => {
-  for (const one of apps) await one.close();
-  rmSync(workspace, { recursive: true, force: true });
-});
+afterAll(() => rmSync(workspace, { recursive: true, force: true }));
 
 const file = (more: object = {}) => ({ name: "a.txt", content: "a", ...more });
 

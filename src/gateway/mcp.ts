@@ -19,6 +19,7 @@ import { isObject } from "../core/json.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
+import type { Door } from "./http-request.ts";
 import { connectionId, identify, type McpClient, type McpWishes } from "./mcp-client.ts";
 import { INBOX_URI, onInbox } from "./mcp-inbox.ts";
 import { buildServer } from "./mcp-server.ts";
@@ -44,10 +45,6 @@ interface Body {
   /** Of the revisions that say with each request who asks. */
   readonly modern: boolean;
   readonly clientName?: string;
-}
-
-export interface McpDoor {
-  answer(request: Request, caller: Caller): Promise<Response>;
 }
 
 /** An error of the protocol, with the gateway's own code in it. */
@@ -147,7 +144,7 @@ function inboxBus(deps: GatewayDeps, client: McpClient): ServerEventBus {
   };
 }
 
-class Door implements McpDoor {
+class McpDoor {
   readonly #deps: GatewayDeps;
   readonly #stop: AbortSignal;
   readonly #exchanges: Exchanges;
@@ -265,6 +262,8 @@ class Door implements McpDoor {
   }
 }
 
-export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): McpDoor {
-  return new Door(deps, stop);
+/** What answers at /mcp. */
+export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): Door {
+  const door = new McpDoor(deps, stop);
+  return (c) => door.answer(c.req.raw, c.get("caller"));
 }

@@ -18,7 +18,7 @@ import { readRun } from "../store/transcripts.ts";
 import { thrown } from "./answer.ts";
 import type { CallContext, GatewayDeps } from "./call.ts";
 import { type Dispatcher, needScope } from "./dispatch.ts";
-import { type Env, readBody, refuse } from "./http-request.ts";
+import { type Door, type Env, readBody, refuse } from "./http-request.ts";
 import { endCodeOf } from "./methods/agent.ts";
 import { chatAnswer, chatStream } from "./openai-chat.ts";
 import type { OpenAiApi } from "./openai-fields.ts";
@@ -36,8 +36,6 @@ const KEY_CHARS_MAX = 512;
 const IDEMPOTENCY_KEY = /^[!-~](?:[ -~]{0,198}[!-~])?$/;
 const SESSION_HEADER = "x-parley-session-key";
 const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses";
-
-export type OpenAiDoor = (c: Context<Env>) => Promise<Response>;
 
 interface DoorParts {
   readonly deps: GatewayDeps;
@@ -179,7 +177,7 @@ function isCutShort(messages: readonly Message[]): boolean {
   return last?.role === "assistant" && last.stopReason === "length";
 }
 
-class Door {
+class OpenAiDoor {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
@@ -331,7 +329,8 @@ class Door {
   }
 }
 
-export function createOpenAiDoor(parts: DoorParts): OpenAiDoor {
-  const door = new Door(parts);
+/** What answers under /v1/. */
+export function createOpenAiDoor(parts: DoorParts): Door {
+  const door = new OpenAiDoor(parts);
   return (c) => door.handle(c);
 }

@@ -25,12 +25,8 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
     /** Whether there is a token that opens hooks. */
     isOpen: usable !== undefined,
     admit(remote: string, given: string | undefined): Result<void> {
-      const retryAfterMs = guesses.waitMs(remote);
-      if (retryAfterMs > 0) {
-        return fail("rate_limited", "too many wrong tokens from this address; wait and try again", {
-          details: { retryAfterMs },
-        });
-      }
+      const allowed = guesses.check(remote);
+      if (!allowed.ok) return allowed;
       if (given === undefined || given === "") {
         return fail("unauthorized", "the token of the web hooks is required", {
           hint: "Give hooks.token as Authorization: Bearer, or in the header x-parley-token.",

@@ -7,7 +7,6 @@
 //      the outcome is unknown. No letter does anything twice.
 // NH4: what one node may set off in a minute is bounded.
 
-import { dropOldest } from "../core/bounded.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import {
   commandRefusal,
@@ -23,6 +22,7 @@ import type { Engine } from "../engine/engine.ts";
 import { getNode, hasNodes, listNodes, nodeLeft } from "../store/nodes.ts";
 import { admitDevice } from "../triggers/node-pairing.ts";
 import type { Timer, World } from "../world.ts";
+import { type Allowance, createAllowance } from "./allowance.ts";
 import type { Caller } from "./auth.ts";
 import type { Member } from "./connection.ts";
 import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./node-calls.ts";
@@ -33,11 +33,8 @@ import { CLOSE, type ConnectParams, type DeviceProof, NODE_REPLACED } from "./pr
 const LOOK_MS = 30_000;
 /** A letter and its answer may take so long on their way. */
 const LETTERS_MS = 5_000;
-/** Events of one node that set something off, in a row and in a minute. */
-const EVENTS_MAX = 60;
-const EVENTS_MS = 60_000;
-/** Nodes whose events are counted; of devices that are paired there are fewer. */
-const COUNTED_MAX = 1_000;
+/** Runs that a node may set off at once; one more each second. Of devices that are paired there are fewer. */
+const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 
 interface Parts {
   readonly settings: Settings;
@@ -73,8 +70,8 @@ export class NodeHub {
   readonly #elsewhere = new Map<string, (result: Result<unknown>) => void>();
   /** Commands of other processes, to be let go when those say so. */
   readonly #forOthers = new Map<string, AbortController>();
-  /** When the allowance of a node would be whole again. */
-  readonly #wholeAt = new Map<string, number>();
+  /** What each node may still set off. */
+  readonly #events: Allowance;
   #writes: Promise<unknown> = Promise.resolve();
   #lookTimer: Timer | undefined;
   #offs: (() => void)[] = [];
@@ -83,6 +80,7 @@ export class NodeHub {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#calls = new NodeCalls(parts.world);
+    this.#events = createAllowance(parts.world.clock, EVENTS);
   }
 
   /** Begins to hear of other processes and of devices that are taken away. */
@@ -197,17 +195,13 @@ export class NodeHub {
 
   /** Counts an event that sets something off. */
   allowEvent(nodeId: string): Result<void> {
-    const now = this.#parts.world.clock.now();
-    const eachMs = EVENTS_MS / EVENTS_MAX;
-    const wholeAt = Math.max(now, this.#wholeAt.get(nodeId) ?? 0) + eachMs;
-    if (wholeAt - now > EVENTS_MS) {
-      return fail("rate_limited", `a node may set off ${EVENTS_MAX} runs in a minute; wait`, {
-        details: { retryAfterMs: Math.ceil(eachMs) },
+    const retryAfterMs = this.#events.waitMs(nodeId);
+    if (retryAfterMs > 0) {
+      return fail("rate_limited", `a node may set off ${EVENTS.max} runs in a minute; wait`, {
+        details: { retryAfterMs },
       });
     }
-    this.#wholeAt.delete(nodeId);
-    this.#wholeAt.set(nodeId, wholeAt);
-    dropOldest(this.#wholeAt, COUNTED_MAX);
+    this.#events.take(nodeId);
     return ok(undefined);
   }
 

@@ -29,7 +29,7 @@ import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { NodeHub } from "../nodes.ts";
 import type { ParamsOf } from "../params.ts";
-import type { NodeListRow, PairRequestRow } from "../payloads/nodes.ts";
+import type { NodeListRow, NodePayloads, PairRequestRow } from "../payloads/nodes.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { isTooDeep } from "../validate.ts";
 
@@ -229,19 +229,7 @@ async function event(
   return run.ok ? ok(answer(run.value)) : run;
 }
 
-type NodeMethodName =
-  | "node.pair.list"
-  | "node.pair.approve"
-  | "node.pair.reject"
-  | "node.pair.remove"
-  | "node.rename"
-  | "node.list"
-  | "node.describe"
-  | "node.invoke"
-  | "node.invoke.result"
-  | "node.event";
-
-export const nodeMethods: Methods<NodeMethodName> = {
+export const nodeMethods: Methods<keyof NodePayloads> = {
   "node.pair.list": {
     async handle(ctx) {
       const hub = hubOf(ctx);

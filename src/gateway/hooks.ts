@@ -154,7 +154,9 @@ class HookDoor {
     const patterns = this.#deps.settings.hooks.allowedSessionKeys;
     const elsewhere = deliver === true && channel !== undefined && channel !== WEBCHAT && channel !== LAST;
     const params = {
-      ...{ ...rest, deliver: deliver === true, to },
+      ...rest,
+      deliver: deliver === true,
+      to,
       ...(elsewhere ? { channel, accountId, threadId } : {}),
     };
     return ok({ delivery: delivery.value, params, handle: (ctx) => this.#run(ctx, turn, patterns) });

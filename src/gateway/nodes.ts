@@ -20,7 +20,7 @@ import {
 import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import { getNode, hasNodes, listNodes, nodeLeft } from "../store/nodes.ts";
-import { admitDevice } from "../triggers/node-pairing.ts";
+import { admitDevice, noNode } from "../triggers/node-pairing.ts";
 import type { Timer, World } from "../world.ts";
 import { type Allowance, createAllowance } from "./allowance.ts";
 import type { Caller } from "./auth.ts";
@@ -43,9 +43,11 @@ interface Parts {
   engine(): Engine;
 }
 
+/** `ownerLives`: the process that the row names is alive. */
+type Standing = NodeStanding & { readonly ownerLives: boolean };
+
 interface Checked {
-  /** `ownerLives`: the process that the row names is alive. */
-  readonly standing: NodeStanding & { readonly ownerLives: boolean };
+  readonly standing: Standing;
   readonly paramsJSON: string | undefined;
 }
 
@@ -157,7 +159,7 @@ export class NodeHub {
   }
 
   /** Paired nodes, and which of them are there. */
-  async standings(): Promise<(NodeStanding & { readonly ownerLives: boolean })[]> {
+  async standings(): Promise<Standing[]> {
     const engine = this.#parts.engine();
     const rows = await listNodes(engine.store.db, engine.now());
     return rows.map(({ node, ownerLives }) => {
@@ -207,11 +209,7 @@ export class NodeHub {
 
   async #check(call: NodeCall): Promise<Result<Checked>> {
     const standing = (await this.standings()).find(({ node }) => node.id === call.nodeId);
-    if (standing === undefined) {
-      return fail("node_not_found", `no paired node ${JSON.stringify(call.nodeId.slice(0, 80))}`, {
-        hint: "node.list, or parley node list, shows them.",
-      });
-    }
+    if (standing === undefined) return noNode(call.nodeId);
     const refused = commandRefusal(standing.node, call.command, this.#parts.settings.nodes);
     if (refused !== undefined) return fail("node_command_denied", refused);
     if (call.timeoutMs > NODE_TIMEOUT_MAX_MS) {
@@ -325,9 +323,10 @@ export class NodeHub {
       this.#lookTimer = undefined;
       if (this.#live.size === 0) return;
       this.#later(async () => {
-        const rows = await listNodes(this.#parts.engine().store.db, clock.now());
-        const paired = new Set(rows.map(({ node }) => node.id));
-        for (const nodeId of [...this.#live.keys()]) if (!paired.has(nodeId)) this.#end(nodeId);
+        // Taken first: who is paired and connects while the rows are read may not be among them.
+        const here = [...this.#live.keys()];
+        const paired = new Set((await this.standings()).map(({ node }) => node.id));
+        for (const nodeId of here) if (!paired.has(nodeId)) this.#end(nodeId);
       });
       this.#lookLater();
     });

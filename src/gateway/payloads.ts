@@ -1,5 +1,5 @@
 // Owns what the methods answer and what events carry: the same types for the gateway and its clients.
-// PL1: a handler can't answer anything else, and no method is without its answer: `Method` asks for these types.
+// PL1: a handler can't answer anything else, and no method is without an answer: `Method` asks for these.
 
 import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
 import type { Explanation } from "../core/explanation.ts";

@@ -15,7 +15,7 @@ import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
 import { sendText } from "../../flows/outbox.ts";
 import { announceRoute } from "../../flows/party.ts";
 import { getRun } from "../../store/runs.ts";
-import { type CallContext, type Methods, ownRun } from "../call.ts";
+import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf, WaitAnswer } from "../payloads.ts";
@@ -112,8 +112,8 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
       if (fresh) await ctx.remember(unit, answer(run));
     },
   });
-  const run = ownRun(accepted);
-  return run.ok ? ok(answer(run.value)) : run;
+  const begun = onlyFresh(accepted);
+  return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
 /** The end of the run in the protocol's words. Silence has no payloads. */

@@ -19,6 +19,7 @@ import { redactSecrets } from "../../core/redact.ts";
 import type { Run } from "../../core/run.ts";
 import {
   approveDevice,
+  noNode,
   openRequests,
   rejectDevice,
   removeDevice,
@@ -85,9 +86,7 @@ async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
 function covered(ctx: CallContext, access: "list" | "send", nodeId: string): Result<string> {
   const id = nodeId.trim().toLowerCase();
   if (covering(ctx, access)(id)) return ok(id);
-  return fail("node_not_found", `no paired node ${JSON.stringify(nodeId.slice(0, 80))}`, {
-    hint: "node.list, or parley node list, shows them.",
-  });
+  return noNode(nodeId);
 }
 
 function wantedRequest({ code, requestId }: { code?: string; requestId?: string }): Result<string> {
@@ -97,22 +96,20 @@ function wantedRequest({ code, requestId }: { code?: string; requestId?: string 
     : ok(wanted);
 }
 
-function freshRow(node: NodeRow): NodeListRow {
-  return rowOf({ node, connected: false });
-}
-
 async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) {
   const hub = hubOf(ctx);
   if (!hub.ok) return hub;
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const { name, agentId } = params;
-  const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => ({
-    ...{ ok: true, requestId, node: freshRow(node) },
-  });
+  const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => {
+    return { ok: true, requestId, node: rowOf({ node, connected: false }) };
+  };
   let requestId = "";
   const paired = await approveDevice(ctx.deps, wanted.value, {
-    ...{ name, agentId, covers: covering(ctx, "send") },
+    name,
+    agentId,
+    covers: covering(ctx, "send"),
     also: async (unit, node, request) => {
       requestId = request.requestId;
       await ctx.remember(unit, answer(node, requestId));
@@ -279,11 +276,7 @@ export const nodeMethods: Methods<keyof NodePayloads> = {
       const id = covered(ctx, "list", params.nodeId);
       if (!id.ok) return id;
       const found = (await hub.value.standings()).find(({ node }) => node.id === id.value);
-      if (found === undefined) {
-        return fail("node_not_found", `no paired node ${JSON.stringify(params.nodeId.slice(0, 80))}`, {
-          hint: "node.list, or parley node list, shows them.",
-        });
-      }
+      if (found === undefined) return noNode(params.nodeId);
       const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
       return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
     },

@@ -42,6 +42,12 @@ export function nothingHere(c: Context, status: 404 | 405 | 426, message: string
   return c.json({ ok: false, error: { code, message } }, status);
 }
 
+/** The key that a caller repeats when it asks again, if it gave one. */
+export function checkedKey(name: string, key: string | undefined): Result<string | undefined> {
+  if (key === undefined || /^[!-~](?:[ -~]{0,198}[!-~])?$/.test(key)) return ok(key);
+  return fail("invalid_argument", `${name} must be 1 to 200 printable ASCII characters`);
+}
+
 /** The address that wrong tokens are counted against. */
 export function remoteOf(c: Context<Env>): string {
   return c.env.incoming.socket.remoteAddress ?? "unknown";

@@ -4,10 +4,10 @@
 // MT2: a task is handed over once its run is on disk and belongs to the session that sent.
 // MT3: cancelling ends the waiting, never the run: what was accepted is worked off.
 
+import { pause } from "../channels/pause.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { type SentSoFar, sentSoFar, stopWaiting } from "../flows/send.ts";
 import type { ToolResult } from "../tools/tool.ts";
-import type { Clock } from "../world.ts";
 import type { GatewayDeps } from "./call.ts";
 import { callAs, type ToolCall } from "./mcp-calls.ts";
 import type { McpClient } from "./mcp-client.ts";
@@ -49,19 +49,6 @@ function stateText(run: Run): string {
   return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
 }
 
-/** Resolves after so long, or when the signal fires. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.at(clock.now() + ms, resolve);
-    const stop = (): void => {
-      timer.cancel();
-      resolve();
-    };
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-  });
-}
-
 export interface TaskParts {
   readonly deps: GatewayDeps;
   readonly client: McpClient;
@@ -100,7 +87,7 @@ export async function sendAsTask(
   });
   const decided = new AbortController();
   const early = work.then(() => "ended" as const);
-  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
+  const first = await Promise.race([early, pause(deps.world, TASK_AFTER_MS, decided.signal)]);
   decided.abort();
   const task = first === "ended" ? undefined : await readTask(parts, call.callId);
   // Not accepted yet: there is nothing that could be asked for.
@@ -130,14 +117,14 @@ export async function withProgress<T>(
   const over = new AbortController();
   const startedAt = clock.monotonic();
   const told = async (): Promise<void> => {
-    await pause(clock, PROGRESS_EVERY_MS, over.signal);
+    await pause(deps.world, PROGRESS_EVERY_MS, over.signal);
     while (!over.signal.aborted) {
       const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
       const message = sent === undefined ? "not accepted yet" : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
       if (!over.signal.aborted && !isEnded(sent?.run.state ?? "queued"))
         await tell({ progress, message, ...total });
-      await pause(clock, PROGRESS_EVERY_MS, over.signal);
+      await pause(deps.world, PROGRESS_EVERY_MS, over.signal);
     }
   };
   // A client that reads no progress any more still gets its result, or is gone.

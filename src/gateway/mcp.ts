@@ -14,7 +14,7 @@ import {
   type ServerEventBus,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { CODES, type Failure, fail, type Result } from "../core/errors.ts";
+import { CODES, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
@@ -83,16 +83,13 @@ function bodyOf(json: unknown): Result<Body> {
   const [first = {}] = messages;
   const id = messages.length === 1 ? idOf(first) : undefined;
   const clientName = messages.map(clientNameIn).find((name) => name !== undefined);
-  return {
-    ok: true,
-    value: {
-      json,
-      messages,
-      modern: messages.some((message) => PROTOCOL_VERSION_META_KEY in metaOf(message)),
-      ...(id === undefined ? {} : { id }),
-      ...(clientName === undefined ? {} : { clientName }),
-    },
-  };
+  return ok({
+    json,
+    messages,
+    modern: messages.some((message) => PROTOCOL_VERSION_META_KEY in metaOf(message)),
+    ...(id === undefined ? {} : { id }),
+    ...(clientName === undefined ? {} : { clientName }),
+  });
 }
 
 /** What the request says of its sender, in a header or, for clients that can set none, in the address. */

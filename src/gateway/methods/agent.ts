@@ -9,6 +9,7 @@ import type { Route, Session } from "../../core/session.ts";
 import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
 import { findAgent } from "../../core/settings.ts";
 import { isSilent } from "../../core/turn-rules.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { keyRulesOf, resolveSession } from "../../flows/access.ts";
 import { addressee, checkPlace, lastPlace, type Place, resolvePlace } from "../../flows/destination.ts";
 import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
@@ -140,15 +141,24 @@ function summaryOf(run: Run): Record<string, unknown> {
   };
 }
 
-/** Waits as long as the caller is there: a run may take hours. */
-async function followRun(ctx: CallContext, answer: unknown): Promise<Result<unknown>> {
-  const runId = String((answer as { runId: unknown }).runId);
-  const { engine } = ctx.deps;
-  while (!ctx.signal.aborted) {
-    const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, ctx.signal);
+/** The run once it has ended, however long that takes. Undefined: the signal fired first. */
+export async function untilEnded(
+  engine: Engine,
+  runId: string,
+  signal: AbortSignal,
+): Promise<Result<Run> | undefined> {
+  while (!signal.aborted) {
+    const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, signal);
     if (run === undefined) return fail("run_not_found", `there is no run "${runId}" any more`);
-    if (isEnded(run.state)) return ok(summaryOf(run));
+    if (isEnded(run.state)) return ok(run);
   }
+  return undefined;
+}
+
+async function followRun({ deps, signal }: CallContext, answer: unknown): Promise<Result<unknown>> {
+  const { runId } = answer as PayloadOf<"agent">;
+  const run = await untilEnded(deps.engine, runId, signal);
+  if (run !== undefined) return run.ok ? ok(summaryOf(run.value)) : run;
   return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
 }
 

@@ -3,8 +3,7 @@
 // CS1: figures and errors of the outbox, and who may write, are told only to callers whose token covers every
 //      session; a binding only to those who see its session (I9).
 
-import type { Standing } from "../../channels/accounts.ts";
-import { accountName } from "../../channels/accounts.ts";
+import { accountName, type Standing } from "../../channels/accounts.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";

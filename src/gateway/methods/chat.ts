@@ -13,7 +13,7 @@ import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
 import { answerCommand, commandOf } from "./commands.ts";
 
-/** A timeout a person can't have meant is no timeout. */
+/** A longer time for a run is cut to this. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
 
 export function runTimeout(ms: number | undefined): { timeoutMs?: number } {

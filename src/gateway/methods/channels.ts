@@ -207,7 +207,8 @@ export const channelMethods: Methods<keyof ChannelPayloads> = {
   "bindings.list": {
     async handle(ctx) {
       const sees = createGate(ctx.deps.settings, ctx.caller, "list");
-      const bindings = await listBindings(ctx.access.db, BINDINGS_MAX);
+      const { patterns } = ctx.caller;
+      const bindings = await listBindings(ctx.access.db, { limit: BINDINGS_MAX, patterns });
       return ok({ bindings: bindings.filter(({ sessionKey }) => sees(sessionKey)) });
     },
   },

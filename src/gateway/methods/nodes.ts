@@ -37,9 +37,17 @@ import { isTooDeep } from "../validate.ts";
 /** Characters of what an event carries. */
 const EVENT_MAX_CHARS = 512 * 1024;
 
-function hubOf({ deps }: CallContext): Result<NodeHub> {
-  if (deps.nodes !== undefined) return ok(deps.nodes);
-  return fail("node_unavailable", "nodes are off here: nodes.enabled is false");
+/** A method that is there only where nodes are. */
+function whereNodesAre<P, T>(
+  handle: (ctx: CallContext, params: P, hub: NodeHub) => Promise<Result<T>>,
+): { handle(ctx: CallContext, params: P): Promise<Result<T>> } {
+  return {
+    async handle(ctx, params) {
+      const { nodes } = ctx.deps;
+      if (nodes !== undefined) return handle(ctx, params, nodes);
+      return fail("node_unavailable", "nodes are off here: nodes.enabled is false");
+    },
+  };
 }
 
 /** Which nodes the caller's token covers, for this. */
@@ -97,8 +105,6 @@ function wantedRequest({ code, requestId }: { code?: string; requestId?: string 
 }
 
 async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const { name, agentId } = params;
@@ -119,8 +125,6 @@ async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) 
 }
 
 async function reject(ctx: CallContext, params: ParamsOf<"node.pair.reject">) {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const answer = ({ requestId, nodeId }: PairRequest) => ({ ok: true, requestId, nodeId }) as const;
@@ -134,9 +138,8 @@ async function reject(ctx: CallContext, params: ParamsOf<"node.pair.reject">) {
 async function invoke(
   ctx: CallContext,
   params: ParamsOf<"node.invoke">,
+  hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.invoke">>> {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const id = covered(ctx, "send", params.nodeId);
   if (!id.ok) return id;
   const { command, timeoutMs = NODE_TIMEOUT_DEFAULT_MS, idempotencyKey } = params;
@@ -148,7 +151,7 @@ async function invoke(
     // Another caller's key is another key there, too.
     idempotencyKey: `${ctx.caller.id}:${idempotencyKey}`,
   };
-  const done = await hub.value.invoke(call, ctx.signal);
+  const done = await hub.invoke(call, ctx.signal);
   if (!done.ok) return done;
   const payloadJSON = JSON.stringify(done.value);
   return ok({ ok: true, nodeId: id.value, command, payload: done.value, payloadJSON });
@@ -203,9 +206,8 @@ function turnOf(event: string, payload: Record<string, unknown>): Result<TurnFie
 async function event(
   ctx: CallContext,
   params: ParamsOf<"node.event">,
+  hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const { nodeId = "" } = ctx.caller;
   // Others are of programs elsewhere; nobody here waits for them.
   if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
@@ -216,7 +218,7 @@ async function event(
   }
   const turn = turnOf(params.event, payload);
   if (!turn.ok) return turn;
-  const allowed = hub.value.allowEvent(nodeId);
+  const allowed = hub.allowEvent(nodeId);
   if (!allowed.ok) return allowed;
   const answer = ({ runId, sessionKey }: Run) => ({ ok: true, handled: true, runId, sessionKey }) as const;
   const run = await acceptNodeTurn(ctx.deps, nodeId, {
@@ -227,69 +229,48 @@ async function event(
 }
 
 export const nodeMethods: Methods<keyof NodePayloads> = {
-  "node.pair.list": {
-    async handle(ctx) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const covers = covering(ctx, "list");
-      const pending = (await openRequests(ctx.deps)).filter(({ nodeId }) => covers(nodeId)).map(requestRow);
-      return ok({ ts: ctx.deps.engine.now(), pending, paired: await rows(ctx, hub.value) });
-    },
+  "node.pair.list": whereNodesAre(async (ctx, _, hub) => {
+    const covers = covering(ctx, "list");
+    const pending = (await openRequests(ctx.deps)).filter(({ nodeId }) => covers(nodeId)).map(requestRow);
+    return ok({ ts: ctx.deps.engine.now(), pending, paired: await rows(ctx, hub) });
+  }),
+  "node.pair.approve": whereNodesAre(approve),
+  "node.pair.reject": whereNodesAre(reject),
+  "node.pair.remove": whereNodesAre(async (ctx, params) => {
+    const id = covered(ctx, "send", params.nodeId);
+    if (!id.ok) return id;
+    const answer = { ok: true, nodeId: id.value, removed: true } as const;
+    const gone = await removeDevice(ctx.deps, id.value, (unit) => ctx.remember(unit, answer));
+    return gone.ok ? ok(answer) : gone;
+  }),
+  "node.rename": whereNodesAre(async (ctx, params) => {
+    const id = covered(ctx, "send", params.nodeId);
+    if (!id.ok) return id;
+    const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
+    const renamed = await renameDevice(ctx.deps, id.value, params.displayName, (unit, node) =>
+      ctx.remember(unit, answer(node)),
+    );
+    return renamed.ok ? ok(answer(renamed.value)) : renamed;
+  }),
+  "node.list": whereNodesAre(async (ctx, _, hub) =>
+    ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub) }),
+  ),
+  "node.describe": whereNodesAre(async (ctx, params, hub) => {
+    const id = covered(ctx, "list", params.nodeId);
+    if (!id.ok) return id;
+    const found = (await hub.standings()).find(({ node }) => node.id === id.value);
+    if (found === undefined) return noNode(params.nodeId);
+    const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
+    return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
+  }),
+  "node.invoke": whereNodesAre(invoke),
+  "node.invoke.result": whereNodesAre(async (ctx, params, hub) => {
+    const taken = hub.answered(ctx.caller.nodeId ?? "", params);
+    return ok(taken ? { ok: true } : { ok: true, ignored: true });
+  }),
+  "node.event": {
+    ...whereNodesAre(event),
+    // What sets nothing off is not counted against the node, and so must not be written down either.
+    repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event),
   },
-  "node.pair.approve": { handle: approve },
-  "node.pair.reject": { handle: reject },
-  "node.pair.remove": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const id = covered(ctx, "send", params.nodeId);
-      if (!id.ok) return id;
-      const answer = { ok: true, nodeId: id.value, removed: true } as const;
-      const gone = await removeDevice(ctx.deps, id.value, (unit) => ctx.remember(unit, answer));
-      return gone.ok ? ok(answer) : gone;
-    },
-  },
-  "node.rename": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const id = covered(ctx, "send", params.nodeId);
-      if (!id.ok) return id;
-      const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
-      const renamed = await renameDevice(ctx.deps, id.value, params.displayName, (unit, node) =>
-        ctx.remember(unit, answer(node)),
-      );
-      return renamed.ok ? ok(answer(renamed.value)) : renamed;
-    },
-  },
-  "node.list": {
-    async handle(ctx) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      return ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub.value) });
-    },
-  },
-  "node.describe": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const id = covered(ctx, "list", params.nodeId);
-      if (!id.ok) return id;
-      const found = (await hub.value.standings()).find(({ node }) => node.id === id.value);
-      if (found === undefined) return noNode(params.nodeId);
-      const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
-      return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
-    },
-  },
-  "node.invoke": { handle: invoke },
-  "node.invoke.result": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const taken = hub.value.answered(ctx.caller.nodeId ?? "", params);
-      return ok(taken ? { ok: true } : { ok: true, ignored: true });
-    },
-  },
-  // What sets nothing off is not counted against the node, and so must not be written down either.
-  "node.event": { handle: event, repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event) },
 };

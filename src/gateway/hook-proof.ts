@@ -10,7 +10,7 @@ import type { HookProof, IncomingHooks } from "../core/incoming-hook.ts";
 import type { Clock } from "../world.ts";
 import { createGuessLimit, isSameToken } from "./auth.ts";
 
-export type Signed = Exclude<HookProof, { kind: "token" }>;
+type Signed = Exclude<HookProof, { kind: "token" }>;
 
 const GITHUB_SIGNATURE = "x-hub-signature-256";
 /** 32 bytes, the size of an HMAC-SHA256, in either spelling. */

@@ -30,7 +30,7 @@ const WAKE_MODES = ["now", "next-heartbeat"] as const;
 const NAME_CHARS_MAX = 512;
 const GITHUB_EVENT = /^[a-z0-9_]{1,64}$/;
 
-export interface AgentBody {
+interface AgentBody {
   readonly message: string;
   readonly name?: string;
   readonly agentId?: string;
@@ -46,7 +46,7 @@ export interface AgentBody {
   readonly idempotencyKey?: string;
 }
 
-export interface WakeBody {
+interface WakeBody {
   readonly text: string;
   readonly mode: (typeof WAKE_MODES)[number];
   readonly idempotencyKey?: string;

@@ -16,7 +16,7 @@ interface Track {
   readonly flowStep: FlowStep | undefined;
 }
 
-export interface RunStart {
+interface RunStart {
   readonly runId: string;
   readonly startedAt?: number;
   readonly flowStep?: FlowStep;

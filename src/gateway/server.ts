@@ -29,7 +29,7 @@ import { createListener } from "./listener.ts";
 import { health, momentOf, seesEverything } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
-import { createPresence } from "./presence.ts";
+import { createPresence, type Presence } from "./presence.ts";
 import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./upgrade.ts";
 
@@ -70,7 +70,7 @@ class GatewayServer implements Gateway {
   readonly #fanout: Fanout;
   readonly #dispatcher: Dispatcher;
   readonly #demo: Demo | undefined;
-  readonly #presence: ReturnType<typeof createPresence>;
+  readonly #presence: Presence;
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
   readonly #history: History;

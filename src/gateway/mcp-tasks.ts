@@ -117,14 +117,14 @@ export async function withProgress<T>(
   const over = new AbortController();
   const startedAt = clock.monotonic();
   const told = async (): Promise<void> => {
-    await pause(clock, PROGRESS_EVERY_MS, over.signal);
+    await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     while (!over.signal.aborted) {
       const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
       const message = sent === undefined ? "not accepted yet" : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
       if (!over.signal.aborted && !isEnded(sent?.run.state ?? "queued"))
         await tell({ progress, message, ...total });
-      await pause(clock, PROGRESS_EVERY_MS, over.signal);
+      await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };
   // A client that reads no progress any more still gets its result, or is gone.

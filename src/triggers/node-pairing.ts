@@ -233,8 +233,9 @@ export async function rejectDevice(
   });
 }
 
-function noNode(id: string): Failure {
-  return fail("node_not_found", `no paired node ${shown(id)}`, { hint: "parley node list shows them." });
+export function noNode(id: string): Failure {
+  const hint = "node.list, or parley node list, shows them.";
+  return fail("node_not_found", `no paired node ${shown(id)}`, { hint });
 }
 
 /** Takes a device away; its connection ends at once, wherever it is. Its session stays. */

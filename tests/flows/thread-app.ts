@@ -83,7 +83,7 @@ export async function childOf(app: SpawnApp): Promise<Session> {
 }
 
 export const places = async (app: SpawnApp): Promise<Route[]> =>
-  (await listBindings(app.store.db, 100)).map(({ route }) => route);
+  (await listBindings(app.store.db, { limit: 100 })).map(({ route }) => route);
 
 /** What was posted in threads; what main itself answers, in the room, is left out. */
 export const shown = (app: SpawnApp): string[] =>

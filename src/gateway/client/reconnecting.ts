@@ -286,7 +286,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       pending.reject(new GatewayError("CLOSED", `${what}; it may or may not have been done`));
     }
     this.#move("reconnecting", error);
-    this.#later();
+    // Whoever was told may have closed it.
+    if (!this.#isClosed()) this.#later();
   }
 
   #later(leastMs = 0): void {

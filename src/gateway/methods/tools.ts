@@ -89,9 +89,8 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
         server,
         why: redactSecrets(why),
       }));
-      return ok({
-        ...{ sessionKey: found.value.session.key, tools, withheld: [...ours, ...theirs], missing },
-      });
+      const { key } = found.value.session;
+      return ok({ sessionKey: key, tools, withheld: [...ours, ...theirs], missing });
     },
   },
   "tools.invoke": {

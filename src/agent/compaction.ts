@@ -108,7 +108,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
         system: SUMMARY_SYSTEM,
         entries: [
           {
-            id: world.ids.uuid(),
+            id: world.ids.orderedUuid(),
             role: "user",
             content: [{ type: "text", text }],
             timestamp: world.clock.now(),
@@ -135,7 +135,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
         const made = textOf({ ...outcome.message, id: "" }).trim();
         if (made === "") return { kind: "failed", error: `${model.ref} wrote an empty summary` };
         const entry: Compaction = {
-          id: world.ids.uuid(),
+          id: world.ids.orderedUuid(),
           type: "compaction",
           summary: made,
           firstKeptId: cut.firstKeptId,

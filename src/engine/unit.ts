@@ -20,6 +20,8 @@ export interface Unit {
   /** The unit's moment: every row that it writes carries the same time. */
   readonly now: number;
   newId(): string;
+  /** For a row of which there are many, and which is never named by the beginning of its id. */
+  newOrderedId(): string;
   /** Tells live listeners once the unit is committed. */
   publish(event: LiveEvent): void;
   /** Does something once the unit is committed. */
@@ -65,6 +67,7 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
     tx,
     now: world.clock.now(),
     newId: () => world.ids.uuid(),
+    newOrderedId: () => world.ids.orderedUuid(),
     publish(event) {
       notes.events.push(event);
       notes.after.push(() => bus.publish(event));

@@ -95,8 +95,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
   const before = requesterRun ?? (await answeredBy(unit.tx, requester, target));
-  const chain = { chainId: before?.chainId ?? unit.newId(), hop: (before?.hop ?? 0) + 1 };
-  const flowId = unit.newId();
+  const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
+  const flowId = unit.newOrderedId();
   const loops = converses(requester) && !target.external && requester.key !== target.key;
   const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const accepted = await engine.acceptIn(unit, {

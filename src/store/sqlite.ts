@@ -40,6 +40,11 @@ export const STORE_FILE = "parley.sqlite";
 /** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
+/**
+ * Pages that the log holds before it is written into the database: 16 MB. Pages that change again and again
+ * are then written there once for many changes; a start after a crash reads that much at most.
+ */
+const CHECKPOINT_PAGES = 4_000;
 
 /**
  * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until
@@ -62,6 +67,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     migrate(writer, version);
     if (version > 0 && version !== SCHEMA_VERSION)
       options.log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+    // Only now: a migration may sort more than fits.
+    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
     const { gather } = options;

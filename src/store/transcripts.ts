@@ -77,11 +77,14 @@ const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
   tx.selectFrom("sessions").select("agent_id").where("key", "=", sessionKey),
 );
 
+const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; place: string }) => {
+  return sql`insert into message_texts (rowid, text, place) values (${seq}, ${words}, ${place})`;
+});
+
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const [owner] = (await AGENT(tx, { sessionKey })).rows;
   const { text: words, place } = indexText(text, sessionKey, owner?.agent_id);
-  await sql`insert into message_texts (rowid, text, place)
-    values (${seq}, ${words}, ${place})`.execute(tx);
+  await WORDS(tx, { seq, words, place });
 }
 
 /** PostgreSQL: message and index in one round trip; the agent's token is made as `agentToken` makes it. */
@@ -334,7 +337,7 @@ export async function firstUserText(db: Db, sessionId: string): Promise<string |
     .selectFrom("messages")
     .select(ENTRY)
     .where("session_id", "=", sessionId)
-    .where("role", "=", "user")
+    .where("role", "=", sql.lit("user"))
     .orderBy("seq")
     .limit(1)
     .executeTakeFirst();
@@ -347,7 +350,7 @@ export async function lastToolResult(db: Db, sessionId: string): Promise<string 
     .selectFrom("messages")
     .select(ENTRY)
     .where("session_id", "=", sessionId)
-    .where("role", "=", "toolResult")
+    .where("role", "=", sql.lit("toolResult"))
     .orderBy("seq", "desc")
     .limit(1)
     .executeTakeFirst();

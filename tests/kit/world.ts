@@ -43,15 +43,14 @@ export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
   const held = heldClock(options.startMs ?? START_MS);
   const isReal = options.clock === "real";
   let ids = 0;
+  const uuid = (): string => {
+    ids += 1;
+    const seed = (options.seed ?? 1).toString(16).padStart(8, "0").slice(-8);
+    return `${seed}-0000-4000-8000-${ids.toString(16).padStart(12, "0")}`;
+  };
   return {
     clock: isReal ? realWorld({ level: "silent" }).clock : held.clock,
-    ids: {
-      uuid: () => {
-        ids += 1;
-        const seed = (options.seed ?? 1).toString(16).padStart(8, "0").slice(-8);
-        return `${seed}-0000-4000-8000-${ids.toString(16).padStart(12, "0")}`;
-      },
-    },
+    ids: { uuid, orderedUuid: uuid },
     random,
     log: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
     logged,

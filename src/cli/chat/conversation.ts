@@ -180,7 +180,7 @@ class Conversation {
   }
 
   async #say(text: string): Promise<void> {
-    const runId = this.#cli.parts.world.ids.uuid();
+    const runId = this.#cli.parts.world.ids.orderedUuid();
     // A command is no message: the transcript has its answer alone.
     if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);

@@ -98,7 +98,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
   if (misused !== undefined) return misused;
   if (options.channel !== undefined) return sendToChannel(cli, message, options);
   return withLink(cli, async (link) => {
-    const runId = cli.parts.world.ids.uuid();
+    const runId = cli.parts.world.ids.orderedUuid();
     // Heard from before the message is sent, so that no end is too quick.
     const { text, stop } = hearEnd(link, runId);
     try {

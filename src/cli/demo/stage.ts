@@ -48,7 +48,7 @@ export class Stage {
 
   /** A person says something to an agent in its main session. Returns the run's id once it is accepted. */
   async say(agent: string, message: string): Promise<string> {
-    const runId = this.#cli.parts.world.ids.uuid();
+    const runId = this.#cli.parts.world.ids.orderedUuid();
     this.#asked.add(runId);
     this.#line("cyan", `you → ${agent}`, message);
     const sent = await this.#link.call("chat.send", {

@@ -38,5 +38,5 @@ VOLUME /data
 EXPOSE 7275
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:7275/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--max-semi-space-size=2", "/opt/parley/bin/parley.js"]
+ENTRYPOINT ["node", "/opt/parley/bin/parley.js"]
 CMD ["gateway", "--host", "0.0.0.0", "--port", "7275"]

@@ -8,8 +8,11 @@ import { percentile, type Row, sample } from "./measure.ts";
 
 /** Runs of one session between two resets: what a long transcript costs is a figure of its own. */
 const RESET_EVERY = 25;
-const WARM_UP = 200;
 const ONE_BY_ONE = 500;
+/** Runs before a figure is taken: until then the runtime still compiles what runs often. */
+const WARM_UP = 1_000;
+/** The first runs of a process, which pay for that, are a figure of their own. */
+const FIRST = 200;
 
 /** What a run would cost with nothing but its model call: such a request, read to its end. */
 export async function modelCall(modelUrl: string): Promise<void> {
@@ -60,15 +63,23 @@ async function inTurn(ground: Ground): Promise<readonly Row[]> {
   const [client, admin] = [await ground.of(0), await ground.all()];
   const size = "one session, one at a time";
   const calls = await sample(ONE_BY_ONE, WARM_UP, () => modelCall(ground.modelUrl));
-  const runs = await sample(ONE_BY_ONE, WARM_UP, async (at) => {
+  const run = async (at: number): Promise<void> => {
     if (at % RESET_EVERY === 0) await admin.request("sessions.reset", { key: keyOf(0) });
     await oneRun(client, 0);
-  });
+  };
+  const first = await sample(FIRST, 0, run);
+  const runs = await sample(ONE_BY_ONE, WARM_UP - FIRST, run);
   const call = percentile(calls, 0.5);
   client.close();
   admin.close();
   return [
     { name: "the model's own HTTP call", size, unit: "ms", samples: calls },
+    {
+      name: "run over WebSocket",
+      size: `${size}: the first ${FIRST} of a process`,
+      unit: "ms",
+      samples: first,
+    },
     { name: "run over WebSocket", size, unit: "ms", samples: runs },
     {
       name: "run overhead over WebSocket: without the model's call (its p50)",
@@ -85,7 +96,7 @@ async function atOnce(sessions: number, runs: number, target?: string): Promise<
     const admin = await ground.all();
     const clients: GatewayClient[] = [];
     for (let at = 0; at < sessions; at += 1) clients.push(await ground.of(at));
-    await runsAtOnce(clients, runs / 4, admin);
+    await runsAtOnce(clients, WARM_UP, admin);
     const { samplesMs, perSecond } = await runsAtOnce(clients, runs, admin);
     for (const client of [...clients, admin]) client.close();
     const size = `${sessions} sessions at once`;

@@ -30,7 +30,7 @@ async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; 
     const from = performance.now();
     const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
     // As `npm start` starts it.
-    const args = ["--max-semi-space-size=16", LAUNCHER, "gateway", "--port", "0"];
+    const args = [LAUNCHER, "gateway", "--port", "0"];
     const child = spawn(process.execPath, args, { env });
     try {
       const ready = await fetch(`${await addressOf(child)}/readyz`);

@@ -1,6 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
-// The flag keeps the young generation small: 20 MB less of idle memory, and no measurable cost (npm run
-// bench).
+#!/usr/bin/env node
 // Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on
 // can read, because its first task is to find out whether this one is new enough.
 // L1: on an older Node it starts the one that npm put into node_modules (`npm ci` in a checkout,

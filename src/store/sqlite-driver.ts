@@ -1,6 +1,8 @@
 // Owns the way from the query builder to one `node:sqlite` connection: prepared statements and transactions.
 // D1: one connection is used by one transaction at a time (`sqlite-groups.ts`).
 // D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
+// D3: a statement's plan is made once. A limit as a parameter, or one that is compared with a column of a
+//     partial index, would have it made anew each time: those stand in the text (tests/store/plans.test.ts).
 
 import type { DatabaseSync } from "node:sqlite";
 import {

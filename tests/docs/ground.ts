@@ -56,7 +56,7 @@ export class Ground {
     this.#bin = join(this.home, "bin");
     for (const path of [this.work, this.#bin, join(this.home, "var/backups"), join(this.home, ".parley")])
       mkdirSync(path, { recursive: true, mode: 0o700 });
-    const start = `exec "${process.execPath}" --max-semi-space-size=16 "${LAUNCHER}"`;
+    const start = `exec "${process.execPath}" "${LAUNCHER}"`;
     this.program("parley", `${start} "$@"`);
     this.program("npx", `[ "$1" = parley ] || exit 9\nshift\n${start} "$@"`);
     // An answer that is a refusal is no success.

@@ -35,8 +35,7 @@ export function launch(
   flags: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
 ): ChildProcess {
-  // The first flag stands in the launcher's first line, which isn't read here.
-  return spawn(process.execPath, ["--max-semi-space-size=16", ...flags, LAUNCHER, ...args], {
+  return spawn(process.execPath, [...flags, LAUNCHER, ...args], {
     // As a launcher's own child it ends with us, however we end.
     env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn", PARLEY_LAUNCHED: "1", ...env },
     stdio: ["pipe", "pipe", "pipe", "ipc"],

@@ -91,7 +91,7 @@ function fullScans(): string[] {
 const ALWAYS_PLANNED =
   /message_texts|session_names|(update|delete from) "(sessions|messages)"|(like|glob) \?/;
 
-/** Queries whose plan the database makes again each time that values are bound. */
+/** Queries whose plan the database makes again each time that values are bound (D3 of sqlite-driver.ts). */
 function plannedAgain(): string[] {
   let plannings = 0;
   raw.setAuthorizer(() => {

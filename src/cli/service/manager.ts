@@ -59,13 +59,10 @@ export interface Service {
 /** The first lines of a file say this, so that a file of somebody else's is never replaced or removed. */
 export const MARK = "Written by parley service install";
 
-/** Keeps the young generation small, as the command itself does. */
-const NODE_FLAGS = ["--max-semi-space-size=16"];
-
 /** The command of the service. `flags`: further ones for Node. */
 export function commandOf({ launcher, configPath }: ServiceParts, flags: readonly string[] = []): string[] {
   const config = configPath === undefined ? [] : ["--config", configPath];
-  return [launcher.node, ...NODE_FLAGS, ...flags, launcher.script, ...config, "gateway"];
+  return [launcher.node, ...flags, launcher.script, ...config, "gateway"];
 }
 
 /** Programs that agents and tools start are looked for here; a manager's own list has no Node. */

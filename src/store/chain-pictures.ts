@@ -1,5 +1,5 @@
 // Owns what is read of chains to be listed: which ones moved, who took part, and who spoke to whom.
-// CP1: reading only, and bounded by a window of time and a page of chains.
+// CI1: reading only, and bounded by a window of time and a page of chains.
 
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";

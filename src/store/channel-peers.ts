@@ -1,5 +1,5 @@
 // Owns the table of people who write to an account directly: who was let in, who is kept out, who has asked.
-// CP1: of one person there is one row for each account; who has asked has a code, nobody else has one.
+// PE1: of one person there is one row for each account; who has asked has a code, nobody else has one.
 
 import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../core/inbound-policy.ts";

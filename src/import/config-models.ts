@@ -4,7 +4,7 @@ import type { Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { PROVIDER_APIS } from "../core/settings.ts";
 import { take } from "./config-tree.ts";
-import { countIn, fieldsOf, numberIn, textIn } from "./fields.ts";
+import { countIn, fieldsOf, priceIn, textIn } from "./fields.ts";
 
 /** Providers that need no more than a key. */
 const KEY_VARIABLES: Readonly<Record<string, string>> = {
@@ -41,7 +41,6 @@ function mapModel(value: unknown): Tree | undefined {
   const id = textIn(model.id, 200);
   if (id === undefined) return undefined;
   const cost = fieldsOf(model.cost);
-  const price = (name: string): number => Math.max(0, numberIn(cost[name]) ?? 0);
   return {
     id,
     name: textIn(model.name, 200),
@@ -51,10 +50,10 @@ function mapModel(value: unknown): Tree | undefined {
     images: Array.isArray(model.input) ? model.input.includes("image") : undefined,
     cost: isObject(model.cost)
       ? {
-          input: price("input"),
-          output: price("output"),
-          cacheRead: price("cacheRead"),
-          cacheWrite: price("cacheWrite"),
+          input: priceIn(cost.input),
+          output: priceIn(cost.output),
+          cacheRead: priceIn(cost.cacheRead),
+          cacheWrite: priceIn(cost.cacheWrite),
         }
       : undefined,
   };

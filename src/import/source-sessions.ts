@@ -6,6 +6,7 @@ import { parseText } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/session.ts";
+import { isChannelId } from "../core/session-key.ts";
 import { THINKING_LEVELS } from "../core/settings.ts";
 import { countIn, type Fields, fieldsOf, lineIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
@@ -73,11 +74,10 @@ const PASSED_OVER = new Set([
     "modelOverrideSource",
   ],
 ]);
-const CHANNEL = /^[a-z][a-z0-9_-]{0,63}$/;
 
 function channelIn(value: unknown): string | undefined {
   const channel = textIn(value, 64)?.toLowerCase();
-  return channel !== undefined && CHANNEL.test(channel) && channel !== "unknown" ? channel : undefined;
+  return channel !== undefined && isChannelId(channel) ? channel : undefined;
 }
 
 /** Where its people read: what the entry says last, without the channel's name before the place. */

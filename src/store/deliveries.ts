@@ -3,7 +3,7 @@
 // DL2: an attempt is written down before it is made; one that a crash left open is never quietly made again.
 // DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.
 
-import { type RawBuilder, type Selectable, sql } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Route } from "../core/session.ts";
 import { heldIfFree } from "./locks.ts";
 import { livingProcesses } from "./processes.ts";
@@ -70,7 +70,7 @@ export function channelPrefix(channel: string): string {
   return `[${JSON.stringify(channel)},`;
 }
 
-function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<unknown> {
+function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<SqlBool> {
   if (of === undefined) return sql`true`;
   return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
 }
@@ -255,8 +255,11 @@ export async function recoverOpenAttempts(
   livingAt?: number,
   of?: DeliveryClass,
 ): Promise<Delivery[]> {
-  let query = tx.selectFrom("deliveries").selectAll().where("attempt_open", "=", sql.lit(1));
-  if (of !== undefined) query = query.where("kind", of === "hooks" ? "=" : "!=", sql.lit("hook"));
+  let query = tx
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("attempt_open", "=", sql.lit(1))
+    .where(ofClass(of, sql.ref("kind")));
   if (livingAt !== undefined) {
     query = query.where(
       sql<string>`coalesce(attempt_owner, '')`,

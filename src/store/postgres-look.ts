@@ -8,7 +8,7 @@ import type { World } from "../world.ts";
 import { CONNECTIONS_OF_PROCESS } from "./postgres.ts";
 import { type PostgresAddress, postgresAddress } from "./postgres-address.ts";
 import { type Connecting, connectClient, endClient, StatementNames } from "./postgres-connection.ts";
-import { look, refuseUnfit, schemaVersion } from "./postgres-migrate.ts";
+import { look, refuseUnfit, schemaVersion, serverVersion } from "./postgres-migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./postgres-pool.ts";
 import { asPostgresProblem } from "./postgres-problems.ts";
 import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
@@ -164,7 +164,7 @@ async function lookThrough(
   const rows = readable ? await rowsOf(connecting, counted) : undefined;
   return {
     place,
-    server: `${Math.floor(found.server / 10_000)}.${found.server % 10_000}`,
+    server: serverVersion(found),
     schema: { name, known, ...(version === undefined ? {} : { version }) },
     missingRights: missing,
     clockAheadMs: Math.round((before + after) / 2 - facts.now),

@@ -205,8 +205,8 @@ export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> 
     return withFolder(`${file}.unfinished`, async (folder) => {
       const made = join(folder, STORE_FILE);
       const from = await (url === undefined
-        ? readFile(job, made)
-        : readDatabase(job, url, folder).then((read) => {
+        ? copyEmbedded(job, made)
+        : readPostgres(job, url, folder).then((read) => {
             if (read.ok) packFile(made);
             return read;
           }));
@@ -236,7 +236,7 @@ function giveName(made: string, file: string): void {
 }
 
 /** Copies the embedded store's file. */
-async function readFile({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
+async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
   const file = join(settings.dir, STORE_FILE);
   const known = checkFile(file, { whole: false });
   if (!known.ok) return known;
@@ -245,7 +245,7 @@ async function readFile({ settings, signal }: MoveJob, made: string): Promise<Re
 }
 
 /** Reads a PostgreSQL store out, into a store in `dir`. */
-async function readDatabase(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
+async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
   const { world } = job;
   const { place } = postgresAddress(url);
   const timeouts = WHOLE_TIMEOUTS;

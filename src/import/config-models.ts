@@ -3,7 +3,7 @@
 import type { Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { PROVIDER_APIS } from "../core/settings.ts";
-import { take } from "./config-tree.ts";
+import { noteRest, take } from "./config-tree.ts";
 import { countIn, fieldsOf, priceIn, textIn } from "./fields.ts";
 
 /** Providers that need no more than a key. */
@@ -60,28 +60,26 @@ function mapModel(value: unknown): Tree | undefined {
 }
 
 function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefined {
-  const provider = fieldsOf(value);
-  const api =
-    textIn(provider.api, 60) ?? (KEY_VARIABLES[id] === undefined ? "openai-completions" : undefined);
+  const { api: named, baseUrl, apiKey: key, headers: sent, models, ...rest } = fieldsOf(value);
+  const api = textIn(named, 60) ?? (KEY_VARIABLES[id] === undefined ? "openai-completions" : undefined);
   if (api !== undefined && !PROVIDER_APIS.some((known) => known === api)) {
     notes.push(`models.providers.${id} speaks an API that is not known here, and is left out`);
     return undefined;
   }
-  const headers = Object.entries(fieldsOf(provider.headers)).flatMap(([name, header]) =>
+  const headers = Object.entries(fieldsOf(sent)).flatMap(([name, header]) =>
     typeof header === "string" ? [[name, header] as const] : [],
   );
-  const apiKey = secretIn(provider.apiKey);
-  if (provider.apiKey !== undefined && apiKey === undefined) {
+  const apiKey = secretIn(key);
+  if (key !== undefined && apiKey === undefined) {
     notes.push(`models.providers.${id}.apiKey is kept elsewhere there: set it by hand`);
   }
+  noteRest(rest, `models.providers.${id}`, notes);
   return {
     api,
-    baseUrl: textIn(provider.baseUrl, 2_000),
+    baseUrl: textIn(baseUrl, 2_000),
     apiKey,
     headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
-    models: Array.isArray(provider.models)
-      ? provider.models.flatMap((model) => mapModel(model) ?? [])
-      : undefined,
+    models: Array.isArray(models) ? models.flatMap((model) => mapModel(model) ?? []) : undefined,
   };
 }
 

@@ -6,8 +6,7 @@ import type { PeerState } from "../core/inbound-policy.ts";
 import type { Route } from "../core/route.ts";
 import type { ChannelPeerTable } from "./channel-tables.ts";
 import { held } from "./locks.ts";
-import { present } from "./runs.ts";
-import type { Db, Tx } from "./sql.ts";
+import { type Db, present, type Tx } from "./sql.ts";
 
 /** Somebody at an account of a channel. */
 export interface PeerId {

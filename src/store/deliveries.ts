@@ -1,4 +1,5 @@
-// Owns the outbox table: texts that have to leave through a channel, and what became of each.
+// Owns the outbox table: texts that have to leave through a channel, news for programs, and what became of
+// each.
 // DL1: queued is not delivered: only an acknowledgement makes a row `sent` (I5).
 // DL2: an attempt is written down before it is made; one that a crash left open is never quietly made again.
 // DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.

@@ -63,3 +63,8 @@ export const POSTGRES_TEXT = 'text collate "C"';
 export function kindOf(db: Db): StoreKind {
   return db.getExecutor().adapter.supportsTransactionalDdl ? "postgres" : "sqlite";
 }
+
+/** A column as a field that is there only when it is set. */
+export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
+  return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
+}

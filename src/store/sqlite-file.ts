@@ -115,15 +115,15 @@ function checked(database: DatabaseSync, file: string, whole: boolean): Result<n
 }
 
 /** Copies a file, whoever writes it meanwhile, to a place where none is. */
-export async function copyFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
+export async function copyFile(from: string, to: string, signal: AbortSignal): Promise<void> {
   writeFileSync(to, "", { flag: "wx", mode: 0o600 });
   const source = openMoment(from);
   try {
-    await backup(source, to, { rate: COPY_PAGES });
+    await backup(source, to, { rate: COPY_PAGES, progress: () => signal.throwIfAborted() });
   } finally {
     source.close();
   }
-  signal?.throwIfAborted();
+  signal.throwIfAborted();
   packFile(to);
 }
 

@@ -56,7 +56,7 @@ export function noteRest(rest: Tree, where: string, notes: string[]): void {
   }
 }
 
-/** The paths of what is left, sorted: two levels of names, never a value. `leftOf`: more of it, by its place. */
+/** The paths of what is left: two levels of names, never a value. `leftOf`: more of it, by where it stood. */
 export function leftIn(tree: Tree, leftOf: ReadonlyMap<string, Tree>): string[] {
   const paths = [...leftOf].flatMap(([where, rest]) => Object.keys(rest).map((name) => below(where, name)));
   for (const [key, value] of Object.entries(tree)) {

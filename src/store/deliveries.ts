@@ -262,11 +262,7 @@ export async function recoverOpenAttempts(
     .where("attempt_open", "=", sql.lit(1))
     .where(ofClass(of, sql.ref("kind")));
   if (livingAt !== undefined) {
-    query = query.where(
-      sql<string>`coalesce(attempt_owner, '')`,
-      "not in",
-      sql<string>`${livingProcesses(tx, livingAt)}`,
-    );
+    query = query.where(sql<string>`coalesce(attempt_owner, '')`, "not in", livingProcesses(tx, livingAt));
   }
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];

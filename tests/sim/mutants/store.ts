@@ -122,8 +122,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "key-forgotten",
     breaks: "I4: the answer under an idempotency key is not remembered",
     file: "src/store/idempotency.ts",
-    from: `if (rows.length === 0) return "none";`,
-    to: `if (rows.length >= 0) return "none";`,
+    from: `if (row === undefined) return "none";`,
+    to: `if (row !== null) return "none";`,
   },
   {
     name: "deleted-transcript-kept",

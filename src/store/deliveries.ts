@@ -5,7 +5,7 @@
 // DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
-import type { Route } from "../core/session.ts";
+import type { Route } from "../core/route.ts";
 import { heldIfFree } from "./locks.ts";
 import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";

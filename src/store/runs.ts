@@ -6,8 +6,8 @@
 import type { Selectable } from "kysely";
 import type { Code } from "../core/errors.ts";
 import { type Usage, ZERO_USAGE } from "../core/message.ts";
+import type { Route } from "../core/route.ts";
 import type { FlowRef, FlowStep, Run, RunEnd, RunInput, RunKind, RunState } from "../core/run.ts";
-import type { Route } from "../core/session.ts";
 import { prepared } from "./prepared.ts";
 import { type Db, present, type Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";

@@ -6,7 +6,8 @@
 // Lists live in session-lists.ts.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
-import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
+import type { Route } from "../core/route.ts";
+import type { SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
 import type { SpawnFacts } from "../core/spawn.ts";
 import { held } from "./locks.ts";
 import { prepared } from "./prepared.ts";

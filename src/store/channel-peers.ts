@@ -158,14 +158,3 @@ export async function forgetStalestAsk(
     .executeTakeFirst();
   return stalest !== undefined && (await deletePeer(tx, { channel, accountId, peerId: stalest.peer_id }));
 }
-
-/** Removes the deliveries whose ids begin so, and which were settled before this time. */
-export async function forgetTold(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("deliveries")
-    .where("id", ">=", prefix)
-    .where("id", "<", `${prefix}~`)
-    .where("state", "<>", sql.lit("pending"))
-    .where("settled_at", "<", beforeMs)
-    .execute();
-}

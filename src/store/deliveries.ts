@@ -381,3 +381,14 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
     .executeTakeFirst();
   return row !== undefined;
 }
+
+/** Removes those whose ids begin so, and which were settled before this time. */
+export async function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("id", ">=", prefix)
+    .where("id", "<", `${prefix}~`)
+    .where("state", "<>", sql.lit("pending"))
+    .where("settled_at", "<", beforeMs)
+    .execute();
+}

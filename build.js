@@ -2,12 +2,13 @@
 // With `--if-stale` only what is older than what it is made of. Plain JavaScript: npm runs it after
 // `npm install`, on whatever Node is there.
 
-import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { isFresh, madeOf, noteMadeOf } from "./bin/freshness.js";
+import { forgetMadeOf, isFresh, madeOf, noteMadeOf } from "./bin/freshness.js";
 import { buildPage } from "./ui/build.js";
+import { keepOnly, putInPlace } from "./ui/put-in-place.js";
 
 const ROOT = fileURLToPath(new URL(".", import.meta.url));
+const DIST = fileURLToPath(new URL("dist", import.meta.url));
 
 /** False: there is nothing to build with (an install without devDependencies). */
 async function buildProgram(ifStale) {
@@ -18,8 +19,13 @@ async function buildProgram(ifStale) {
   if (tsdown === undefined) return false;
   // Looked at before: what is changed during the build makes it stale.
   const files = madeOf(ROOT);
-  rmSync(`${ROOT}/dist/made-of.json`, { force: true });
-  await tsdown.build({ cwd: ROOT, config: "tsdown.config.ts", filter: ["program"], logLevel: "warn" });
+  const wanted = { cwd: ROOT, config: "tsdown.config.ts", filter: ["program"], logLevel: "warn" };
+  const names = await putInPlace(DIST, async (outDir) => {
+    await tsdown.build({ ...wanted, outDir });
+    forgetMadeOf(ROOT);
+  });
+  // The page is made by another.
+  keepOnly(DIST, [...names, "ui"]);
   noteMadeOf(ROOT, files);
   return true;
 }

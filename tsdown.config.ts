@@ -62,8 +62,8 @@ export default defineConfig([
     // V8 keeps the sources of what is loaded: comments would be a megabyte of them.
     outputOptions: { chunkFileNames: "parts/[name].js", comments: { legal: true, annotation: false, jsdoc: false } },
     dts: false,
-    // The page is made by another.
-    clean: ["dist/*", "!dist/ui"],
+    // It is built aside and put in place then (build.js).
+    clean: false,
   },
   {
     ...COMMON,

@@ -5,9 +5,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { WrongUsage } from "../tests/kit/typed.ts";
 import { compare, comparison } from "./compare.ts";
 import { meets, type Row, table } from "./measure.ts";
-import { type Options, readOptions, USAGE, WrongUsage } from "./options.ts";
+import { type Options, readOptions, USAGE } from "./options.ts";
 import { PARTS } from "./parts.ts";
 import { fileNameOf, type Plot, plotsOf, svgOf } from "./plot.ts";
 import {

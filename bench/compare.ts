@@ -6,6 +6,7 @@
 // Samples of one run follow each other on one machine, so the interval is too narrow for what differs from
 // run to run (other load, another layout of the disk). That is why there is slack at all.
 
+import { numbersFrom } from "../tests/kit/dice.ts";
 import { columns, middle, percentile, type Row, shown } from "./measure.ts";
 
 /** A ratio nearer to 1 than this is taken for the weather. */
@@ -28,17 +29,6 @@ export interface Compared {
   readonly change: Change;
 }
 
-/** Numbers in [0, 1) from a seed (mulberry32). */
-export function numbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Evenly spread over the whole, so that a drift while measuring stays in. */
 function thinned(samples: readonly number[]): readonly number[] {
   if (samples.length <= SAMPLES_MAX) return samples;
@@ -47,7 +37,7 @@ function thinned(samples: readonly number[]): readonly number[] {
 }
 
 function ratios(before: readonly number[], after: readonly number[]): number[] {
-  const random = numbers(before.length * 7_919 + after.length);
+  const random = numbersFrom(before.length * 7_919 + after.length);
   const draw = (from: readonly number[]): number =>
     percentile(
       from.map(() => from[Math.floor(random() * from.length)] ?? 0),

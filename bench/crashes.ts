@@ -1,29 +1,35 @@
-// As many rounds of crashes as one likes: `npm run crashes -- --rounds 200 [--seed S] [--story N]`; with
-// `--cluster` of three processes over one PostgreSQL, started for it, or on the server of `--database URL`.
-// Each story begins with an empty store and ends with all the checks; a line for each round, totals at the
-// end. `--pause S`: in the first round of each story a process stands still for S seconds.
+// As many rounds of crashes as one likes. Each story begins with an empty store and ends with all the checks;
+// a line for each round, totals at the end.
 // A seed repeats the choices of the load and of the kills, not the moments at which they meet the processes.
 
-import { parseArgs } from "node:util";
 import { crashStory, type StoryCounts } from "../tests/kit/crash-story.ts";
-import { clusterGround, EMBEDDED } from "../tests/kit/grounds.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
+import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
 /** Rounds between two looks at everything. */
 const STORY_ROUNDS = 20;
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "200" },
-    seed: { type: "string", default: String(Date.now()) },
-    story: { type: "string", default: String(STORY_ROUNDS) },
-    processes: { type: "string" },
-    pause: { type: "string" },
-    cluster: { type: "boolean", default: false },
-    database: { type: "string" },
-  },
+const USAGE = `npm run crashes -- [options]
+  --rounds N      (default 200)
+  --story N       rounds between two looks at everything (default ${STORY_ROUNDS})
+  --seed S
+  --pause S       in the first round of each story a process stands still for S seconds
+${FLEET_USAGE}`;
+
+const values = typed(USAGE, {
+  rounds: { type: "string", default: "200" },
+  seed: { type: "string", default: String(Date.now()) },
+  story: { type: "string", default: String(STORY_ROUNDS) },
+  pause: { type: "string" },
+  ...FLEET_OPTIONS,
 });
+const numbers = orEnd(USAGE, () => ({
+  rounds: readNumber("--rounds", values.rounds, 1),
+  storyRounds: readNumber("--story", values.story, 1),
+  ...(values.pause === undefined ? {} : { pauseMs: readNumber("--pause", values.pause, 0) * 1_000 }),
+  processes: values.processes === undefined ? undefined : readNumber("--processes", values.processes, 1),
+}));
 
 type Totals = Record<string, number>;
 
@@ -35,24 +41,20 @@ function add(totals: Totals, counts: StoryCounts): void {
   }
 }
 
-const rounds = Number(values.rounds);
-const isCluster = values.cluster || values.database !== undefined;
-const server = isCluster && values.database === undefined ? await startPostgres() : undefined;
-const address = values.database ?? server?.url ?? "";
-const ground = isCluster ? clusterGround(async () => address) : EMBEDDED;
-const processes = Number(values.processes ?? ground.processes);
+const { ground, processes, end } = await fleetGround({ ...values, processes: numbers.processes });
+const { rounds, storyRounds, pauseMs } = numbers;
 const from = performance.now();
 const totals: Totals = {};
 console.log(`${machine()}; ${ground.name}, ${processes} process(es), seed ${values.seed}`);
 for (let done = 0, story = 1; done < rounds; story += 1) {
-  const now = Math.min(Number(values.story), rounds - done);
+  const now = Math.min(storyRounds, rounds - done);
   const seed = `${values.seed}-${story}`;
   const counts = await crashStory({
     seed,
     rounds: now,
     ground,
     processes,
-    ...(values.pause === undefined ? {} : { pauseMs: Number(values.pause) * 1_000 }),
+    ...(pauseMs === undefined ? {} : { pauseMs }),
     report: (line) => console.log(line),
   });
   add(totals, counts);
@@ -62,5 +64,5 @@ for (let done = 0, story = 1; done < rounds; story += 1) {
 const seconds = Math.round((performance.now() - from) / 1_000);
 console.log(`seed ${values.seed}: ${rounds} rounds in ${seconds} s, nothing lost, nothing twice`);
 console.log(JSON.stringify(totals));
-await server?.end();
+await end();
 process.exit(0);

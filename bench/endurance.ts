@@ -7,9 +7,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/gateway/client.ts";
 import { TOKEN } from "../tests/kit/fleet.ts";
+import { memoryOf } from "../tests/kit/load-memory.ts";
 import type { Expected } from "./crowd.ts";
 import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
-import { type Row, residentMb } from "./measure.ts";
+import type { Row } from "./measure.ts";
 import { runsAtOnce } from "./runs.ts";
 
 const CROWD = fileURLToPath(new URL("./crowd.ts", import.meta.url));
@@ -29,7 +30,7 @@ async function notesTo(crowd: ChildProcess, notes: number, send: () => Promise<u
 
 export async function fanOut(): Promise<Row[]> {
   return onGround({ sessions: 1 }, async (ground) => {
-    const alone = residentMb(ground.pid) ?? Number.NaN;
+    const alone = memoryOf(ground.pid)?.rss ?? Number.NaN;
     const crowd = fork(CROWD, [ground.url.replace("http", "ws"), TOKEN, String(CLIENTS)]);
     try {
       await once(crowd, "message");
@@ -38,7 +39,7 @@ export async function fanOut(): Promise<Row[]> {
       const one: number[] = [];
       for (let at = 0; at < NOTES; at += 1) one.push(await notesTo(crowd, 1, inject));
       const many = await notesTo(crowd, BURST, () => Promise.all(Array.from({ length: BURST }, inject)));
-      const grown = (residentMb(ground.pid) ?? Number.NaN) - alone;
+      const grown = (memoryOf(ground.pid)?.rss ?? Number.NaN) - alone;
       client.close();
       const size = `${CLIENTS} clients`;
       return [

@@ -1,47 +1,48 @@
-// A load as long as one likes: `npm run load -- --minutes 10 [--clients 1000] [--sessions 200] [--seed S]`.
-// `--piece MS`: between two pieces of an answer. `--heap MB`: what the runtime may keep; unset, it decides.
-// `--cluster`: three processes over one PostgreSQL, started for it, or on the server of `--database URL`.
-// Prints the figures; judges nothing.
+// A load as long as one likes. Prints the figures; judges nothing.
 
-import { parseArgs } from "node:util";
-import { clusterGround, EMBEDDED } from "../tests/kit/grounds.ts";
 import { runLoad } from "../tests/kit/load-run.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
+import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "10" },
-    clients: { type: "string", default: "1000" },
-    sessions: { type: "string", default: "200" },
-    piece: { type: "string", default: "500" },
-    heap: { type: "string" },
-    processes: { type: "string" },
-    cluster: { type: "boolean", default: false },
-    database: { type: "string" },
-    seed: { type: "string", default: String(Date.now()) },
-  },
-});
+const USAGE = `npm run load -- [options]
+  --minutes N     (default 10)
+  --clients N     (default 1000)
+  --sessions N    (default 200)
+  --piece MS      between two pieces of an answer (default 500)
+  --heap MB       what the runtime may keep; unset, it decides
+${FLEET_USAGE}
+  --seed S`;
 
-const isCluster = values.cluster || values.database !== undefined;
-const server = isCluster && values.database === undefined ? await startPostgres() : undefined;
-const address = values.database ?? server?.url ?? "";
-const ground = isCluster ? clusterGround(async () => address) : EMBEDDED;
-const processes = Number(values.processes ?? ground.processes);
+const values = typed(USAGE, {
+  minutes: { type: "string", default: "10" },
+  clients: { type: "string", default: "1000" },
+  sessions: { type: "string", default: "200" },
+  piece: { type: "string", default: "500" },
+  heap: { type: "string" },
+  ...FLEET_OPTIONS,
+  seed: { type: "string", default: String(Date.now()) },
+});
+const numbers = orEnd(USAGE, () => ({
+  seconds: readNumber("--minutes", values.minutes, 0) * 60,
+  clients: readNumber("--clients", values.clients, 1),
+  sessions: readNumber("--sessions", values.sessions, 1),
+  pieceMs: readNumber("--piece", values.piece, 0),
+  ...(values.heap === undefined ? {} : { heapMb: readNumber("--heap", values.heap, 1) }),
+  processes: values.processes === undefined ? undefined : readNumber("--processes", values.processes, 1),
+}));
+
+const { ground, processes, end } = await fleetGround({ ...values, processes: numbers.processes });
 console.log(
   `${machine()}; ${ground.name}, ${processes} process(es), ${values.minutes} min, seed ${values.seed}`,
 );
 const figures = await runLoad({
+  ...numbers,
   ground,
   processes,
   seed: values.seed,
-  seconds: Number(values.minutes) * 60,
-  clients: Number(values.clients),
-  sessions: Number(values.sessions),
-  pieceMs: Number(values.piece),
-  ...(values.heap === undefined ? {} : { heapMb: Number(values.heap) }),
   report: (line) => console.log(line),
 });
 console.log(JSON.stringify(figures, null, 2));
-await server?.end();
+await end();
 process.exit(0);

@@ -1,7 +1,6 @@
 // Owns measuring: samples, percentiles, targets, the machine, and the table that is printed.
 // MS1: a target is asked of the middle (p50), unless it names another percentile; nothing is rounded first.
 
-import { readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 
 export interface Row {
@@ -82,16 +81,6 @@ export function meets(row: Row): boolean | undefined {
   }
   const value = percentile(row.samples, which === "max" ? 1 : Number(which.slice(1)) / 100);
   return sign === "<" ? value < Number(limit) : value > Number(limit);
-}
-
-/** Resident memory of a process in MB, where /proc tells it. */
-export function residentMb(pid: number): number | undefined {
-  try {
-    const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-    return line === null ? undefined : Number(line[1]) / 1024;
-  } catch {
-    return undefined;
-  }
 }
 
 export function machine(): string {

@@ -1,6 +1,6 @@
 // Owns what `npm run bench` may be told on the command line, in words when it was told something else.
 
-import { parseArgs } from "node:util";
+import { readTyped, WrongUsage } from "../tests/kit/typed.ts";
 
 export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --json FILE      also writes every sample, with commit, date and machine
@@ -25,9 +25,6 @@ export interface Options {
   readonly markdown: boolean;
   readonly docs: boolean;
 }
-
-/** Wrong usage: the text is for the person who typed it. */
-export class WrongUsage extends Error {}
 
 function sizesOf(text: string): number[] {
   const sizes = text.split(",").map((piece) => Number(piece.trim().replaceAll("_", "")));
@@ -55,13 +52,9 @@ function parsed(args: readonly string[]) {
   const flag = { type: "boolean", default: false } as const;
   const options = {
     ...{ only: text, sizes: text, json: text, from: text, compare: text, plots: text },
-    ...{ markdown: flag, docs: flag, help: flag },
+    ...{ markdown: flag, docs: flag },
   };
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals: true });
-  } catch (error) {
-    throw new WrongUsage(error instanceof Error ? error.message : String(error));
-  }
+  return readTyped(args, options, true);
 }
 
 /** Undefined: help was asked for. Throws `WrongUsage`. */

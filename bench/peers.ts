@@ -8,8 +8,9 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { parseArgs, promisify } from "node:util";
+import { promisify } from "node:util";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { typed } from "../tests/kit/typed.ts";
 
 const run = promisify(execFile);
 const STEP_MAX_MS = 90_000;
@@ -220,7 +221,10 @@ async function meet(peer: Peer, folder: string, url: string): Promise<boolean> {
   return fine;
 }
 
-const { values } = parseArgs({ options: { dir: { type: "string" }, only: { type: "string" } } });
+const USAGE = `npm run peers -- [options]
+  --dir DIR    keep what is installed there, for the next time
+  --only NAME  of: ${PEERS.map(({ name }) => name).join(", ")}`;
+const values = typed(USAGE, { dir: { type: "string" }, only: { type: "string" } });
 const kept = values.dir !== undefined;
 const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")));
 const home = mkdtempSync(join(tmpdir(), "parley-peers-gateway-"));

@@ -1,18 +1,16 @@
 // Pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with a
 // home of its own, has its agents play a story, and takes each view on a desktop and a phone, light and dark.
-// Where to: a temporary folder, or `--dir FOLDER`. `--only flow,status` takes some of them;
-// `--keep flow-desktop-light` also puts those into docs/screenshots.
 
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
 import { closeBrowser, DESKTOP, PHONE, visit } from "../tests/kit/browser.ts";
 import { cleanUp } from "../tests/kit/engine.ts";
 import { type GatewayProcess, startProcess } from "../tests/kit/gateway-process.ts";
 import { PAGE_VIEWS, type PageView, STORY_CONFIG, showView, tellStory } from "../tests/kit/page-views.ts";
+import { typed } from "../tests/kit/typed.ts";
 import { buildPage } from "../ui/build.js";
 import { smallPng } from "./small-png.ts";
 
@@ -23,12 +21,14 @@ const SHAPES = [
   { name: "phone", viewport: PHONE },
 ] as const;
 
-const { values } = parseArgs({
-  options: {
-    dir: { type: "string" },
-    only: { type: "string", default: "" },
-    keep: { type: "string", default: "" },
-  },
+const USAGE = `npm run screenshots -- [options]
+  --dir DIR          where to (default: a temporary folder)
+  --only NAME,NAME   these views
+  --keep NAME,NAME   also into docs/screenshots, such as flow-desktop-light`;
+const values = typed(USAGE, {
+  dir: { type: "string" },
+  only: { type: "string", default: "" },
+  keep: { type: "string", default: "" },
 });
 const list = (text: string): string[] => text.split(",").filter((one) => one !== "");
 const only = list(values.only);

@@ -3,13 +3,13 @@
 // ST1: the first start of a kind counts for nobody: it fills the caches of disk and compiler.
 
 import { execFileSync, spawn } from "node:child_process";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addressOf, LAUNCHER, writeHome } from "../tests/kit/fleet.ts";
+import { memoryOf } from "../tests/kit/load-memory.ts";
+import { serveHttp } from "../tests/kit/loopback.ts";
 import { inFolder } from "./in-folder.ts";
-import { type Row, residentMb } from "./measure.ts";
+import type { Row } from "./measure.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const STARTS = 15;
@@ -30,7 +30,7 @@ async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; 
     const from = performance.now();
     const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
     // As `npm start` starts it.
-    const args = ["--max-semi-space-size=2", LAUNCHER, "gateway", "--port", "0"];
+    const args = ["--max-semi-space-size=16", LAUNCHER, "gateway", "--port", "0"];
     const child = spawn(process.execPath, args, { env });
     try {
       const ready = await fetch(`${await addressOf(child)}/readyz`);
@@ -38,7 +38,7 @@ async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; 
       const readyMs = performance.now() - from;
       if (idleMs === 0) return { readyMs, idleMb: [] };
       await new Promise((resolve) => setTimeout(resolve, idleMs));
-      const mb = child.pid === undefined ? undefined : residentMb(child.pid);
+      const mb = child.pid === undefined ? undefined : memoryOf(child.pid)?.rss;
       return { readyMs, idleMb: mb === undefined ? [] : [mb] };
     } finally {
       child.removeAllListeners("exit");
@@ -65,13 +65,11 @@ async function idleOf(config: Record<string, unknown> | undefined): Promise<numb
 
 /** A platform that takes every call and answers none: what is measured is the gateway, not the network. */
 async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise<T> {
-  const server = createServer(() => {});
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { origin, close } = await serveHttp(() => {});
   try {
-    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    return await work(origin);
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await close();
   }
 }
 

@@ -3,7 +3,7 @@
 // FR1: of one file that was changed, or is gone, since the build began, all that was built is stale. A new
 //      file is used by none that was not changed.
 
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const NOTE = "dist/made-of.json";
@@ -27,6 +27,11 @@ export function madeOf(root) {
 /** Notes what the program that is in dist now was made of. */
 export function noteMadeOf(root, files) {
   writeFileSync(join(root, NOTE), JSON.stringify(files));
+}
+
+/** What is in dist is about to be something else. */
+export function forgetMadeOf(root) {
+  rmSync(join(root, NOTE), { force: true });
 }
 
 /** True: what is in dist was made of exactly the files that are there now. */

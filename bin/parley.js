@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=2
+#!/usr/bin/env -S node --max-semi-space-size=16
 // The flag keeps the young generation small: 20 MB less of idle memory, and no measurable cost (npm run
 // bench).
 // Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on

@@ -76,7 +76,7 @@ export interface App {
 }
 
 /** The world as one part of the gateway has it: its lines of the log say who writes them. */
-const of = (world: World, part: LogPart): World => logging(world, { part });
+const asPart = (world: World, part: LogPart): World => logging(world, { part });
 
 /** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
 function sandboxing(options: AppOptions): {
@@ -94,7 +94,7 @@ function sandboxing(options: AppOptions): {
     const workspaces = settings.agents.map(({ workspace }) => workspace);
     const cacheDir = join(dir, "sandbox-cache");
     return createSandboxFinder({
-      world: of(world, "sandbox"),
+      world: asPart(world, "sandbox"),
       keepOut,
       workspaces,
       cacheDir,
@@ -109,7 +109,7 @@ function sandboxing(options: AppOptions): {
 async function openOutside(options: AppOptions): Promise<OutsideServers | undefined> {
   if (options.settings.tools.mcp.servers.length === 0) return undefined;
   const { openOutsideServers } = await import("./tools/mcp/servers.ts");
-  return openOutsideServers({ ...options, world: of(options.world, "tools") });
+  return openOutsideServers({ ...options, world: asPart(options.world, "tools") });
 }
 
 /** Programs of ACP agents. What they run in is loaded by the first run of one. */
@@ -124,11 +124,11 @@ interface AcpParts {
 }
 
 /** The top of a checkout, and of a package. */
-const HOME = join(dirname(fileURLToPath(import.meta.url)), "..");
+const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** What starts this program. */
-const LAUNCHER = join(HOME, "bin", "parley.js");
+const LAUNCHER = join(TOP, "bin", "parley.js");
 /** Where `npm run build:page` puts the web page. */
-const PAGE_DIR = join(HOME, "dist", "ui");
+const PAGE_DIR = join(TOP, "dist", "ui");
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());
@@ -140,7 +140,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
     const launcher = [process.execPath, LAUNCHER];
     const dir = join(settings.store.dir, "acp");
     host = openAcpHost({
-      world: of(world, "agent"),
+      world: asPart(world, "agent"),
       passes,
       environment,
       version,
@@ -193,22 +193,22 @@ function buildEngine(
   const { settings, world } = options;
   const { queueMax, agentToAgent } = settings.session;
   const { channels, burstDue } = ways;
-  const hooks = createWebhooks(settings.outgoingHooks, of(world, "channels"));
+  const hooks = createWebhooks(settings.outgoingHooks, asPart(world, "channels"));
   const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const flows = createSuccessors({ settings, outbound, transcriptPath });
   const successors = withReplies(flows, { settings, outbound });
-  const asked = { settings, world: of(world, "gateway"), engine: () => engine };
+  const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
   const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const executor = createExecutor({
     settings,
     store,
     world,
-    port: openModelPort(of(world, "agent"), metrics.modelCalled),
+    port: openModelPort(asPart(world, "agent"), metrics.modelCalled),
     ...{ answered: metrics.toolAnswered, traces },
     outbound,
-    threads: threadsOf(channels, of(world, "channels")),
+    threads: threadsOf(channels, asPart(world, "channels")),
     sandboxFor,
     outside,
     nodes,
@@ -217,11 +217,11 @@ function buildEngine(
   });
   const engine: Engine = new Engine({
     store,
-    world: of(world, "engine"),
+    world: asPart(world, "engine"),
     successors,
     executor,
     deadlineHandlers: deadlineHandlers({
-      ...{ settings, world: of(world, "flows"), mirror, burstDue, outbound },
+      ...{ settings, world: asPart(world, "flows"), mirror, burstDue, outbound },
       engine: () => engine,
     }),
     facts: { host: hostname(), version: options.version },
@@ -238,7 +238,7 @@ function buildEngine(
   });
   traces?.follow(engine.bus, store.db);
   const whose = { owner: engine.processId, shared: store.shared !== undefined };
-  const common = { ...whose, db: store.db, commit: engine.commit, world: of(world, "channels") };
+  const common = { ...whose, db: store.db, commit: engine.commit, world: asPart(world, "channels") };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
   // Beside it: programs that don't answer keep no text from anybody.
   const news: OutboxWorker = new OutboxWorker({
@@ -257,9 +257,9 @@ function buildEngine(
 /** The database that the settings name. */
 async function openStore({ settings, world }: AppOptions): Promise<Store> {
   const { postgresUrl } = settings.store;
-  if (postgresUrl === undefined) return openSqlite({ ...settings.store, ...of(world, "store") });
+  if (postgresUrl === undefined) return openSqlite({ ...settings.store, ...asPart(world, "store") });
   const { openPostgres } = await import("./store/postgres.ts");
-  return openPostgres({ url: postgresUrl, world: of(world, "store") });
+  return openPostgres({ url: postgresUrl, world: asPart(world, "store") });
 }
 
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
@@ -286,7 +286,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => store.close());
   const world = sharedWorld(store, options.world);
   const token = await tokenOf(options);
-  const mirror = mirrorOf({ settings, world: of(world, "store") }, store);
+  const mirror = mirrorOf({ settings, world: asPart(world, "store") }, store);
   undo.push(() => mirror.close());
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const outside = await openOutside(options);
@@ -294,10 +294,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const acp = acpParts({ ...options, world });
   const watching = await openWatching(options, world);
   undo.push(() => watching.close());
-  const ways = channelParts({ settings, world: of(world, "channels") });
+  const ways = channelParts({ settings, world: asPart(world, "channels") });
   const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
-  followTranscripts(engine, store, mirror, of(world, "store").log);
+  followTranscripts(engine, store, mirror, asPart(world, "store").log);
   tellRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
@@ -305,7 +305,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();
-  const forget = forgetSent(engine.commit, of(world, "channels"));
+  const forget = forgetSent(engine.commit, asPart(world, "channels"));
   undo.push(
     () => outbox.stop(),
     forget,
@@ -314,7 +314,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   );
   const gateway = await startGateway({
     settings,
-    world: of(world, "gateway"),
+    world: asPart(world, "gateway"),
     engine,
     outbound: outbox,
     ...{ channels: ways.channels, standings: () => ways.standings() },
@@ -362,7 +362,7 @@ async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void
   }
 }
 
-function describe(error: unknown, settings: Settings): Result<App> {
+function failureOf(error: unknown, settings: Settings): Result<App> {
   if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
   const unheard = listenFailure(error, settings.gateway);
   if (unheard === undefined) throw error;
@@ -372,11 +372,11 @@ function describe(error: unknown, settings: Settings): Result<App> {
 /** Opens a whole gateway. What a person has to put right is a failure; only bugs throw. */
 export async function openApp(options: AppOptions): Promise<Result<App>> {
   const undo: (() => Promise<void>)[] = [];
-  const world = of(options.world, "app");
+  const world = asPart(options.world, "app");
   try {
     return ok(await openParts({ ...options, world }, undo));
   } catch (error) {
     await unwind(undo, world);
-    return describe(error, options.settings);
+    return failureOf(error, options.settings);
   }
 }

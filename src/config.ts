@@ -10,14 +10,17 @@ import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
+import { isSecretPath } from "./config/describe.ts";
+import { octalMode, othersReach } from "./config/file-mode.ts";
 import { outgoingHooksOf } from "./config/hooks.ts";
 import { incomingHooksOf } from "./config/incoming-hooks.ts";
 import { loggingOf } from "./config/logging.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
-import { isSecretPath, problemsOf, tell, withoutValues } from "./config/problems.ts";
+import { problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { type ConfigFile, configSchema } from "./config/schema.ts";
 import {
+  type Env,
   type Path,
   type Problem,
   parseText,
@@ -34,8 +37,6 @@ import { isObject } from "./core/json.ts";
 import type { Settings, StoreSettings } from "./core/settings.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 export interface LoadOptions {
   /** From `--config`; goes before PARLEY_CONFIG. */
@@ -341,7 +342,8 @@ function tokensOf(
  * An agent whose workspace holds the store or the configuration can read and change them with its file tools.
  */
 function placeWarnings(settings: Settings, path: string): string[] {
-  const inside = (file: string, folder: string) => file === folder || file.startsWith(folder + sep);
+  const inside = (file: string, folder: string) =>
+    file === folder || file.startsWith(folder.endsWith(sep) ? folder : folder + sep);
   return settings.agents.flatMap(({ id, workspace }) => {
     const held = [settings.store.dir, path].filter((file) => inside(file, workspace));
     return held.map(
@@ -359,9 +361,9 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
 }
 
 function modeWarnings(path: string, literals: Tree): string[] {
-  const mode = statSync(path).mode & 0o777;
-  if (process.platform === "win32" || (mode & 0o077) === 0 || !holdsSecret(literals)) return [];
-  return [`${path} holds secrets, and others can read it (mode ${mode.toString(8)}): chmod 600 it`];
+  const { mode } = statSync(path);
+  if (!othersReach(mode) || !holdsSecret(literals)) return [];
+  return [`${path} holds secrets, and others can read it (mode ${octalMode(mode)}): chmod 600 it`];
 }
 
 /** Whether a secret stands in the file itself, be it as a fallback, and not only the name of a variable. */

@@ -29,9 +29,9 @@ import type { Executor } from "./engine/lanes.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { keyRulesOf, sessionViewer } from "./flows/access.ts";
 import type { Threads } from "./flows/bindings.ts";
-import { spawnChainOf } from "./flows/chain.ts";
 import type { Outbound } from "./flows/outbox.ts";
 import { childContext } from "./flows/spawn.ts";
+import { spawnChainOf } from "./flows/spawn-chain.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 import { getSession } from "./store/sessions.ts";
@@ -200,17 +200,9 @@ function tracedName(name: string, tools: readonly ToolSpec[]): string {
 
 /** What tools have to work with, whichever run calls them. */
 function toolPartsOf(parts: ExecuteParts) {
-  const { settings, store, answered, outbound, threads } = parts;
-  const toolNamesNow = toolNames(parts.outside);
-  return {
-    settings,
-    db: store.db,
-    engine: parts.engine(),
-    toolNames: toolNamesNow,
-    answered,
-    outbound,
-    threads,
-  };
+  const { settings, store, outside, answered, outbound, threads } = parts;
+  const shared = { settings, answered, outbound, threads };
+  return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 
 async function executeTurn(

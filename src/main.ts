@@ -13,8 +13,6 @@ import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
-  HostProgram,
-  HostProgramEnd,
   Machine,
   McpReport,
   ModelReport,
@@ -25,10 +23,11 @@ import type {
 } from "./cli/parts.ts";
 import { runCli } from "./cli/run.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
-import { processEnvironment } from "./config.ts";
+import { loadSettings, processEnvironment } from "./config.ts";
 import type { ChannelAccount } from "./core/channel-settings.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import { LOGGING, type LoggingSettings, loggingFrom } from "./core/logging.ts";
+import type { HostProgram, HostProgramEnd } from "./core/node-exec.ts";
 import { Redactor } from "./core/redact.ts";
 import { harmlessJson } from "./core/safe-text.ts";
 import {
@@ -40,19 +39,21 @@ import {
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
 import { logging, realWorld, type World } from "./world.ts";
 
+/** The top of a checkout, and of a package. */
+const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
+
 function versionOf(): string {
-  const file = join(dirname(fileURLToPath(import.meta.url)), "..", "package.json");
-  return String((JSON.parse(readFileSync(file, "utf8")) as { version: unknown }).version);
+  const text = readFileSync(join(TOP, "package.json"), "utf8");
+  return String((JSON.parse(text) as { version: unknown }).version);
 }
 
 function thisMachine(): Machine {
   const userId = process.getuid?.();
-  const script = join(dirname(fileURLToPath(import.meta.url)), "..", "bin", "parley.js");
   return {
     version: versionOf(),
     hostName: hostname(),
     platform: process.platform,
-    launcher: { node: process.execPath, script },
+    launcher: { node: process.execPath, script: join(TOP, "bin", "parley.js") },
     ...(userId === undefined ? {} : { userId }),
   };
 }
@@ -88,7 +89,6 @@ async function openGateway(
   options: GatewayOptions,
   parts: LogParts & { home: string; openDemo?: OpenDemo },
 ): Promise<Result<RunningGateway>> {
-  const { loadSettings } = await import("./config.ts");
   const { configPath, port, host } = options;
   const wanted = {
     env: parts.env,

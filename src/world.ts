@@ -42,13 +42,16 @@ export interface LogOptions {
   readonly format?: (line: string) => string;
 }
 
+const everyLevel = (at: (level: keyof Log) => Log[keyof Log]): Log => ({
+  debug: at("debug"),
+  info: at("info"),
+  warn: at("warn"),
+  error: at("error"),
+});
+
 /** A log whose lines carry these fields too; those of a line itself go before them. */
 export function withFields(log: Log, fields: object): Log {
-  const at =
-    (level: keyof Log) =>
-    (more: object, text: string): void =>
-      log[level]({ ...fields, ...more }, text);
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return everyLevel((level) => (more, text) => log[level]({ ...fields, ...more }, text));
 }
 
 /** The same world, whose log lines carry these fields: what they are about, or who writes them. */
@@ -68,12 +71,9 @@ const rankOf = (level: string): number => pino.levels.values[level] ?? Number.PO
 function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>): Log {
   const least = new Map(Object.entries(parts).map(([part, its]) => [part, rankOf(its)]));
   const leastElse = rankOf(level);
-  const at =
-    (name: keyof Log) =>
-    (fields: { part?: string }, text: string): void => {
-      if (rankOf(name) >= (least.get(fields.part ?? "") ?? leastElse)) log[name](fields, text);
-    };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return everyLevel((name) => (fields: { part?: string }, text) => {
+    if (rankOf(name) >= (least.get(fields.part ?? "") ?? leastElse)) log[name](fields, text);
+  });
 }
 
 /** The world of a real process: system clock, random UUIDs, log lines on stderr. */

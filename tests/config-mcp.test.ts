@@ -55,7 +55,7 @@ test.each([
   [{ a: { command: "x", headers: {} } }, "tools.mcp.servers.a.headers: belongs to a server with a url"],
   [{ a: { url: "http://x/y", env: {} } }, "tools.mcp.servers.a.env: belongs to a server with a command"],
   [{ a: { url: "ftp://x/y" } }, "tools.mcp.servers.a.url: must be an http or https address"],
-  [{ a: { url: "http://u:p@x/y" } }, "tools.mcp.servers.a.url: must hold no password: use headers"],
+  [{ a: { url: "http://u:p@x/y" } }, "tools.mcp.servers.a.url: must hold no user and password: use headers"],
   [
     { a: { command: "x", agents: ["mian"] } },
     'tools.mcp.servers.a.agents[0]: there is no agent "mian"; the nearest is main',

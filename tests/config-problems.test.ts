@@ -85,7 +85,9 @@ test.each([
   ['{ session: { mainKey: "global" } }', ["not global or unknown"]],
   [
     '{ models: { providers: { openai: { baseUrl: "https://me:geheim@h/v1" } } } }',
-    ['openai.baseUrl: must hold no password: use apiKey or headers, got "https://me:[redacted]@h/v1"'],
+    [
+      'openai.baseUrl: must hold no user and password: use apiKey or headers, got "https://me:[redacted]@h/v1"',
+    ],
   ],
   ['{ session: { mainKey: "node-1" } }', ["not beginning with node-"]],
   ['{ session: { mainKey: "a:b" } }', ["session.mainKey: must be 1 to 64"]],

@@ -352,11 +352,14 @@ test("a file with secrets in it that others can read is warned about; names of v
   expect(warned("{ gateway: { port: 1 } }", 0o644)).toEqual([]);
 });
 
-test("a workspace that holds the store or the configuration is warned about", () => {
-  const { warnings } = config().good('{ agents: { defaults: { workspace: "~/.parley" } } }');
-  expect(warnings).toHaveLength(2);
-  expect(warnings[0]).toContain(`holds ${join(config().home, ".parley/state")}: the agent can change it`);
-});
+test.each(["~/.parley", "/"])(
+  "a workspace that holds the store or the configuration is warned about: %s",
+  (workspace) => {
+    const { warnings } = config().good(`{ agents: { defaults: { workspace: "${workspace}" } } }`);
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toContain(`holds ${join(config().home, ".parley/state")}: the agent can change it`);
+  },
+);
 
 test("I14: the described settings hold everything but secrets", () => {
   const text = `{ gateway: { auth: { token: "geheim-1", tokens: [{ token: "geheim-2", scopes: ["operator.read"] }] } },

@@ -6,6 +6,8 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -17,6 +19,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isFresh, madeOf, noteMadeOf } from "../bin/freshness.js";
+import { keepOnly, putInPlace } from "../ui/put-in-place.js";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
 
@@ -100,6 +103,34 @@ test("L2, FR1: a checkout runs what was built of just the files that it has, and
   expect(isFresh(home)).toBe(false);
   writeFileSync(join(home, "dist/made-of.json"), "half of a no");
   expect(from()).toBe("src");
+});
+
+test("of two builds at once the later one stays, whole; one that fails changes nothing", async () => {
+  const dist = join(home, "dist");
+  const meanwhile = Promise.withResolvers<void>();
+  const build = (word: string, between?: Promise<void>) =>
+    putInPlace(dist, async (made) => {
+      mkdirSync(join(made, "parts"));
+      writeFileSync(join(made, "parts/a.js"), word);
+      await between;
+      writeFileSync(join(made, "main.js"), word);
+    });
+  const there = () => {
+    const names = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".js"),
+    );
+    return Object.fromEntries(names.map((name) => [name, readFileSync(join(dist, name), "utf8")]));
+  };
+  const slow = build("slow", meanwhile.promise);
+  await build("quick");
+  keepOnly(dist, ["main.js", "parts"]);
+  expect(there()).toMatchObject({ "main.js": "quick", "parts/a.js": "quick" });
+  meanwhile.resolve();
+  await slow;
+  const whole = { "main.js": "slow", "parts/a.js": "slow" };
+  expect(there()).toEqual(whole);
+  await expect(build("broken", Promise.reject(new Error("no")))).rejects.toThrow("no");
+  expect([there(), readdirSync(dist).sort()]).toEqual([whole, ["main.js", "parts"]]);
 });
 
 test("a reader that leaves early is no error", () => {

@@ -3,10 +3,10 @@
 // when the first test asks at this door for its address, and not at all when none does. With
 // PARLEY_TEST_POSTGRES set, that is the address, of a superuser on a server of another version.
 
-import { once } from "node:events";
 import { createServer } from "node:net";
 import type { TestProject } from "vitest/node";
 import { buildPage } from "../ui/build.js";
+import { listenHere } from "./kit/loopback.ts";
 import { type PostgresServer, startPostgres } from "./kit/postgres-server.ts";
 
 declare module "vitest" {
@@ -28,11 +28,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       ({ url }) => socket.end(url),
       (error: unknown) => socket.end(`!${error}`),
     );
-  }).listen(0, "127.0.0.1");
-  await once(door, "listening");
-  const address = door.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  project.provide("postgresDoor", address.port);
+  });
+  project.provide("postgresDoor", await listenHere(door));
   return async () => {
     door.close();
     await (await server?.catch(() => undefined))?.end();

@@ -74,6 +74,10 @@ test("every source file begins with what it owns, and no folder is a drawer for 
   expect(rules.headsAndFolders(tree)).toEqual([]);
 });
 
+test("whoever names another file's rule says whose it is, and tests name rules that there are", () => {
+  expect(rules.namedRules(tree)).toEqual([]);
+});
+
 test("no file names a path of the machine that it was written on", () => {
   expect(rules.machinePaths(texts)).toEqual([]);
 });
@@ -244,6 +248,23 @@ test("planted: a file without a head and a drawer are found", () => {
   expect(plant(rules.headsAndFolders, files)).toEqual([
     "src/core/a.ts: begins without a comment on what it owns",
     "src/utils/b.ts: name the concept instead of utils, helpers or common",
+  ]);
+});
+
+test("planted: a rule of another file, named without it, and a test of none are found", () => {
+  const files = {
+    "src/core/a.ts": "// Owns a.\n// A1: one. A2: two, as I2 wants it.",
+    "src/core/b.ts":
+      "// Owns b (A1 of a.ts, A1 and A2 of core/a.ts).\n// A1: its own.\n// B2: see B2, and A2.",
+    "src/core/c.ts": "// Owns c (B2 of a.ts).\nconst rule = 1; // For A1, UTF8 and\n// A2.",
+    "tests/core/a.test.ts": "test('x', f);\ntest(\"A1, I2: it is\", f);\n  test.each(`A1, A3: it is`, f);",
+  };
+  expect(plant(rules.namedRules, files).map((line) => line.replace(/\? .*/, ""))).toEqual([
+    "src/core/b.ts: whose rule is A2",
+    "src/core/c.ts: whose rule is B2",
+    "src/core/c.ts: whose rule is A1",
+    "src/core/c.ts: whose rule is A2",
+    "tests/core/a.test.ts: no source file has a rule A3",
   ]);
 });
 

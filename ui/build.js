@@ -2,9 +2,12 @@
 // Plain JavaScript: npm runs it after `npm install`, on whatever Node is there.
 
 import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { putInPlace } from "./put-in-place.js";
 
 const at = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+const DIST = at("../dist");
 const BUILT = at("../dist/ui/index.html");
 const MADE_OF = ["./", "../src/core/", "../src/gateway/", "../package-lock.json"].map(at);
 
@@ -30,7 +33,12 @@ export async function buildPage({ ifStale = false } = {}) {
   const before = process.env.NODE_ENV;
   process.env.NODE_ENV = "production";
   try {
-    await vite.build({ configFile: at("vite.config.ts") });
+    await putInPlace(DIST, (made) =>
+      vite.build({
+        configFile: at("vite.config.ts"),
+        build: { outDir: join(made, "ui"), emptyOutDir: true },
+      }),
+    );
   } finally {
     if (before === undefined) delete process.env.NODE_ENV;
     else process.env.NODE_ENV = before;

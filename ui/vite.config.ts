@@ -1,6 +1,7 @@
 // How the page is built: `npm run build:page`. The gateway serves what lands in dist/ui.
 // V1: nothing is inlined: the page's policy runs scripts and styles from files only.
 // V2: the licences of the libraries that it is made of go with it.
+// V3: what the page begins with is one file; each view that is loaded later is one more.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
@@ -12,12 +13,13 @@ export default defineConfig({
   logLevel: "warn",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
-    outDir: fileURLToPath(new URL("../dist/ui", import.meta.url)),
-    emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: { codeSplitting: { groups: [{ name: "index", tags: ["$initial"] }] } },
+    },
     license: { fileName: "licenses.md" },
   },
 });

@@ -4,8 +4,9 @@
 // AM1: a file is written whole or not at all; one that can't be read counts as none.
 
 import { createHash } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ensureFolder } from "../world/folders.ts";
 import type { Clock } from "../world.ts";
 
 export interface AcpMemory {
@@ -79,7 +80,7 @@ export class AcpMemories {
 
   /** Makes the folder, and forgets what nobody has used for long. */
   async #open(): Promise<void> {
-    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    await ensureFolder(this.#dir);
     const oldest = this.#clock.now() - KEPT_MS;
     for (const name of await readdir(this.#dir)) {
       const file = join(this.#dir, name);

@@ -5,11 +5,13 @@
 //      of the gateway's reaches it by accident.
 // AP3: what it writes is bounded: a protocol message by its size, the error stream by its last lines.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, stat } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { stat } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { Redactor } from "../core/redact.ts";
+import { ensureFolder } from "../world/folders.ts";
+import { killGroup, signalGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 
 /** Variables that every program needs to find its home, its files and its words. */
@@ -64,7 +66,7 @@ export function plainEnvironment(
 
 async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> {
   try {
-    if (makeCwd) await mkdir(cwd, { recursive: true, mode: 0o700 });
+    if (makeCwd) await ensureFolder(cwd);
     if ((await stat(cwd)).isDirectory()) return ok(undefined);
     return fail("run_failed", `${cwd} is no folder: see runtime.cwd`);
   } catch (error) {
@@ -73,15 +75,6 @@ async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> 
       "run_failed",
       `the agent's folder ${cwd} can't be used (${code ?? "unknown"}): see runtime.cwd`,
     );
-  }
-}
-
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // Nobody is left in the group.
   }
 }
 
@@ -120,12 +113,12 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
     });
     child.once("exit", (exitCode, signal) => {
       running = false;
-      signalGroup(child, "SIGKILL");
+      killGroup(child);
       for (const stream of [child.stdio[3], stdin]) stream?.destroy();
       resolve(endWords(exitCode, signal, hidden.mask(errors)));
     });
   });
-  const kill = (): void => signalGroup(child, "SIGKILL");
+  const kill = (): void => killGroup(child);
   return ok({
     input: Writable.toWeb(stdin) as WritableStream<Uint8Array>,
     output: Readable.toWeb(stdout) as ReadableStream<Uint8Array>,

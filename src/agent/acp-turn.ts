@@ -315,7 +315,7 @@ export class AcpTurn {
   #result(call: Call, settled: { text: string; isError: boolean }): ToolResultMessage {
     const { world } = this.#port;
     return {
-      id: world.ids.uuid(),
+      id: world.ids.orderedUuid(),
       role: "toolResult",
       toolCallId: call.block.id,
       toolName: call.name,

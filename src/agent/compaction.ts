@@ -13,11 +13,11 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../core/message.ts";
+import { quoteLines } from "../core/safe-text.ts";
 import type { World } from "../world.ts";
 import type { ModelPort, ResolvedModel } from "./model.ts";
 import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
 
-const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 /** So that no line of a message passes for another speaker's, and is remembered as theirs. */
 const QUOTED = 'Who speaks stands in brackets; every line of a message begins with "| ".';
 
@@ -108,7 +108,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
         system: SUMMARY_SYSTEM,
         entries: [
           {
-            id: world.ids.uuid(),
+            id: world.ids.orderedUuid(),
             role: "user",
             content: [{ type: "text", text }],
             timestamp: world.clock.now(),
@@ -135,7 +135,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
         const made = textOf({ ...outcome.message, id: "" }).trim();
         if (made === "") return { kind: "failed", error: `${model.ref} wrote an empty summary` };
         const entry: Compaction = {
-          id: world.ids.uuid(),
+          id: world.ids.orderedUuid(),
           type: "compaction",
           summary: made,
           firstKeptId: cut.firstKeptId,
@@ -166,7 +166,7 @@ function messageText(message: Message): string {
     text.length > MESSAGE_CHARS_MAX
       ? `${text.slice(0, MESSAGE_CHARS_MAX)} [${text.length - MESSAGE_CHARS_MAX} characters left out]`
       : text;
-  return [`[${speaker(message)}]`, ...cut.split(LINE_BREAK).map((line) => `| ${line}`)].join("\n");
+  return [`[${speaker(message)}]`, ...quoteLines(cut)].join("\n");
 }
 
 function speaker(message: Message): string {

@@ -235,7 +235,7 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
     place += 1;
     return { ...block, id };
   });
-  return { ...message, id: world.ids.uuid(), content };
+  return { ...message, id: world.ids.orderedUuid(), content };
 }
 
 /** One model call, with room made before it when the window is nearly full, or after it was too full. */

@@ -162,7 +162,7 @@ function refusalOf(
 
 function resultMessage(world: World, call: ToolCallBlock, outcome: ToolOutcome): ToolResultMessage {
   return {
-    id: world.ids.uuid(),
+    id: world.ids.orderedUuid(),
     role: "toolResult",
     toolCallId: call.id,
     toolName: call.name,

@@ -124,7 +124,10 @@ export interface Channel {
   openThread?(at: Route, title: string): Promise<Result<OpenedThread>>;
   /** Answers the platform's call. What it brings has been stored when it resolves. */
   called?(call: PlatformCall): Promise<PlatformAnswer>;
-  /** Asks the platform whether an account works: its name there, or what is wrong in clear words. */
+  /**
+   * Asks the platform whether an account works: its name there, or what is wrong in clear words, as
+   * `channel_failed`; `channel_unknown`: there is no such account.
+   */
   test?(accountId: string): Promise<Result<string>>;
   close?(): Promise<void>;
 }

@@ -5,7 +5,12 @@ import { isObject } from "../core/json.ts";
 /** An object of JSON, whatever it holds. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The object that a value is; nothing at all if it is none. */
+/** The object that a value is; undefined if it is none. */
+export function objectOf(value: unknown): Fields | undefined {
+  return isObject(value) ? value : undefined;
+}
+
+/** The object that a value is; an empty one if it is none. */
 export function fieldsOf(value: unknown): Fields {
   return isObject(value) ? value : {};
 }

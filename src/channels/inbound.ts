@@ -16,6 +16,7 @@ import { isKnown } from "../store/inbound.ts";
 import { StoreConflict, StoreProblem } from "../store/problems.ts";
 import { getSession } from "../store/sessions.ts";
 import { getBinding } from "../store/thread-bindings.ts";
+import { accountName } from "./accounts.ts";
 import type { InboundMessage } from "./channel.ts";
 import type { CommandParts } from "./commands/moment.ts";
 import { type AdmissionParts, type Admitted, burstKeyOf, createAdmission } from "./inbound/admission.ts";
@@ -58,7 +59,14 @@ async function takeCommand(parts: InboundParts, admitted: Admitted): Promise<voi
   const { command } = admitted;
   if (command === undefined) return;
   try {
-    await engine.commit((unit) => keepCommand(parts, unit, admitted, command));
+    const isAnswered = await engine.commit((unit) => keepCommand(parts, unit, admitted, command));
+    if (isAnswered) return;
+    const { channel, accountId, replyTo } = admitted.place;
+    const about = { account: accountName(channel, accountId), to: replyTo.to, command: command.command };
+    world.log.warn(
+      about,
+      "a command was done, but its answer is left out: too many texts wait for this place",
+    );
   } catch (error) {
     if (error instanceof StoreProblem || error instanceof StoreConflict) throw error;
     world.log.error({ err: error, command: command.command }, "a command failed");

@@ -20,6 +20,7 @@ import {
   recoverOpenAttempts,
 } from "../store/deliveries.ts";
 import type { Db } from "../store/sql.ts";
+import { pause } from "../world/pause.ts";
 import { type Timer, type World, withFields } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 
@@ -206,7 +207,7 @@ export class OutboxWorker implements Outbox {
         error,
         "an attempt could not be recorded",
       );
-      await this.#pause();
+      await pause(this.#parts.world.clock, RETRY_MIN_MS);
       return false;
     }
   }
@@ -228,16 +229,9 @@ export class OutboxWorker implements Outbox {
           "the outcome of a delivery could not be stored",
         );
         if (this.#state === "stopped") return;
-        await this.#pause();
+        await pause(this.#parts.world.clock, RETRY_MIN_MS);
       }
     }
-  }
-
-  #pause(): Promise<void> {
-    const { clock } = this.#parts.world;
-    return new Promise((resolve) => {
-      clock.at(clock.now() + RETRY_MIN_MS, resolve);
-    });
   }
 
   async #hand(

@@ -1,9 +1,9 @@
 // Owns how a message is kept where its platform would not bring it again by itself: storing it is tried again
 // for a while, and then given up in words for an operator.
 
+import { pause } from "../world/pause.ts";
 import { type Account, ListenProblem } from "./accounts.ts";
 import type { ChannelHost, InboundMessage } from "./channel.ts";
-import { pause } from "./pause.ts";
 
 /** How often storing is tried, and the first pause; the next ones grow. */
 const STORE_TRIES = 6;
@@ -22,7 +22,7 @@ export async function receivePatiently(
     } catch (error) {
       host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
       if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
-      await pause(host.world, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
+      await pause(host.world.clock, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
     }
   }
 }

@@ -5,22 +5,23 @@
 // WK3: neither the secret nor the address is in a log, an error or a row.
 
 import { createHmac } from "node:crypto";
-import type { IncomingMessage, RequestOptions } from "node:http";
+import type { IncomingMessage } from "node:http";
+import { optional } from "../core/optional.ts";
 import type { OutgoingHook } from "../core/settings.ts";
 import type { Commit } from "../engine/unit.ts";
 import { WEBHOOK } from "../flows/outgoing-hooks.ts";
 import { forgetSentHooks } from "../store/hook-backlog.ts";
-import { plainHttp, secureHttp } from "../world/http.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
+import { brokenWords, lateWords, outgoingOf, retryAfterIn, UNSENDABLE } from "./exchange.ts";
 import { sweep } from "./sweep.ts";
 
+/** What whoever is called is called in words. */
+const RECEIVER = "the receiver";
 /** From the first attempt to connect to the last byte that is read. */
 const TIMEOUT_MS = 10_000;
 /** Of an answer's body, which is thrown away; a connection with more left is closed. */
 const BODY_BYTES_MAX = 64 * 1024;
-/** The longest pause that a receiver can ask for. */
-const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Refusals that may pass. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
 
@@ -39,18 +40,13 @@ function sign(secret: string, id: string, seconds: number, body: string): string
   return createHmac("sha256", keyOf(secret)).update(`${id}.${seconds}.${body}`).digest("base64");
 }
 
-/** How long a receiver asks to be left alone: seconds, or a date. */
-function retryAfter(answer: IncomingMessage, nowMs: number): { afterMs?: number } {
-  const text = answer.headers["retry-after"]?.trim() ?? "";
-  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - nowMs;
-  return ms > 0 ? { afterMs: Math.min(ms, RETRY_AFTER_MAX_MS) } : {};
-}
-
 function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   const status = answer.statusCode ?? 0;
-  const error = `the receiver answered ${status}`;
+  const error = `${RECEIVER} answered ${status}`;
   if (status >= 200 && status < 300) return { kind: "sent" };
-  if (RETRIED.has(status) || status >= 500) return { kind: "retry", error, ...retryAfter(answer, nowMs) };
+  if (RETRIED.has(status) || status >= 500) {
+    return { kind: "retry", error, ...optional({ afterMs: retryAfterIn(answer.headers, nowMs) }) };
+  }
   if (status >= 300 && status < 400)
     return { kind: "refused", error: `${error}; redirects are not followed` };
   return { kind: "refused", error };
@@ -67,46 +63,41 @@ function drain(answer: IncomingMessage, done: () => void): void {
   answer.on("error", done);
 }
 
-async function post(hook: OutgoingHook, message: OutgoingMessage, world: World): Promise<DeliveryOutcome> {
-  const url = new URL(hook.url);
-  const { request } = url.protocol === "https:" ? secureHttp() : plainHttp();
-  const { clock } = world;
+async function post(
+  hook: OutgoingHook,
+  message: OutgoingMessage,
+  { clock }: World,
+): Promise<DeliveryOutcome> {
   const { deliveryId: id, text: body } = message;
   const seconds = Math.floor(clock.now() / 1_000);
-  const options: RequestOptions = {
-    method: "POST",
-    // A connection of its own: none is kept that a receiver could hold on to.
-    agent: false,
-    headers: {
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(body),
-      "user-agent": "parley",
-      "webhook-id": id,
-      "webhook-timestamp": String(seconds),
-      "webhook-signature": `v1,${sign(hook.secret, id, seconds, body)}`,
-    },
+  const headers = {
+    "webhook-id": id,
+    "webhook-timestamp": String(seconds),
+    "webhook-signature": `v1,${sign(hook.secret, id, seconds, body)}`,
   };
+  const outgoing = outgoingOf({ url: hook.url, headers, body });
+  if (outgoing === undefined) return { kind: "refused", error: UNSENDABLE.why };
+  const { request, reached } = outgoing;
   return new Promise((resolve) => {
     let isAnswered = false;
-    let outcome: DeliveryOutcome = { kind: "retry", error: `no answer within ${TIMEOUT_MS / 1_000} s` };
+    let outcome: DeliveryOutcome = { kind: "retry", error: lateWords(RECEIVER, TIMEOUT_MS) };
     const end = (): void => {
       deadline.cancel();
-      outgoing.destroy();
+      request.destroy();
       resolve(outcome);
     };
     const deadline = clock.at(clock.now() + TIMEOUT_MS, end);
-    const outgoing = request(url, options, (answer) => {
+    request.on("response", (answer) => {
       isAnswered = true;
       outcome = outcomeOf(answer, clock.now());
       drain(answer, end);
     });
-    outgoing.on("error", (error: NodeJS.ErrnoException) => {
+    request.on("error", (error) => {
       // An answer that was there counts, whatever broke off behind it.
-      if (!isAnswered)
-        outcome = { kind: "retry", error: `the receiver could not be reached (${error.code ?? "error"})` };
+      if (!isAnswered) outcome = { kind: "retry", error: brokenWords(RECEIVER, reached(), error) };
       end();
     });
-    outgoing.end(body);
+    request.end(body);
   });
 }
 

@@ -1,13 +1,19 @@
 // Owns what every command has in hand: the options that go before all commands, output, exit codes.
 // CL1: standard output has the answer and nothing else; with --json exactly one JSON document, failures
 //      included.
-// CL2: an exit code means one thing: 0 done, 1 failed, 2 wrong usage, 3 no gateway there.
+// CL2: an exit code means one thing: 0 done, 1 failed, 2 wrong usage, 3 no gateway there, or none any more.
 
 import { styleText } from "node:util";
 import { safeJson, safeText } from "../core/safe-text.ts";
 import type { CliParts } from "./parts.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+
+/** What the client calls a gateway that does not answer, and one that is lost in the middle. */
+const GONE: readonly string[] = ["UNREACHABLE", "CLOSED"];
+
+/** Whether it failed because no gateway is there, or none any more. */
+export const isGone = ({ code }: Trouble): boolean => GONE.includes(code);
 
 export interface GlobalOptions {
   readonly json: boolean;
@@ -38,7 +44,7 @@ export interface Cli {
   /** Something to know beside the answer, on standard error. */
   note(text: string): void;
   style(style: Style, text: string): string;
-  /** Says what went wrong and returns the exit code: 1 unless told otherwise. */
+  /** Says what went wrong and returns the exit code: by default 3 where the gateway is gone, else 1. */
   fail(trouble: Trouble, exit?: number): number;
 }
 
@@ -57,7 +63,7 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     },
     note: (text) => void stderr.write(`${text}\n`),
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),
-    fail(trouble, exit = EXIT.failed) {
+    fail(trouble, exit = isGone(trouble) ? EXIT.unreachable : EXIT.failed) {
       const { code, error, hint, details } = trouble;
       const more = { ...(hint === undefined ? {} : { hint }), ...(details === undefined ? {} : { details }) };
       cli.document({ ok: false, error: { code, message: error, ...more } });

@@ -5,6 +5,7 @@
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
+import type { HostProgram, HostProgramEnd } from "../core/node-exec.ts";
 import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 
@@ -191,30 +192,6 @@ export interface ChannelReport {
   readonly usable: boolean;
   /** For people: who it is there, or what is wrong. */
   readonly text: string;
-}
-
-/** A program that a node runs on this machine: without a shell, in this environment and no other. */
-export interface HostProgram {
-  readonly argv: readonly string[];
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly outputMaxBytes: number;
-  /** After this long it is ended, and what it started with it. */
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-export interface HostProgramEnd {
-  /** `ended`: by itself. */
-  readonly ending: string;
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-  /** Head and tail of its standard output. */
-  readonly stdout: string;
-  readonly stdoutBytes: number;
-  readonly truncated: boolean;
-  /** Of its error stream only a little. */
-  readonly stderr: string;
 }
 
 /** This program, and the machine that it runs on. */

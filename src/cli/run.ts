@@ -27,7 +27,7 @@ import {
 import type { CliParts } from "./parts.ts";
 
 const HELP_AFTER = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no gateway reachable.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no gateway reachable, or lost in the middle.
 Without a command: start the gateway. "parley demo" shows everything in half a minute.`;
 
 const gateway: Load = async () => (await import("./commands/gateway.ts")).runGateway;
@@ -146,6 +146,13 @@ function globalOptions(program: Command): GlobalOptions {
   };
 }
 
+async function checkUrl(url: string | undefined): Promise<void> {
+  if (url === undefined) return;
+  const { socketUrl } = await import("./address.ts");
+  const read = socketUrl(url);
+  if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
+}
+
 /** Without a command the gateway starts; a word that is no command is a mistake. */
 function onlyKnown(program: Command, action: Action): Action {
   return async (cli, args, options) => {
@@ -194,6 +201,7 @@ export function buildProgram(
   const on = (command: Command, load: Load): void => {
     command.action(async () => {
       const cli = createCli(parts, globalOptions(program));
+      await checkUrl(cli.options.url);
       const action = await load();
       finish(await action(cli, command.args, command.opts() as never));
     });

@@ -1,7 +1,6 @@
 // Owns what the agents of a configuration are: the list or the one default agent, with the defaults filled
 // in.
 
-import { closestKeys } from "../core/session-key.ts";
 import type {
   AcpRuntime,
   AgentBudget,
@@ -9,6 +8,7 @@ import type {
   ProviderSettings,
   SandboxSettings,
 } from "../core/settings.ts";
+import { agentProblem } from "./fields.ts";
 import { checkModel } from "./providers.ts";
 import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
@@ -145,10 +145,8 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
   }
   for (const [names, path] of allowLists(file)) {
     for (const [index, name] of names.entries()) {
-      if (name === "*" || ids.includes(name.toLowerCase())) continue;
-      const [nearest] = closestKeys(name, ids, 1);
-      const text = `there is no agent "${name}"; the nearest is ${nearest}`;
-      problems.push({ path: [...path, "subagents", "allowAgents", index], text });
+      const text = name === "*" ? undefined : agentProblem(name, ids);
+      if (text !== undefined) problems.push({ path: [...path, "subagents", "allowAgents", index], text });
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES } from "../core/channel-settings.ts";
-import { limit, optionalText, text, texts } from "./fields.ts";
+import { httpAddress, limit, optionalText, text, texts } from "./fields.ts";
 
 /** The longest pause that messages are joined over. */
 const DEBOUNCE_MAX_MS = 60_000;
@@ -94,28 +94,26 @@ const common = {
     .describe("Instead of the keys of session.threadBindings."),
 };
 
-const httpUrl = z
-  .url({ protocol: /^https?$/ })
-  .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no user and password");
-
 const telegram = {
   botToken: optionalText.describe("From @BotFather."),
-  apiRoot: httpUrl.optional().describe("Of a Bot API server of your own. Default https://api.telegram.org."),
+  apiRoot: httpAddress()
+    .optional()
+    .describe("Of a Bot API server of your own. Default https://api.telegram.org."),
 };
 const discord = {
   token: optionalText.describe("The bot's, from the developer portal."),
-  restUrl: httpUrl.optional().describe("Default https://discord.com/api."),
+  restUrl: httpAddress().optional().describe("Default https://discord.com/api."),
 };
 const whatsapp = {
   phoneNumberId: optionalText.describe("Of the number that the account writes from."),
   accessToken: optionalText.describe("A permanent one, of a system user."),
   appSecret: optionalText.describe("Signs the web hooks: without it none is believed."),
   verifyToken: optionalText.describe("A word of your own, given again where the web hook is set up."),
-  graphUrl: httpUrl.optional().describe("Default https://graph.facebook.com/v23.0."),
+  graphUrl: httpAddress().optional().describe("Default https://graph.facebook.com/v23.0."),
 };
 const signal = {
   number: optionalText.describe("The account's, like +491701234567."),
-  url: httpUrl.optional().describe("Of the signal-cli daemon. Default http://127.0.0.1:8080."),
+  url: httpAddress().optional().describe("Of the signal-cli daemon. Default http://127.0.0.1:8080."),
 };
 const imessage = {
   command: z

@@ -8,6 +8,7 @@ import {
   type GroupSettings,
 } from "../core/channel-settings.ts";
 import type { AgentSettings } from "../core/settings.ts";
+import { agentProblem } from "./fields.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { Path, Problem } from "./source.ts";
 
@@ -139,8 +140,8 @@ function checkAgents(account: AccountSettings, path: Path, { agents, problems }:
     ]),
   ];
   for (const [id, at] of named) {
-    if (id === undefined || ids.includes(id)) continue;
-    problems.push({ path: at, text: `must be a configured agent: ${ids.join(", ")}` });
+    const text = id === undefined ? undefined : agentProblem(id, ids);
+    if (text !== undefined) problems.push({ path: at, text });
   }
 }
 

@@ -5,7 +5,7 @@ import { isObject } from "../core/json.ts";
 import { isSecretName } from "../core/redact.ts";
 import type { Settings } from "../core/settings.ts";
 import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
-import type { Tree } from "./source.ts";
+import type { Env, Path, Tree } from "./source.ts";
 
 type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
 
@@ -69,20 +69,37 @@ export function describeSettings(settings: Settings): Record<string, unknown> {
   return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
 }
 
+/** The names of the settings, wherever they stand, of which this is decided. */
+function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): string[] {
+  if (typeof rule === "string") return [];
+  return Object.entries(rule).flatMap(([name, its]) =>
+    wanted.includes(its) ? [name] : namesRuled(wanted, its),
+  );
+}
+
+/** In the file, too, they have these names. */
+const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
+const OF_SECRETS = new Set(namesRuled(["names"]));
+
+/** Whether the value at this path of the file is a secret, or may be one. */
+export function isSecretPath(path: Path): boolean {
+  return SECRETS.has(String(path.at(-1))) || path.some((part) => OF_SECRETS.has(String(part)));
+}
+
 /** Long, and unlike a word, a path or a name. */
 function looksRandom(word: string): boolean {
   if (!/^[\w.~+=-]{20,}$/.test(word)) return false;
   return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
 }
 
+/** A shorter word of a value may be a scheme like `Bearer`. */
+const SECRET_CHARS_MIN = 8;
+
 /** `Bearer <token>` is a value, and so is the token alone. */
 function inValue(name: string, value: string): string[] {
   const words = [value, ...value.split(/[\s,=]+/)];
   return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));
 }
-
-/** A shorter word of a value may be a scheme like `Bearer`. */
-const SECRET_CHARS_MIN = 8;
 
 /** A password, and what a path or a query holds that is no word. */
 function inAddress(address: string): string[] {
@@ -142,7 +159,7 @@ export function secretsOf(settings: Settings): string[] {
 }
 
 /** The same of the environment: passwords in addresses, values that are named like secrets, headers. */
-export function secretsOfEnvironment(env: Readonly<Record<string, string | undefined>>): string[] {
+export function secretsOfEnvironment(env: Env): string[] {
   return Object.entries(env).flatMap(([name, value = ""]) => {
     const isSecret = isSecretName(name) || /_HEADERS$/.test(name);
     return isSecret ? inValue("secret", value) : inAddress(value);

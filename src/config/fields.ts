@@ -1,11 +1,21 @@
 // Owns the kinds of value that keys of the configuration file have.
 
 import { z } from "zod";
+import { closestKeys } from "../core/session-key.ts";
 
 export const text = z.string().min(1);
 export const texts = z.array(text);
 /** A secret or an address that an unset variable may leave empty: empty is the same as absent. */
 export const optionalText = z.string().nullish();
+const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
+/** An address over HTTP. `instead`: where a password belongs. */
+export const httpAddress = (instead?: string) =>
+  z
+    .url({ protocol: /^https?$/ })
+    .refine(
+      (address) => !namesUser(address),
+      `must hold no user and password${instead === undefined ? "" : `: use ${instead}`}`,
+    );
 export const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
 export const limit = (min: number, max: number) => z.int().min(min).max(max);
 export const MAX = Number.MAX_SAFE_INTEGER;
@@ -17,5 +27,12 @@ export const toolFilter = z
     deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
   })
   .prefault({});
+
+/** What is wrong with the name of an agent; undefined: nothing. */
+export function agentProblem(name: string, ids: readonly string[]): string | undefined {
+  if (ids.includes(name.toLowerCase())) return undefined;
+  const [nearest] = closestKeys(name, ids, 1);
+  return `there is no agent ${JSON.stringify(name)}; the nearest is ${nearest}`;
+}
 
 export const modelName = text.describe("`<provider>/<model>`.");

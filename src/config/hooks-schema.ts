@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { HOOK_EVENTS, THINKING_LEVELS } from "../core/settings.ts";
-import { DAY_SECONDS, limit, modelName, text, texts } from "./fields.ts";
+import { DAY_SECONDS, httpAddress, limit, modelName, optionalText, text, texts } from "./fields.ts";
 
 /** Hooks of one gateway. */
 const HOOKS_MAX = 32;
@@ -14,10 +14,7 @@ const outgoing = z.strictObject({
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/, "must be 1 to 64 letters, digits, ., _ and -")
     .optional()
     .describe("What the outbox calls it. Default: the address's host and a number made of the address."),
-  url: z
-    .url({ protocol: /^https?$/ })
-    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no user and password")
-    .describe("Gets a POST for each event. Redirects are not followed."),
+  url: httpAddress().describe("Gets a POST for each event. Redirects are not followed."),
   events: z.array(z.enum(HOOK_EVENTS)).min(1, "must name at least one event").describe("Which ones."),
   secret: z
     .string()
@@ -26,12 +23,6 @@ const outgoing = z.strictObject({
   sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
   enabled: z.boolean().default(true).describe("False: told of nothing, as if it were not there."),
 });
-
-export const outgoingHooks = z
-  .array(outgoing)
-  .max(HOOKS_MAX)
-  .default([])
-  .describe("Programs that are told of events.");
 
 export type OutgoingInFile = z.output<typeof outgoing>;
 
@@ -92,10 +83,20 @@ const mapping = z.strictObject({
     .describe("Of a run; 0: no limit. Default 0."),
 });
 
-export const hookMappings = z
-  .array(mapping)
-  .max(MAPPINGS_MAX)
-  .default([])
-  .describe("Senders with a path of their own.");
+/** Keys that a caller may name of a session. */
+export const HOOK_KEYS_DEFAULT = ["hook:*"];
 
+export const hooks = z.strictObject({
+  enabled: z.boolean().default(false).describe("Whether web hooks that come in are answered."),
+  token: optionalText.describe(
+    "Opens /hooks/agent and /hooks/wake, and nothing else; at least 16 characters.",
+  ),
+  allowedSessionKeys: texts
+    .default(HOOK_KEYS_DEFAULT)
+    .describe("Keys that a caller of /hooks/agent may name, `*` as a wildcard."),
+  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders with a path of their own."),
+  outgoing: z.array(outgoing).max(HOOKS_MAX).default([]).describe("Programs that are told of events."),
+});
+
+export type HooksInFile = z.output<typeof hooks>;
 export type MappingInFile = z.output<typeof mapping>;

@@ -1,5 +1,5 @@
-// Owns what the web hooks of a configuration that come in are, complete, and how they are shown.
-// G3: every problem is reported with its path. G5: a secret is never shown.
+// Owns what the web hooks of a configuration that come in are, complete.
+// G3: every problem is reported with its path.
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import {
@@ -11,8 +11,8 @@ import {
 import { LAST, WEBCHAT } from "../core/route.ts";
 import { parseKey } from "../core/session-key.ts";
 import type { AgentSettings, TokenSettings } from "../core/settings.ts";
-import type { MappingInFile } from "./hooks-schema.ts";
-import type { ConfigFile } from "./schema.ts";
+import { agentProblem } from "./fields.ts";
+import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./hooks-schema.ts";
 import type { Path, Problem } from "./source.ts";
 
 /** A shorter token could be guessed by who may try for years. */
@@ -82,10 +82,9 @@ function checkPlaceOf(one: MappingInFile, channels: readonly ChannelAccount[], t
 
 function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Tell): void {
   const { agentId, sessionKey, match, preset } = one;
-  if (agentId !== undefined && !agents.some(({ id }) => id === agentId.toLowerCase())) {
-    const ids = agents.map(({ id }) => id).join(", ");
-    tell("agentId", `there is no agent ${JSON.stringify(agentId)}; configured: ${ids}`);
-  }
+  const ids = agents.map(({ id }) => id);
+  const problem = agentId === undefined ? undefined : agentProblem(agentId, ids);
+  if (problem !== undefined) tell("agentId", problem);
   if (sessionKey !== undefined && sessionKey !== "main" && !parseKey(sessionKey).ok) {
     tell("sessionKey", "is not a session key; like hook:ci, main or agent:<agentId>:main");
   }
@@ -119,7 +118,7 @@ function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
   };
 }
 
-function checkToken(hooks: NonNullable<ConfigFile["hooks"]>, around: Around, problems: Problem[]): void {
+function checkToken(hooks: HooksInFile, around: Around, problems: Problem[]): void {
   const { enabled, token } = hooks;
   if (!enabled || !token) return;
   const path: Path = ["hooks", "token"];
@@ -133,11 +132,11 @@ function checkToken(hooks: NonNullable<ConfigFile["hooks"]>, around: Around, pro
 }
 
 export function incomingHooksOf(
-  hooks: ConfigFile["hooks"],
+  hooks: HooksInFile | undefined,
   around: Around,
   problems: Problem[],
 ): IncomingHooks {
-  if (hooks === undefined) return { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] };
+  if (hooks === undefined) return { enabled: false, allowedSessionKeys: HOOK_KEYS_DEFAULT, mappings: [] };
   checkToken(hooks, around, problems);
   const mappings = hooks.mappings.map((one, index) => {
     const tell: Tell = (name, text) => problems.push({ path: ["hooks", "mappings", index, name], text });

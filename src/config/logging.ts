@@ -9,7 +9,7 @@ import {
   type LoggingSettings,
   loggingFrom,
 } from "../core/logging.ts";
-import type { Problem } from "./source.ts";
+import type { Env, Problem } from "./source.ts";
 
 const level = z.enum(LOG_LEVELS);
 const part = z.enum(LOG_PARTS);
@@ -26,11 +26,7 @@ export const logging = z
   .prefault({});
 
 /** What holds, the environment included. */
-export function loggingOf(
-  file: z.output<typeof logging>,
-  env: Readonly<Record<string, string | undefined>>,
-  problems: Problem[],
-): LoggingSettings {
+export function loggingOf(file: z.output<typeof logging>, env: Env, problems: Problem[]): LoggingSettings {
   const wanted = loggingFrom(file, env);
   if (wanted.ok) return wanted.value;
   problems.push({ path: ["logging"], text: wanted.error });

@@ -2,9 +2,8 @@
 // MC1: a server is a program or an address, never both; what belongs to the other kind is an error.
 
 import { z } from "zod";
-import { closestKeys } from "../core/session-key.ts";
 import type { McpSettings } from "../core/settings.ts";
-import { DAY_SECONDS, limit, text, texts } from "./fields.ts";
+import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./fields.ts";
 import type { Path, Problem } from "./source.ts";
 
 /** No `__` and none at an end: `mcp__a__b__c` has one reading. */
@@ -19,9 +18,7 @@ const server = z.strictObject({
     .optional()
     .describe("Its environment, besides PATH, HOME and a few others; it gets no other of the gateway's."),
   cwd: text.optional().describe("Its working folder. Default: the folder of this file."),
-  url: z
-    .url({ protocol: /^https?$/ })
-    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use headers")
+  url: httpAddress("headers")
     .optional()
     .describe("The address of one that speaks MCP over Streamable HTTP, in place of command."),
   headers: z.record(text, z.string()).optional().describe("Sent with every request."),
@@ -87,10 +84,8 @@ export function checkMcp(file: McpInFile, agentIds: readonly string[], problems:
     const at: Path = ["tools", "mcp", "servers", name];
     checkKeys(at, one, problems);
     for (const [index, agent] of one.agents.entries()) {
-      if (agent.includes("*") || agentIds.includes(agent.toLowerCase())) continue;
-      const [nearest] = closestKeys(agent, agentIds, 1);
-      const path = [...at, "agents", index];
-      problems.push({ path, text: `there is no agent "${agent}"; the nearest is ${nearest}` });
+      const text = agent.includes("*") ? undefined : agentProblem(agent, agentIds);
+      if (text !== undefined) problems.push({ path: [...at, "agents", index], text });
     }
   }
 }

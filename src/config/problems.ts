@@ -5,24 +5,23 @@ import type { z } from "zod";
 import { isObject } from "../core/json.ts";
 import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
+import { isSecretPath } from "./describe.ts";
 import { configJsonSchema } from "./schema.ts";
 import { type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
 
 type Issue = z.core.$ZodIssue;
 
-const SECRET_KEYS = new Set([
-  ...["token", "apiKey", "botToken", "password", "postgresUrl", "secret"],
-  ...["accessToken", "appSecret", "verifyToken"],
-]);
+let ofTheFile: Tree | undefined;
 
-/** Whether the value at this path is a secret, or may be one. */
-export function isSecretPath(path: Path): boolean {
-  return path.includes("headers") || path.includes("env") || SECRET_KEYS.has(String(path.at(-1)));
+/** Made at the first problem that needs it: a file has many, and it takes longer than all the rest. */
+function fileSchema(): Tree {
+  ofTheFile ??= configJsonSchema();
+  return ofTheFile;
 }
 
 /** What the JSON Schema says about the place at `path`. */
 function schemaAt(path: Path): Tree {
-  let schema: unknown = configJsonSchema();
+  let schema: unknown = fileSchema();
   for (const part of path) {
     const next = valueAt(schema, ["properties", String(part)]) ?? valueAt(schema, ["additionalProperties"]);
     schema = typeof part === "number" ? valueAt(schema, ["items"]) : next;
@@ -31,7 +30,7 @@ function schemaAt(path: Path): Tree {
 }
 
 /** Where else in the configuration a key of this name stands. */
-function placesOf(name: string, schema: unknown = configJsonSchema(), above = ""): string[] {
+function placesOf(name: string, schema: unknown = fileSchema(), above = ""): string[] {
   const places: string[] = [];
   const properties = valueAt(schema, ["properties"]);
   for (const [key, inner] of Object.entries(isObject(properties) ? properties : {})) {

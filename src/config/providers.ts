@@ -11,7 +11,7 @@ import {
   type ProviderSettings,
 } from "../core/settings.ts";
 import type { ProviderInFile } from "./schema.ts";
-import { type Path, type Problem, showPath } from "./source.ts";
+import { type Env, type Path, type Problem, showPath } from "./source.ts";
 
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
@@ -84,8 +84,6 @@ const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
     },
   ],
 ]);
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 function fromEnvironment(env: Env): ProviderSettings[] {
   return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {

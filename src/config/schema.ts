@@ -4,8 +4,19 @@
 import { z } from "zod";
 import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
 import { channels, inbound, threadBindings } from "./channels-schema.ts";
-import { DAY_SECONDS, limit, MAX, modelName, optionalText, path, text, texts, toolFilter } from "./fields.ts";
-import { hookMappings, outgoingHooks } from "./hooks-schema.ts";
+import {
+  DAY_SECONDS,
+  httpAddress,
+  limit,
+  MAX,
+  modelName,
+  optionalText,
+  path,
+  text,
+  texts,
+  toolFilter,
+} from "./fields.ts";
+import { hooks } from "./hooks-schema.ts";
 import { logging } from "./logging.ts";
 import { mcp } from "./mcp.ts";
 import { runtime } from "./runtime-schema.ts";
@@ -47,9 +58,7 @@ const PROVIDER_ID = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
 const provider = z.strictObject({
   api: z.enum(PROVIDER_APIS).optional().describe("Not needed for anthropic, openai and google."),
-  baseUrl: z
-    .url({ protocol: /^https?$/ })
-    .refine((value) => !/^\w+:\/\/[^/?#]*@/.test(value), "must hold no password: use apiKey or headers")
+  baseUrl: httpAddress("apiKey or headers")
     .optional()
     .describe("Not needed for anthropic, openai and google."),
   apiKey: optionalText.describe(
@@ -244,18 +253,6 @@ const tools = z
     mcp,
   })
   .prefault({});
-
-const hooks = z.strictObject({
-  enabled: z.boolean().default(false).describe("Whether web hooks that come in are answered."),
-  token: optionalText.describe(
-    "Opens /hooks/agent and /hooks/wake, and nothing else; at least 16 characters.",
-  ),
-  allowedSessionKeys: texts
-    .default(["hook:*"])
-    .describe("Keys that a caller of /hooks/agent may name, `*` as a wildcard."),
-  mappings: hookMappings,
-  outgoing: outgoingHooks,
-});
 
 const cron = z
   .strictObject({ enabled: z.boolean().default(true).describe("Whether scheduled jobs are fired.") })

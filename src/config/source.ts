@@ -8,6 +8,9 @@ import { isObject } from "../core/json.ts";
 export type Path = readonly (string | number)[];
 export type Tree = Record<string, unknown>;
 
+/** Variables of the environment. */
+export type Env = Readonly<Record<string, string | undefined>>;
+
 /** What went wrong where; `text` continues the path. */
 export interface Problem {
   readonly path: Path;
@@ -165,11 +168,7 @@ export interface Substituted {
 }
 
 /** Replaces `${NAME}` and `${NAME:-fallback}` in every string. `$${` stands for `${` itself. */
-export function substitute(
-  tree: Tree,
-  env: Readonly<Record<string, string | undefined>>,
-  problems: Problem[],
-): Substituted {
+export function substitute(tree: Tree, env: Env, problems: Problem[]): Substituted {
   const paths = new Set<string>();
   const values = new Map<string, string>();
   const walk = (value: unknown, path: Path): unknown => {
@@ -192,12 +191,7 @@ export function substitute(
   return { tree: walk(tree, []) as Tree, paths, values };
 }
 
-function fillIn(
-  text: string,
-  env: Readonly<Record<string, string | undefined>>,
-  values: Map<string, string>,
-  report: (text: string) => void,
-): string {
+function fillIn(text: string, env: Env, values: Map<string, string>, report: (text: string) => void): string {
   return text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (whole, inside: string | undefined, end: string) => {
     if (inside === undefined) return "${";
     const parts = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inside);

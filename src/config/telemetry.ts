@@ -3,24 +3,22 @@
 
 import { z } from "zod";
 import type { TraceSettings } from "../core/trace-settings.ts";
-import { text } from "./fields.ts";
-import type { Problem } from "./source.ts";
+import { httpAddress, text } from "./fields.ts";
+import type { Env, Problem } from "./source.ts";
 
 const DEFAULT_ENDPOINT = "http://127.0.0.1:4318/v1/traces";
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 /** Neither line breaks nor what a header can't carry. */
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,8192}$/;
 
-const hasPassword = (value: string): boolean => /^\w+:\/\/[^/?#]*@/.test(value);
+const collectorAddress = httpAddress("headers");
 
 export const telemetry = z
   .strictObject({
     traces: z
       .strictObject({
         enabled: z.boolean().default(false).describe("Whether runs are told of to a collector."),
-        endpoint: z
-          .url({ protocol: /^https?$/ })
-          .refine((value) => !hasPassword(value), "must hold no user and password: use headers")
+        endpoint: collectorAddress
           .optional()
           .describe(
             "Where OTLP over HTTP (JSON) is taken. Default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, " +
@@ -49,15 +47,13 @@ export const telemetry = z
   })
   .prefault({});
 
-type Env = Readonly<Record<string, string | undefined>>;
-
 function endpointOf(env: Env, problems: Problem[]): string {
   const own = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || undefined;
   const common = env.OTEL_EXPORTER_OTLP_ENDPOINT || undefined;
   const name = own === undefined ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
   const given = own ?? (common === undefined ? undefined : `${common.replace(/\/+$/, "")}/v1/traces`);
   if (given === undefined) return DEFAULT_ENDPOINT;
-  if (/^https?:\/\//.test(given) && URL.canParse(given) && !hasPassword(given)) return given;
+  if (collectorAddress.safeParse(given).success) return given;
   const text = `must be an http or https address without user and password (${name})`;
   problems.push({ path: ["telemetry", "traces", "endpoint"], text });
   return DEFAULT_ENDPOINT;

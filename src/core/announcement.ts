@@ -2,6 +2,8 @@
 // AM1: the status is the runtime's (I12). No line of a text from a model can pass for one of the four labels.
 // AM2: what the model wrote is kept, in its section; a model that wrote nothing announces the result itself.
 
+import { LINE_BREAK, QUOTE_MARK } from "./safe-text.ts";
+
 /** How the work ended; `unknown`: nothing tells. */
 export type AnnouncedStatus = "ok" | "error" | "timeout" | "aborted" | "unknown";
 
@@ -30,7 +32,6 @@ export interface AnnouncementFacts {
 /** Of the result and of the notes, each; the rest stays in the sub-agent's transcript. */
 const SECTION_CHARS_MAX = 100_000;
 const NOTHING = "(none)";
-const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 const FENCE = /^ {0,3}(?:`{3,}|~{3,})/;
 
 /** A section's beginning as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
@@ -72,7 +73,7 @@ function passesForLabel(line: string): boolean {
 function body(text: string): string[] {
   const whole = text.toWellFormed().trim();
   const kept = whole.slice(0, SECTION_CHARS_MAX).toWellFormed();
-  const lines = kept.split(LINE_BREAK).map((line) => (passesForLabel(line) ? `| ${line}` : line));
+  const lines = kept.split(LINE_BREAK).map((line) => (passesForLabel(line) ? `${QUOTE_MARK}${line}` : line));
   const fence = lines.reduce<string | undefined>(fenceAfter, undefined);
   if (fence !== undefined) lines.push(fence);
   const rest = whole.length - kept.length;

@@ -8,8 +8,8 @@ import { NOT_VISIBLE } from "./visibility.ts";
 /** Channels whose routes end at a session. */
 const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 
-/** What a key looks like in the words of a failure. One ends where the next one begins. */
-const KEY_IN_TEXT = /\b(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+/g;
+/** A key in the words of a failure: one ends where the next one begins, and the id of a node is a hash. */
+const KEY_IN_TEXT = /\b(?:(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+|node-[0-9a-f]{64})/g;
 
 /** The route, without the session at its end if the reader may not see that one (I9). */
 export function routeFor(route: Route, sees: (sessionKey: string) => boolean): Route {

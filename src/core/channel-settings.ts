@@ -115,12 +115,20 @@ export type ChannelAccount =
   | SignalAccount
   | IMessageAccount;
 
-/** A route that names no account means the first one of its channel. */
-export function withAccount(
-  accounts: readonly Pick<ChannelAccount, "channel" | "accountId">[],
-  route: Route,
-): Route {
-  if (route.accountId !== undefined) return route;
-  const first = accounts.find(({ channel }) => channel === route.channel);
-  return first === undefined ? route : { ...route, accountId: first.accountId };
+type AccountName = Pick<ChannelAccount, "channel" | "accountId">;
+
+/** The account of a place; of one that names none, the first of its channel. */
+export function accountOf<Account extends AccountName>(
+  accounts: readonly Account[],
+  { channel, accountId }: Pick<Route, "channel" | "accountId">,
+): Account | undefined {
+  return accounts.find(
+    (one) => one.channel === channel && (accountId === undefined || one.accountId === accountId),
+  );
+}
+
+/** The route with its account named, if there is one. */
+export function withAccount(accounts: readonly AccountName[], route: Route): Route {
+  const { accountId = accountOf(accounts, route)?.accountId } = route;
+  return accountId === undefined ? route : { ...route, accountId };
 }

@@ -4,6 +4,8 @@
 // CM2: `/name@somebody` is a command for whoever is called so, and for nobody else.
 // CM3: a word that names no command is text for the agent, unless it came out of a platform's own menu.
 
+import { LINE_BREAK } from "./safe-text.ts";
+
 export interface CommandWord {
   readonly name: string;
   /** At most 100 characters, one line: platforms show it in their menus. */
@@ -66,7 +68,6 @@ export interface CommandCall {
 /** A line with more behind the slash is a text. */
 const LINE_CHARS_MAX = 300;
 const COMMAND_LINE = /^\/([a-z][a-z0-9_-]{0,31})(?:@([^\s@]{1,64}))?(?:[ \t]+(\S.*))?$/iu;
-const LINE_BREAK = /[\n\r\v\f\u0085\u2028\u2029]/;
 
 export function findCommand(name: string): (typeof COMMANDS)[number] | undefined {
   return COMMANDS.find((command) => command.name === name.toLowerCase());

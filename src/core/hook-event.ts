@@ -3,6 +3,7 @@
 // HE2: what looks like a credential is masked, as in live events (I14).
 
 import type { LiveEvent } from "./event.ts";
+import { optional } from "./optional.ts";
 import { redactSecrets } from "./redact.ts";
 import { agentIdInKey } from "./session-key.ts";
 import type { HookEventType } from "./settings.ts";
@@ -19,18 +20,19 @@ export interface HookEvent {
 const TEXT_CHARS_MAX = 16_000;
 const ERROR_CHARS_MAX = 2_000;
 
-function masked(text: string, charsMax: number): string {
-  // Masked before it is cut: half a credential looks like none.
-  return redactSecrets(text).slice(0, charsMax).toWellFormed();
+/** Masked before it is cut: half a credential looks like none. */
+function masked(text: string, charsMax: number): { readonly text: string; readonly isCut: boolean } {
+  const whole = redactSecrets(text);
+  return { text: whole.slice(0, charsMax).toWellFormed(), isCut: whole.length > charsMax };
+}
+
+function maskedError(error: string | undefined): string | undefined {
+  return error === undefined ? undefined : masked(error, ERROR_CHARS_MAX).text;
 }
 
 function base(sessionKey: string): Record<string, unknown> {
   const agentId = agentIdInKey(sessionKey);
-  return { sessionKey, ...(agentId === undefined ? {} : { agentId }) };
-}
-
-function optional(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  return { sessionKey, ...optional({ agentId }) };
 }
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
@@ -39,10 +41,9 @@ function runEnded(event: Of<"run_ended">): HookEvent | undefined {
   // A message was appended between runs: nothing was run.
   if (event.startedAt === undefined && event.state === "ok" && event.text === "") return undefined;
   const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep } = event;
-  const text = masked(event.text, TEXT_CHARS_MAX);
-  const error = event.error === undefined ? undefined : masked(event.error, ERROR_CHARS_MAX);
-  const truncated = redactSecrets(event.text).length > TEXT_CHARS_MAX ? true : undefined;
-  const facts = optional({ code, error, startedAt, flowStep, textTruncated: truncated });
+  const { text, isCut } = masked(event.text, TEXT_CHARS_MAX);
+  const textTruncated = isCut ? true : undefined;
+  const facts = optional({ code, error: maskedError(event.error), startedAt, flowStep, textTruncated });
   const data = { ...base(sessionKey), runId, chainId, status: state, text, usage, endedAt, ...facts };
   return { type: "run.ended", sessionKey, data };
 }
@@ -63,8 +64,7 @@ function sessionChanged({ sessionKey, change, archived }: Of<"session">): HookEv
 function settled(event: Of<"delivery">): HookEvent | undefined {
   const { sessionKey, deliveryId, runId, what, state, code, channel, to } = event;
   if (state === "sent" && what !== "announce") return undefined;
-  const error = event.error === undefined ? undefined : masked(event.error, ERROR_CHARS_MAX);
-  const facts = optional({ runId, code, error });
+  const facts = optional({ runId, code, error: maskedError(event.error) });
   const data = { ...base(sessionKey), deliveryId, kind: what, channel, to, ...facts };
   return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
 }

@@ -5,7 +5,8 @@
 // IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
 // IT4: what only the runtime writes, such as who speaks, is a quotation where a person wrote it.
 
-const MARKED = "| ";
+import { QUOTE_MARK, quoteLines } from "./safe-text.ts";
+
 const QUOTED_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 100;
 
@@ -52,10 +53,17 @@ export function foldText(text: string): string {
 export function cutText(text: string, maxBytes: number): string {
   const bytes = Buffer.byteLength(text);
   if (bytes <= maxBytes) return text;
+  const kept = firstBytes(text, maxBytes);
+  return `${kept}\n[Cut here: ${bytes - Buffer.byteLength(kept)} more bytes are left out.]`;
+}
+
+/** As much of a text as has at most so many bytes of UTF-8; no character is cut in two. */
+export function firstBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return text;
   let end = maxBytes;
-  const whole = Buffer.from(text);
-  while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return `${whole.toString("utf8", 0, end)}\n[Cut here: ${bytes - end} more bytes are left out.]`;
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.toString("utf8", 0, end);
 }
 
 /** A message that another one answers. */
@@ -77,7 +85,7 @@ function quotation({ text, senderName }: Quoted): string {
   const rest = kept.length < clean.length ? " …" : "";
   const name = cleanName(senderName?.replaceAll(/[[\]]/g, " "));
   const head = name === undefined ? "[In reply to:]" : `[In reply to ${name}:]`;
-  return [head, ...`${kept}${rest}`.split("\n").map((line) => `${MARKED}${line}`)].join("\n");
+  return [head, ...quoteLines(`${kept}${rest}`)].join("\n");
 }
 
 /** One message of somebody. */
@@ -103,7 +111,7 @@ const OURS = new RegExp(`^(?=[ \\t]*\\[(?:${OURS_BEGIN.join("|")}))`, "gimu");
 
 /** Words of others, in which no line passes for one of the runtime's (IT4). */
 export function notOurs(text: string): string {
-  return text.replaceAll(OURS, MARKED);
+  return text.replaceAll(OURS, QUOTE_MARK);
 }
 
 /** What the model reads of one message. */

@@ -6,6 +6,30 @@
 
 import { matchesPattern } from "./pattern.ts";
 
+/** A program that a node runs on this machine: without a shell, in this environment and no other. */
+export interface HostProgram {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly outputMaxBytes: number;
+  /** After this long it is ended, and what it started with it. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface HostProgramEnd {
+  /** `ended`: by itself; else the limit, or `aborted`. */
+  readonly ending: string;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Head and tail of its standard output. */
+  readonly stdout: string;
+  readonly stdoutBytes: number;
+  readonly truncated: boolean;
+  /** Of its error stream only a little. */
+  readonly stderr: string;
+}
+
 const PATTERN_WORDS = /\s+/;
 
 /** Whether a pattern covers a program with these arguments. */

@@ -4,10 +4,11 @@
 //      decides once more.
 // ND2: what a device says of itself is cut and made safe to show before it is kept.
 
-import { matchesPattern } from "./pattern.ts";
+import { matchesAny } from "./pattern.ts";
 import { safeLine } from "./safe-text.ts";
 import { formatKey } from "./session-key.ts";
 import type { NodeSettings } from "./settings.ts";
+import { readerOfAnswer } from "./turn-rules.ts";
 
 /** What a device says of itself when it connects. */
 export interface NodeFacts {
@@ -127,7 +128,7 @@ export function nodeKey(nodeId: string): string {
 
 /** The commands of a node that the settings allow. */
 export function allowedCommands(node: NodeFacts, { allowCommands }: NodeSettings): string[] {
-  return node.commands.filter((command) => allowCommands.some((pattern) => matchesPattern(pattern, command)));
+  return node.commands.filter((command) => matchesAny(allowCommands, command));
 }
 
 /** Why a command may not be asked of a node; undefined: it may. */
@@ -137,7 +138,7 @@ export function commandRefusal(node: NodeFacts, command: string, settings: NodeS
     const offered = node.commands.length === 0 ? "nothing" : node.commands.join(", ");
     return `node "${node.name}" does not offer ${shown}; it offers ${offered}`;
   }
-  if (settings.allowCommands.some((pattern) => matchesPattern(pattern, command))) return undefined;
+  if (matchesAny(settings.allowCommands, command)) return undefined;
   return `${shown} may not be asked of nodes: nodes.allowCommands does not list it`;
 }
 
@@ -169,8 +170,6 @@ export function nodeContext(node: { name: string; spoken: boolean; delivers: boo
     NODE_HEADING,
     "",
     `This message comes from the paired device ${JSON.stringify(node.name)}. ${how}`,
-    node.delivers
-      ? "Your reply is delivered to people. To tell them nothing, answer with exactly REPLY_SKIP."
-      : "Your reply stays in this session, where people may read it later.",
+    readerOfAnswer(node.delivers),
   ].join("\n");
 }

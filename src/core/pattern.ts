@@ -19,3 +19,8 @@ export function matchesPattern(pattern: string, text: string): boolean {
   }
   return true;
 }
+
+/** True if `text` fits one of the patterns. */
+export function matchesAny(patterns: readonly string[], text: string): boolean {
+  return patterns.some((pattern) => matchesPattern(pattern, text));
+}

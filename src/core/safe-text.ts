@@ -1,4 +1,5 @@
-// Owns how text from models, sessions and other people is shown: on a terminal, and names on the web page.
+// Owns how text from models, sessions and other people is shown: on a terminal, names on the web page, and
+// quoted to a model.
 // ST1: nothing that is shown can move the cursor, change colours, set a title or hide other text: control
 //      characters and characters that reverse or hide text are written out as escapes.
 // ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown
@@ -9,6 +10,17 @@
  * some scripts and many emoji are made with them.
  */
 const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Whatever a reader may take for the end of a line. */
+export const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
+
+/** How the lines begin that quote somebody else. */
+export const QUOTE_MARK = "| ";
+
+/** Words of somebody else, for a model: every line is marked, so that none can end the quotation. */
+export function quoteLines(text: string): string[] {
+  return text.split(LINE_BREAK).map((line) => `${QUOTE_MARK}${line}`);
+}
 
 function escaped(char: string): string {
   const code = char.codePointAt(0) ?? 0;

@@ -5,6 +5,7 @@
 
 import type { Route } from "./route.ts";
 import { formatKey } from "./session-key.ts";
+import { readerOfAnswer } from "./turn-rules.ts";
 
 /** When a job is due. Times are ms since 1970. */
 export type Schedule =
@@ -160,15 +161,11 @@ const CRON_HEADING = "Scheduled job context";
 export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
   const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
   const when = scheduleWords(job.schedule);
-  const reader =
-    job.deliver === undefined
-      ? "Your reply stays in this session, where people may read it later."
-      : "Your reply is delivered to people. To tell them nothing, answer with exactly REPLY_SKIP.";
   return [
     CRON_HEADING,
     "",
     `This is a scheduled job${name} (${JSON.stringify(when)}).`,
     "Its message was written beforehand, and nobody waits for the answer.",
-    reader,
+    readerOfAnswer(job.deliver !== undefined),
   ].join("\n");
 }

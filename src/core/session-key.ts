@@ -4,13 +4,13 @@
 // K2: what an outside id contains never changes a key's form: separators and what nobody sees are encoded.
 // K3: earlier spellings are read, never written.
 
-import { fail, ok, type Result } from "./errors.ts";
+import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
 import type { ChatType } from "./settings.ts";
 
 /** The settings that decide what a key means. */
 export interface KeyRules {
-  /** Last part of a main session's key. Default "main". */
+  /** Last part of a main session's key. */
   readonly mainKey: string;
   readonly scope: "per-sender" | "global";
   readonly defaultAgentId: string;
@@ -37,7 +37,8 @@ export type ParsedKey =
   | { readonly form: "cron" | "hook" | "node"; readonly id: string }
   | { readonly form: "global" };
 
-const KEY_CHARS_MAX = 512;
+/** Of a session key; nothing longer names a session. */
+export const KEY_CHARS_MAX = 512;
 
 /** What a refused key could have looked like. */
 export const VALID_KEY_FORMS: readonly string[] = [
@@ -104,7 +105,7 @@ export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
 }
 
-function malformed(text: string): ReturnType<typeof fail> {
+function malformed(text: string): Failure {
   const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
   const why =
     text.length > KEY_CHARS_MAX

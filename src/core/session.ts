@@ -53,6 +53,9 @@ export interface Session {
   readonly spawn?: SpawnFacts;
 }
 
+/** Of a session's label. */
+export const LABEL_CHARS_MAX = 200;
+
 /** What is so of every session in which no run has begun, since it was made or since its last reset. */
 export const NOT_YET_USED = {
   systemSent: false,

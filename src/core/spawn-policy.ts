@@ -82,16 +82,6 @@ export function spawnRule(requester: AgentSettings, agentId: string): string {
   return `agents.list[${requester.id}].subagents.allowAgents has ${quoted(listed)}`;
 }
 
-/** The model of a child: the call's, the target agent's for sub-agents, the defaults', the agent's own. */
-export function resolveSpawnModel(from: {
-  call?: string | undefined;
-  agentSubagents?: string | undefined;
-  defaultsSubagents?: string | undefined;
-  agent: string;
-}): string {
-  return from.call ?? from.agentSubagents ?? from.defaultsSubagents ?? from.agent;
-}
-
 function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined {
   if (maySpawnAt(spawnDepth, settings)) return undefined;
   const { maxSpawnDepth } = settings.subagents;
@@ -139,14 +129,10 @@ function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
   return fail("invalid_model", error, { details: { validModels: [agent.model] } });
 }
 
+/** The model of a child: the call's, the target agent's for sub-agents, the defaults', the agent's own. */
 function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
   if (agent.runtime !== undefined) return acpModel(agent, call);
-  const model = resolveSpawnModel({
-    call: call.model,
-    agentSubagents: agent.subagents.model,
-    defaultsSubagents: settings.subagents.model,
-    agent: agent.model,
-  });
+  const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
   return checkModel(model, settings) ?? ok(model);
 }
 
@@ -232,13 +218,10 @@ function chooseContainment(
   const wanted = chooseWord("sandbox", call.sandbox, ["inherit", "require"]);
   if (!wanted.ok) return wanted;
   const requesterIs = isSandboxed(chain, settings);
-  if (
-    target.runtime !== undefined &&
-    (requesterIs || wanted.value === "require" || containsSubagents(target))
-  )
-    return cantContain(target);
   const must = requesterIs || wanted.value === "require";
-  if (!must || containsSubagents(target)) return ok(must);
+  const would = containsSubagents(target);
+  if (target.runtime !== undefined && (must || would)) return cantContain(target);
+  if (!must || would) return ok(must);
   const why = requesterIs
     ? "this session is sandboxed, and a sandboxed session can't spawn one that is not"
     : 'sandbox: "require" was asked for';

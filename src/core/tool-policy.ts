@@ -6,7 +6,7 @@
 // TP4: the tools of an outside server (MCP) are those whose names begin with its prefix. The agents that it
 //      is kept for, and its place outside of every sandbox, are filters like all others.
 
-import { matchesPattern } from "./pattern.ts";
+import { matchesAny, matchesPattern } from "./pattern.ts";
 import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 import { agentIdInKey } from "./session-key.ts";
 import { agentOf, findAgent, type Settings, type ToolFilter } from "./settings.ts";
@@ -96,8 +96,7 @@ export function outsidePrefix(server: string): string {
 
 /** The servers that an agent may not use, as filters. */
 function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
-  const lists = (agents: readonly string[]): boolean =>
-    agents.length === 0 || agents.some((pattern) => matchesPattern(pattern, agentId));
+  const lists = (agents: readonly string[]): boolean => agents.length === 0 || matchesAny(agents, agentId);
   return settings.tools.mcp.servers
     .filter(({ agents }) => !lists(agents))
     .map(({ name }) =>

@@ -5,7 +5,8 @@
 // T3: what people or models wrote stands in a context as quoted lines, so no text can pass for the runtime's.
 
 import type { AnnouncedStatus } from "./announcement.ts";
-import type { FlowStep, RunEnd } from "./run.ts";
+import type { FlowStep, Run } from "./run.ts";
+import { quoteLines } from "./safe-text.ts";
 
 /** Either one, in any step, means silence. */
 export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"] as const;
@@ -50,15 +51,14 @@ export type NextStep =
 
 /**
  * What follows when a run of a flow has ended. `turn` is that run's turn, `turnsMax` the reply turns allowed
- * after round 1, `loop` whether these two parties converse at all. A turn that was refused (policy, chain
- * limit) counts as one that ended with `error`.
+ * after round 1; 0: these two do not converse. A turn that was refused (policy, chain limit) counts as one
+ * that ended with `error`.
  */
 export function decideNext(args: {
   step: FlowStep;
   turn: number;
   turnsMax: number;
-  end: RunEnd;
-  loop: boolean;
+  end: Pick<Run, "state" | "reply" | "code">;
 }): NextStep {
   const { step, turn, end } = args;
   if (end.state === "aborted") return { next: "end", reason: end.code ?? "run_aborted" };
@@ -68,7 +68,7 @@ export function decideNext(args: {
     case "round1":
       if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
       if (silent) return { next: "end", reason: "skipped" };
-      return args.loop && turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
+      return turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
     case "reply": {
       const over = end.state !== "ok" || silent || turn - 1 >= turnsMax;
       return over ? { next: "announce" } : { next: "reply", turn: turn + 1 };
@@ -90,15 +90,14 @@ export interface Party {
   readonly label?: string | undefined;
 }
 
-const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 const QUOTE_CHARS_MAX = 16_000;
 
-/** Every line marked, so that nothing inside can end the quotation. Over the limit it is cut and says so. */
+/** Over the limit it is cut and says so. */
 function quote(text: string): string {
   const whole = text.toWellFormed();
   const kept = whole.slice(0, QUOTE_CHARS_MAX).toWellFormed();
   const rest = whole.length - kept.length;
-  const lines = kept.split(LINE_BREAK).map((line) => `| ${line}`);
+  const lines = quoteLines(kept);
   if (rest > 0) lines.push(`(${rest} more characters are left out here.)`);
   return lines.join("\n");
 }
@@ -165,6 +164,13 @@ export function announceContext(args: {
     "Latest reply:",
     quote(args.latestReply),
   ].join("\n");
+}
+
+/** For a run that no person set off, such as a schedule's: who reads its answer, and how to say nothing. */
+export function readerOfAnswer(delivers: boolean): string {
+  return delivers
+    ? `Your reply is delivered to people. To tell them nothing, answer with exactly ${REPLY_SKIP}.`
+    : "Your reply stays in this session, where people may read it later.";
 }
 
 /** For a sub-agent's run: that it has a job, whose, and that the result is announced by itself. */

@@ -8,7 +8,7 @@
 // V4: a sub-agent sees its own tree, and besides only what both it and its requester see (I13); when the
 //     requester is gone, its own tree alone.
 
-import { matchesPattern } from "./pattern.ts";
+import { matchesAny, matchesPattern } from "./pattern.ts";
 import { isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 import { agentIdInKey } from "./session-key.ts";
 import {
@@ -27,8 +27,8 @@ export interface SessionIdentity {
   readonly key: string;
   readonly agentId: string;
   readonly sandboxed: boolean;
-  /** Its agent's own `sandbox.sessionToolsVisibility`; absent: the rules'. */
-  readonly sandboxClamp?: "spawned" | "all";
+  /** Its agent's `sandbox.sessionToolsVisibility`: what it sees where it is sandboxed, its tree or all. */
+  readonly sandboxClamp: "spawned" | "all";
   /** Who spawned it, as it is now; "gone": that session is no more. Absent: nobody spawned it. */
   readonly requester?: SessionIdentity | "gone";
 }
@@ -76,10 +76,8 @@ export interface Target {
 export interface AccessRules {
   readonly mode: VisibilityMode;
   readonly agentToAgent: AgentToAgentSettings;
-  /** What a sandboxed session sees: at most its tree, or whatever the mode says. */
-  readonly sandboxClamp: "spawned" | "all";
-  /** `session.scope`. Under "global" the session `global` is every agent's own. Default "per-sender". */
-  readonly scope?: "per-sender" | "global";
+  /** `session.scope`. Under "global" the session `global` is every agent's own. */
+  readonly scope: "per-sender" | "global";
 }
 
 export type Access =
@@ -224,12 +222,12 @@ function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules
 
 /** The mode that counts for this viewer: sandboxed, or with its requester gone, it sees its tree at most. */
 export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): VisibilityMode {
-  const clamped = viewer.requester === "gone" || isClamped(viewer, rules);
+  const clamped = viewer.requester === "gone" || isClamped(viewer);
   return clamped && rules.mode !== "self" ? "tree" : rules.mode;
 }
 
-function isClamped(viewer: SessionIdentity, rules: AccessRules): boolean {
-  return viewer.sandboxed && (viewer.sandboxClamp ?? rules.sandboxClamp) === "spawned";
+function isClamped(viewer: SessionIdentity): boolean {
+  return viewer.sandboxed && viewer.sandboxClamp === "spawned";
 }
 
 function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string): boolean {
@@ -243,10 +241,6 @@ function agentToAgentWords({ allow }: AgentToAgentSettings, from: SessionIdentit
   const patterns = [from, to].map(({ agentId }) => allow.find((one) => matchesPattern(one, agentId)));
   const named = [...new Set(patterns)].map((pattern) => JSON.stringify(pattern)).join(" and ");
   return `tools.agentToAgent is enabled and its allow has ${named}`;
-}
-
-function matchesAny(patterns: readonly string[], text: string): boolean {
-  return patterns.some((pattern) => matchesPattern(pattern, text));
 }
 
 function refuse(code: Refusal["code"], target: Target, because: string, settings: string[]): Refusal {
@@ -283,7 +277,7 @@ function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRule
   const enough = rules.mode === "all" || (rules.mode === "agent" && wanted === "agent");
   if (!enough) settings.push(`tools.sessions.visibility: "${wanted}"`);
   if (wanted === "all") settings.push(...agentToAgentSettings(viewer, target, rules.agentToAgent));
-  if (isClamped(viewer, rules)) {
+  if (isClamped(viewer)) {
     settings.push('agents.defaults.sandbox.sessionToolsVisibility: "all"');
   }
   return refuse("not_visible", target, `it would need ${settings.join(" and ")}`, settings);

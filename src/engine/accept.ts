@@ -151,7 +151,7 @@ export async function acceptIn(
       },
     );
   }
-  const chain = request.chain ?? { chainId: unit.newId(), hop: 0 };
+  const chain = request.chain ?? { chainId: unit.newOrderedId(), hop: 0 };
   // An external session has no model: the message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   if (kind === "turn") {
@@ -159,7 +159,7 @@ export async function acceptIn(
     if (!allowed.ok) return allowed;
   }
   const run: Run = {
-    runId: request.runId ?? unit.newId(),
+    runId: request.runId ?? unit.newOrderedId(),
     sessionKey: session.key,
     sessionId: session.sessionId,
     agentId: session.agentId,

@@ -21,7 +21,7 @@ export function failed(code: Code, error: string): EndFacts {
 /** What a run was asked, as its session's transcript has it. */
 export function inputMessage(unit: Unit, { input }: Run): UserMessage {
   return {
-    id: unit.newId(),
+    id: unit.newOrderedId(),
     role: "user",
     content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
     timestamp: unit.now,

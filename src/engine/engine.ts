@@ -14,6 +14,7 @@ import type { ProcessFacts } from "../store/processes.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
 import type { Store } from "../store/sql.ts";
 import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
+import { pause } from "../world/pause.ts";
 import { idsOf, type Log, type World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
 import { createBus, type SharedBus } from "./bus.ts";
@@ -23,7 +24,6 @@ import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Succ
 import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
-import { pauseUnless } from "./until-stored.ts";
 import {
   createEndWatch,
   type EndWatch,
@@ -192,7 +192,7 @@ export class Engine {
   }
 
   #untilFree(signal: AbortSignal): Promise<void> {
-    return pauseUnless(this.#world, SLOT_POLL_MS, AbortSignal.any([signal, this.#slotCameFree.signal]));
+    return pause(this.#world.clock, SLOT_POLL_MS, AbortSignal.any([signal, this.#slotCameFree.signal]));
   }
 
   /** Calls `look` now and then, for what other processes may have left to do. Embedded: never. */

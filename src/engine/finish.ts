@@ -114,7 +114,7 @@ function injectedMessage(id: string, text: string, at: number, stopReason: strin
 
 /** The assistant message that the runtime, not a model, writes. */
 export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
-  return injectedMessage(unit.newId(), text, unit.now, "injected");
+  return injectedMessage(unit.newOrderedId(), text, unit.now, "injected");
 }
 
 /**
@@ -158,7 +158,7 @@ async function closeTranscript(
   const open = unansweredCalls(messages);
   for (const call of open) {
     const entry = {
-      id: unit.newId(),
+      id: unit.newOrderedId(),
       role: "toolResult" as const,
       toolCallId: call.id,
       toolName: call.name,
@@ -178,7 +178,12 @@ async function closeTranscript(
     run.flow?.step === "announce"
   )
     return;
-  const entry = injectedMessage(unit.newId(), text, unit.now, facts.state === "error" ? "error" : "aborted");
+  const entry = injectedMessage(
+    unit.newOrderedId(),
+    text,
+    unit.now,
+    facts.state === "error" ? "error" : "aborted",
+  );
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
   unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }

@@ -11,6 +11,7 @@ import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { StoreConflict } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
+import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
 
@@ -19,6 +20,8 @@ export interface Unit {
   /** The unit's moment: every row that it writes carries the same time. */
   readonly now: number;
   newId(): string;
+  /** For a row of which there are many, and which is never named by the beginning of its id. */
+  newOrderedId(): string;
   /** Tells live listeners once the unit is committed. */
   publish(event: LiveEvent): void;
   /** Does something once the unit is committed. */
@@ -64,6 +67,7 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
     tx,
     now: world.clock.now(),
     newId: () => world.ids.uuid(),
+    newOrderedId: () => world.ids.orderedUuid(),
     publish(event) {
       notes.events.push(event);
       notes.after.push(() => bus.publish(event));
@@ -72,12 +76,6 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
     atEnd: (action) => notes.atEnd.push(action),
     undone: (action) => notes.undone.push(action),
   };
-}
-
-function pause(world: World, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    world.clock.at(world.clock.now() + ms, resolve);
-  });
 }
 
 /** What may be kept and counted of each unit. */
@@ -96,7 +94,7 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         return await once(work);
       } catch (error) {
         if (!(error instanceof StoreConflict) || conflicts === CONFLICTS_MAX) throw error;
-        await pause(world, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
+        await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }
     }
   };

@@ -2,6 +2,7 @@
 // US1: a disk that is full for a moment, or a database that starts again, costs a run nothing.
 
 import { StoreProblem } from "../store/problems.ts";
+import { pause } from "../world/pause.ts";
 import type { Log, World } from "../world.ts";
 
 /** Pause before a store that refused is asked again, and how often it is asked. */
@@ -12,20 +13,6 @@ const STORE_TRIES_MAX = 20;
 export function sayAgain(log: Log, error: unknown, text: string): void {
   const level = error instanceof StoreProblem ? "warn" : "error";
   log[level]({ err: error }, `${text}; it is tried again`);
-}
-
-/** Resolves after a while, or as soon as the signal fires. */
-export function pauseUnless(world: World, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const over = (): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", over);
-      resolve();
-    };
-    const timer = world.clock.at(world.clock.now() + ms, over);
-    signal.addEventListener("abort", over, { once: true });
-  });
 }
 
 /**
@@ -39,7 +26,7 @@ export async function untilStored<T>(world: World, signal: AbortSignal, work: ()
     } catch (error) {
       if (!(error instanceof StoreProblem) || tries === STORE_TRIES_MAX || signal.aborted) throw error;
       world.log.warn({ err: error, tries }, "the store refused; it is asked again");
-      await pauseUnless(world, STORE_RETRY_MS, signal);
+      await pause(world.clock, STORE_RETRY_MS, signal);
     }
   }
 }

@@ -7,6 +7,7 @@
 import type { LiveEvent } from "../core/event.ts";
 import { keepPayload, readPayload } from "../store/live-payloads.ts";
 import { type SharedStore, type Store, WIRE_TEXT_MAX_BYTES } from "../store/sql.ts";
+import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 
 /** What a process tells the others. */
@@ -113,7 +114,7 @@ export class Wire {
     await Promise.resolve();
     while (this.#queue.size > 0) {
       const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();
-      if (waitMs > 0 && this.#open) await this.#pause(waitMs);
+      if (waitMs > 0 && this.#open) await pause(world.clock, waitMs);
       this.#sentAt = world.clock.monotonic();
       const hints = [...this.#queue.values()];
       this.#queue.clear();
@@ -123,7 +124,7 @@ export class Wire {
         world.log.warn({ err: error, count: hints.length }, "other processes could not be told");
         this.#queue.set("gap", { kind: "gap" });
         if (!this.#open) return;
-        await this.#pause(RETRY_MS);
+        await pause(world.clock, RETRY_MS);
       }
     }
   }
@@ -173,12 +174,5 @@ export class Wire {
     } catch (error) {
       world.log.warn({ err: error }, "what another process told could not be read");
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    const { clock } = this.#parts.world;
-    return new Promise((resolve) => {
-      clock.at(clock.now() + ms, resolve);
-    });
   }
 }

@@ -13,9 +13,16 @@ import {
   displayKey,
   isAgentId,
   isReservedKey,
+  KEY_CHARS_MAX,
   type KeyRules,
 } from "../core/session-key.ts";
-import { defaultAgent, type Settings, type TokenScope, type VisibilityMode } from "../core/settings.ts";
+import {
+  defaultAgent,
+  findAgent,
+  type Settings,
+  type TokenScope,
+  type VisibilityMode,
+} from "../core/settings.ts";
 import {
   type Access,
   type AccessRules,
@@ -53,7 +60,6 @@ const SUGGESTED_FROM_MAX = 200;
 const SUGGESTED_MAX = 5;
 /** Sessions of one label that are looked at, and named when they are several. */
 const LABELLED_MAX = 50;
-const KEY_CHARS_MAX = 512;
 const ANY_UUID = "00000000-0000-4000-8000-000000000000";
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -64,7 +70,7 @@ export function keyRulesOf(settings: Settings): KeyRules {
 
 export function accessRulesOf(settings: Settings): AccessRules {
   const { visibility, agentToAgent } = settings.tools;
-  return { mode: visibility, agentToAgent, sandboxClamp: "spawned", scope: settings.session.scope };
+  return { mode: visibility, agentToAgent, scope: settings.session.scope };
 }
 
 export function operatorViewer(
@@ -77,7 +83,15 @@ export function operatorViewer(
 /** The canonical key that an operator means; `main` is the default agent's. */
 export function operatorKey(settings: Settings, text: string): Result<string> {
   const rules = keyRulesOf(settings);
-  return canonicalKey(text.trim(), { agentId: rules.defaultAgentId }, rules);
+  return canonicalKey(text, { agentId: rules.defaultAgentId }, rules);
+}
+
+/** The agent that a caller names, else the default one. */
+export function chosenAgent(settings: Settings, wanted: string | undefined): Result<string> {
+  const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
+  if (findAgent(settings, id) !== undefined) return ok(id);
+  const ids = settings.agents.map((agent) => agent.id).join(", ");
+  return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
 }
 
 /** The first session of a spawn chain as a viewer. */

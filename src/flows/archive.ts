@@ -5,20 +5,20 @@
 // AR3: what was made for its thread goes with its binding; whatever goes, its places are told.
 
 import type { Session } from "../core/session.ts";
-import type { Settings } from "../core/settings.ts";
-import { findAgent } from "../core/settings.ts";
+import { findAgent, type Settings } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { hasPendingDelivery } from "../store/deliveries.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { activeRuns, getRun, runsOfFlow } from "../store/runs.ts";
-import { deleteSessionRows, getSession, holdSession, updateSession } from "../store/sessions.ts";
+import { deleteSessionRows, getSession, holdSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import { bindingsOfSession } from "../store/thread-bindings.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 import { type BindingParts, unbind } from "./bindings.ts";
 import { hasInboundFiles, isInboundFolder } from "./inbound-files.ts";
+import { archiveIn } from "./lifecycle.ts";
 
 /** How soon a clean-up that something holds back is looked at again. */
 const AGAIN_MS = 1_000;
@@ -83,8 +83,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
     if (dueAt === undefined) return "done";
     if (dueAt > unit.now) return dueAt;
     await release("archived");
-    await updateSession(unit.tx, key, { archivedAt: unit.now });
-    unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
+    await archiveIn(unit, key);
     return "done";
   };
 }

@@ -14,6 +14,7 @@ import { checkAttachments, MANIFEST_NAME } from "../core/attachment-rules.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { type AttachmentSettings, type StoreSettings, storePlace } from "../core/settings.ts";
 import type { AttachmentReceipt } from "../core/spawn.ts";
+import { ensureFolder } from "../world/folders.ts";
 
 interface PlannedFile {
   readonly name: string;
@@ -162,7 +163,7 @@ async function writeAll(
   plan: AttachmentPlan,
   folder: { id: string; owner: string },
 ): Promise<void> {
-  await mkdir(workspace, { recursive: true, mode: 0o700 });
+  await ensureFolder(workspace);
   const root = await work.open(await realpath(workspace));
   const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), folder.id, true);
   const files = plan.files.map(({ name, bytes, sha256, mimeType }) => ({ name, bytes, sha256, mimeType }));

@@ -5,7 +5,7 @@
 // BD3: a place is told once that it is bound no longer, by the unit that ends the binding.
 // BD4: a sub-agent that was made for its thread is archived once it has none.
 
-import type { ThreadBindingSettings } from "../core/channel-settings.ts";
+import { accountOf, type ThreadBindingSettings } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isSamePlace } from "../core/route.ts";
 import type { Route, Session } from "../core/session.ts";
@@ -58,9 +58,7 @@ type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "request
 
 /** What is set for bindings of places like this one. Undefined: its account is not configured. */
 export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
-  const accounts = settings.channels.filter(({ channel }) => channel === route.channel);
-  const named = accounts.find(({ accountId }) => accountId === route.accountId);
-  return (route.accountId === undefined ? accounts[0] : named)?.threadBindings;
+  return accountOf(settings.channels, route)?.threadBindings;
 }
 
 /** When a binding ends if no further message comes, and why; undefined: never. */
@@ -96,15 +94,20 @@ export async function bindPlace(
   const { idleHours = 0, maxAgeHours = 0 } = bindingSettingsOf(parts.settings, place.route) ?? {};
   const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
   const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
-  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place.route);
+  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place);
   await planEnd(acceptor, unit, binding);
   return ok(undefined);
 }
 
-/** The refusal for a place that has a session of its own already. */
-async function taken(db: Db, route: Route): Promise<Result<void>> {
-  const before = await getBinding(db, route);
-  const whose = before === undefined ? "another session" : before.sessionKey;
+/** The refusal for a place that has a session of its own already; named to whoever spawned that one (I9). */
+async function taken(
+  db: Db,
+  { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
+): Promise<Result<void>> {
+  const wanted = await getSession(db, sessionKey);
+  const holder = (await bindingOf(db, route))?.session;
+  const isSibling = holder?.spawnedBy !== undefined && holder.spawnedBy === wanted?.spawnedBy;
+  const whose = isSibling ? holder.key : "another session";
   return fail("spawn_denied", `this place of ${route.channel} is bound to ${whose} already`, {
     hint: "End that binding first (/session unbind in that place), or spawn without thread.",
   });

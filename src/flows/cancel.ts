@@ -1,14 +1,19 @@
-// Owns the early end of a conversation: one of its parties is stopped, reset or deleted.
+// Owns the early end of what a session has under way with others: its conversations and its sub-agents' jobs.
 // CN1: what another session has accepted as a message goes on; only what would follow from it is cancelled.
+// CN2: a cancelled job is announced to nobody: whoever cancels knows. What it had started below it is
+//      cancelled too.
 
 import type { AbortReason, Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import { endFlow, type Flow } from "../store/flows.ts";
+import { endFlow, type Flow, openSpawnsOf } from "../store/flows.ts";
+import { holdForAbort } from "../store/locks.ts";
 import { activeRunsOfFlow } from "../store/runs.ts";
-import { publishFlow } from "./flow-events.ts";
+import { getSession } from "../store/sessions.ts";
+import { publishFlowEnd } from "./flow-events.ts";
+import { planChildCleanup } from "./job.ts";
 
-/** Ends an open flow without an announcement, with those of its turns that have not started. */
-export async function cancelFlow(
+/** Ends an open conversation without an announcement, with those of its turns that have not started. */
+export async function cancelConversation(
   acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
   flow: Flow,
@@ -20,15 +25,40 @@ export async function cancelFlow(
     if (run.state !== "queued" || run.flow?.step === "round1") continue;
     await acceptor.abortIn(unit, { sessionKey: run.sessionKey, runId: run.runId, reason });
   }
-  publishFlow(unit, {
-    flowId: flow.flowId,
-    runId: active[0]?.runId ?? flow.requesterRunId ?? "",
-    step: "ended",
-    from: flow.targetKey,
-    to: flow.requesterKey,
-    turn: active[0]?.flow?.turn ?? 1,
-    turnsMax: flow.turnsMax,
-    text: "",
-    reason,
+  const [next] = active;
+  const runId = next?.runId ?? flow.requesterRunId ?? "";
+  publishFlowEnd(unit, flow, { runId, turn: next?.flow?.turn, reason });
+}
+
+/** Ends one unfinished job and everything below it. Returns the runs that it ended. */
+export async function cancelJob(
+  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  unit: Unit,
+  job: Flow,
+  reason?: AbortReason,
+): Promise<readonly string[]> {
+  await holdForAbort(unit.tx, job.targetKey);
+  // Closed first, so that the end of its runs announces nothing.
+  if (!(await endFlow(unit.tx, job.flowId, "cancelled", unit.now))) return [];
+  const { runIds } = await acceptor.abortIn(unit, {
+    sessionKey: job.targetKey,
+    ...(reason === undefined ? {} : { reason }),
   });
+  const child = await getSession(unit.tx, job.targetKey);
+  if (child !== undefined) await planChildCleanup(acceptor, unit, child);
+  publishFlowEnd(unit, job, { runId: runIds[0] ?? job.flowId, reason: "cancelled" });
+  return runIds;
+}
+
+/** Cancels the jobs that a session, or one of its runs, has given to sub-agents. */
+export async function cancelJobs(
+  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  unit: Unit,
+  requester: { sessionKey: string; runId?: string; reason?: AbortReason },
+): Promise<readonly string[]> {
+  const ended: string[] = [];
+  for (const job of await openSpawnsOf(unit.tx, requester)) {
+    ended.push(...(await cancelJob(acceptor, unit, job, requester.reason)));
+  }
+  return ended;
 }

@@ -22,14 +22,13 @@ import { activeRuns, getRun, listRuns } from "../store/runs.ts";
 import { getSession, holdSession, updateSession } from "../store/sessions.ts";
 import { appendEntry } from "../store/transcripts.ts";
 import { openGate } from "./access.ts";
-import { insertNew, newSession } from "./lifecycle.ts";
+import { archiveIn, checkLabel, insertNew, newSession } from "./lifecycle.ts";
 
 /** The kind of the stored date on which a temporary session is archived. */
 export const TEMPORARY_DEADLINE = "temporary-session";
 
 /** Of a hash in a key: enough that no two ever meet. */
 const HASH_CHARS = 32;
-const LABEL_CHARS_MAX = 200;
 /** How soon a session that a job or a conversation still holds is looked at again. */
 const AGAIN_MS = 2_000;
 
@@ -74,9 +73,8 @@ async function admit(
 
 /** A user's name as a label; undefined where it could not be one. */
 function labelFor(user: string): string | undefined {
-  const label = user.trim();
-  const fits = label !== "" && label.length <= LABEL_CHARS_MAX && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label);
-  return fits ? label : undefined;
+  const label = checkLabel(user);
+  return label.ok ? label.value : undefined;
 }
 
 /** The session of a client's user with an agent: the same for the same name, made by its first message. */
@@ -196,7 +194,6 @@ export const archiveTemporary: DeadlineHandler = async (unit, key) => {
   if ((await activeRuns(unit.tx, key)).length > 0) return "done";
   // A sub-agent's result is still to come.
   if ((await openFlowsOf(unit.tx, key)).length > 0) return unit.now + AGAIN_MS;
-  await updateSession(unit.tx, key, { archivedAt: unit.now });
-  unit.publish({ kind: "session", sessionKey: key, change: "updated" });
+  await archiveIn(unit, key);
   return "done";
 };

@@ -7,10 +7,10 @@
 // DE3: text leaves if the policy lets it leave its session, and lets it reach the place (SPEC 5).
 // DE4: `last` is a place too: where the people of a session were last, at the moment of the delivery.
 
-import { withAccount } from "../core/channel-settings.ts";
+import { accountOf, withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { idIn, plainId } from "../core/inbound-policy.ts";
-import { LAST, type Route, WEBCHAT } from "../core/route.ts";
+import { isSamePlace, LAST, type Route, WEBCHAT } from "../core/route.ts";
 import { decideSend, type SendVerdict } from "../core/send-policy.ts";
 import type { Session } from "../core/session.ts";
 import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../core/session-key.ts";
@@ -78,11 +78,9 @@ export function checkPlace(settings: Settings, place: Place & { readonly channel
   return ok({ channel, to: to.value, accountId, ...thread });
 }
 
-/** Whether two routes are one place. */
-export function samePlace(settings: Settings, one: Route, other: Route): boolean {
-  const [a, b] = [withAccount(settings.channels, one), withAccount(settings.channels, other)];
-  const fields = ["channel", "to", "accountId", "threadId"] as const;
-  return fields.every((field) => a[field] === b[field]);
+/** Whether two routes lead to one place, whether or not they name its account. */
+export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
+  return isSamePlace(withAccount(channels, one), withAccount(channels, other));
 }
 
 /** The keys of sessions that a place has of its own, whichever agent's. */
@@ -108,7 +106,7 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
   const bound = binding === undefined ? undefined : await getSession(db, binding.sessionKey);
   const chat = await sessionsOfChat(db, route, keys);
   const own = chat.filter(({ key }) => keys.includes(key));
-  const used = chat.filter(({ lastRoute }) => lastRoute && samePlace(settings, lastRoute, route));
+  const used = chat.filter(({ lastRoute }) => lastRoute && leadToSamePlace(settings, lastRoute, route));
   const found = [...(bound === undefined || bound.archivedAt !== undefined ? [] : [bound]), ...own, ...used];
   return [...new Map(found.map((session) => [session.key, session])).values()];
 }
@@ -117,7 +115,7 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
 export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
   const { channel, to, accountId } = withAccount(settings.channels, route);
   if (accountId === undefined || route.threadId !== undefined) return false;
-  const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+  const account = accountOf(settings.channels, { channel, accountId });
   // A wildcard names nobody.
   if (to === "*") return false;
   const isMeant = (entry: string): boolean => plainId(idIn(entry, channel)) === plainId(to);
@@ -168,7 +166,7 @@ export async function leaveVerdict(
   const own = sendVerdict(settings, isAnswer ? { ...session, lastRoute: route } : session);
   if (!own.allowed) return own;
   const home = [session.lastRoute, routeOfKey(session.key)];
-  if (home.some((place) => place !== undefined && samePlace(settings, place, route))) return own;
+  if (home.some((place) => place !== undefined && leadToSamePlace(settings, place, route))) return own;
   return reachVerdict(db, settings, route);
 }
 

@@ -5,6 +5,7 @@
 
 import { fail, type Result } from "../core/errors.ts";
 import type { ImageBlock } from "../core/message.ts";
+import { optional } from "../core/optional.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Accepted } from "../engine/accept.ts";
@@ -47,6 +48,7 @@ export async function sendDirect(
   if (!open.ok) return open;
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const { text, images, senderName, thinking, extraContext, runId, timeoutMs } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -57,16 +59,8 @@ export async function sendDirect(
     if (ready?.ok === false) return ready;
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
-      input: {
-        text: message.text,
-        ...(message.images === undefined ? {} : { images: message.images }),
-        ...(message.senderName === undefined ? {} : { senderName: message.senderName }),
-        ...(message.thinking === undefined ? {} : { thinking: message.thinking }),
-        ...(message.extraContext === undefined ? {} : { context: message.extraContext }),
-      },
-      ...(message.runId === undefined ? {} : { runId: message.runId }),
-      ...(message.timeoutMs === undefined ? {} : { timeoutMs: message.timeoutMs }),
-      ...(place === undefined ? {} : { route: place }),
+      input: { text, ...optional({ images, senderName, thinking, context: extraContext }) },
+      ...optional({ runId, timeoutMs, route: place }),
     });
     if (!accepted.ok) return accepted;
     if (message.route !== undefined && accepted.value.fresh) {

@@ -1,6 +1,7 @@
 // Owns the answer to "may A do this to B?": every rule that the access would meet, and which one decides.
 // EXP1: nothing is decided here: each rule is asked of the function that the access itself asks.
-// EXP2: it is told as it stands at this moment; what passes by itself is marked so.
+// EXP2: the rules are asked in the order in which the access meets them: the first that refuses decides.
+// EXP3: it is told as it stands at this moment; what passes by itself is marked so.
 
 import type { Check, Explained, Explanation } from "../core/explanation.ts";
 import { redactSecrets } from "../core/redact.ts";
@@ -15,9 +16,9 @@ import { refuseCycle } from "../engine/waits.ts";
 import { openSpawnsOf } from "../store/flows.ts";
 import { activeRuns } from "../store/runs.ts";
 import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "./access.ts";
-import { spawnChainOf } from "./chain.ts";
 import { sendVerdict } from "./party.ts";
 import { refuseInsideFlow } from "./send.ts";
+import { spawnChainOf } from "./spawn-chain.ts";
 
 const TOOL_OF: Readonly<Record<Explained, string>> = {
   list: "sessions_list",
@@ -85,18 +86,18 @@ async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Chec
   const { session } = target;
   if (session === undefined) return [];
   const checks: Check[] = [];
-  const policy = sendVerdict(ctx.settings, session);
-  checks.push(
-    policy.allowed
-      ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block it" }
-      : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
-  );
   const [run] = (await activeRuns(ctx.db, viewer.key)).filter(({ state }) => state !== "queued");
   const inside = await refuseInsideFlow(ctx.db, { run, from: viewer.key, to: session.key });
   if (!inside.ok) {
     const rule = "it is in a conversation with the session: its reply itself is the message to it";
     checks.push({ of: "open_flow", allowed: false, rule, code: inside.code, now: true });
   }
+  const policy = sendVerdict(ctx.settings, session);
+  checks.push(
+    policy.allowed
+      ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block it" }
+      : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
+  );
   const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, session.key);
   if (!free.ok) {
     const { cycle } = free.details as { readonly cycle: readonly string[] };
@@ -108,14 +109,12 @@ async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Chec
 }
 
 async function explainOne(asked: Asked, access: Explained): Promise<Explanation> {
-  const first = access === "spawn" ? await spawn(asked) : await sight(asked, access);
+  const right = access === "spawn" ? await spawn(asked) : await sight(asked, access);
   const more = access === "send" ? await sending(asked) : [];
-  const checks = [first, tool(asked, access), ...more].map((check) => ({
-    ...check,
-    rule: redactSecrets(check.rule),
-  }));
+  const masked = (check: Check): Check => ({ ...check, rule: redactSecrets(check.rule) });
+  const checks = [tool(asked, access), right, ...more].map(masked);
   const refusing = checks.find(({ allowed }) => !allowed);
-  const { rule, code, settings = [] } = refusing ?? checks[0] ?? first;
+  const { rule, code, settings = [] } = refusing ?? masked(right);
   return {
     ...{ access, allowed: refusing === undefined, rule, settings, checks },
     ...(code === undefined ? {} : { code }),

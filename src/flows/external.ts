@@ -1,6 +1,6 @@
 // Owns external sessions: programs without a model that have a session of their own (SPEC 3). How such a
 // session is found again or made, what it says, and what counts as its answer.
-// EX1: agent, kind of client and handle name the session: the same three find it again, from any process.
+// EX1: agent and handle name the session: the same two find it again, from any process.
 // EX2: what it says to others is written into its own transcript too, in the unit that sends it: there is no
 //      model whose transcript would have it.
 // EX3: its answer goes on in the chain of the message that it answers, so that a program which answers by
@@ -8,9 +8,9 @@
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
-import { formatKey, isAgentId } from "../core/session-key.ts";
-import { findAgent, type Settings } from "../core/settings.ts";
+import { LABEL_CHARS_MAX, type Session } from "../core/session.ts";
+import { formatKey } from "../core/session-key.ts";
+import type { Settings } from "../core/settings.ts";
 import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Acceptor } from "../engine/finish.ts";
@@ -19,7 +19,7 @@ import { hasSentInChain } from "../store/flows.ts";
 import { listRuns } from "../store/runs.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
 import type { Tx } from "../store/sql.ts";
-import { openGate } from "./access.ts";
+import { chosenAgent, openGate } from "./access.ts";
 import { insertNew, newSession } from "./lifecycle.ts";
 
 interface ExternalParts {
@@ -27,24 +27,22 @@ interface ExternalParts {
   readonly settings: Settings;
 }
 
-/** Who comes: a client of this kind, with an agent, under a name that it uses again. */
+/** Who comes: an MCP client, to an agent, under a name that it uses again. */
 export interface ExternalClient {
   readonly agentId: string;
-  readonly client: "mcp";
   readonly handle: string;
   /** What it calls itself: the session's label, unless that has one already. */
   readonly name?: string;
 }
 
-const LABEL_CHARS_MAX = 200;
 /** Runs of an external session that are looked at for what it may be answering. */
 const ANSWERED_FROM_MAX = 100;
 
 /** A name as a label: one line, nothing that could hide; undefined when nothing is left of it. */
-function labelOf(name: string | undefined): { label?: string } {
-  const line = (name ?? "").replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu, " ").trim();
-  const label = [...line].slice(0, LABEL_CHARS_MAX).join("").trim();
-  return label === "" ? {} : { label };
+function labelOf(name = ""): string | undefined {
+  const line = name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu, " ").trim();
+  const label = line.slice(0, LABEL_CHARS_MAX).toWellFormed().trim();
+  return label === "" ? undefined : label;
 }
 
 /** A name that was not known when the session was made. */
@@ -63,16 +61,14 @@ async function nameIt(parts: ExternalParts, session: Session, label: string): Pr
 export async function openExternal(
   parts: ExternalParts,
   viewer: Viewer,
-  { agentId, client, handle, name }: ExternalClient,
+  { agentId: wanted, handle, name }: ExternalClient,
 ): Promise<Result<Session>> {
   const { engine, settings } = parts;
-  if (!isAgentId(agentId) || findAgent(settings, agentId) === undefined) {
-    const ids = settings.agents.map((agent) => agent.id).join(", ");
-    const shown = JSON.stringify(agentId.slice(0, 64));
-    return fail("agent_not_found", `there is no agent ${shown}; configured: ${ids}`);
-  }
-  const key = formatKey({ form: "external", agentId, client, id: handle });
-  const { label } = labelOf(name);
+  const chosen = chosenAgent(settings, wanted);
+  if (!chosen.ok) return chosen;
+  const agentId = chosen.value;
+  const key = formatKey({ form: "external", agentId, client: "mcp", id: handle });
+  const label = labelOf(name);
   const access = { db: engine.store.db, settings };
   const mayWrite = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.write");
   const admitted = async (session: Session): Promise<Result<Session>> => {
@@ -88,9 +84,9 @@ export async function openExternal(
     return unnamed ? ok(await nameIt(parts, known, label)) : found;
   }
   return engine.commit(async (unit): Promise<Result<Session>> => {
-    const wanted = { key, agentId, external: true, ...(label === undefined ? {} : { label }) };
+    const facts = { key, agentId, external: true, ...(label === undefined ? {} : { label }) };
     // Two requests of a new client may come at once.
-    const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, wanted);
+    const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
     const found = await admitted(session);
     if (found.ok && mayWrite && (await getSession(unit.tx, key)) === undefined)
       await insertNew(unit, session);

@@ -3,6 +3,7 @@
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { Flow } from "../store/flows.ts";
 
 type FlowEvent = Extract<LiveEvent, { kind: "flow" }>;
 
@@ -10,4 +11,15 @@ export function publishFlow(unit: Unit, step: Omit<FlowEvent, "kind" | "sessionK
   for (const sessionKey of new Set([step.from, step.to])) {
     unit.publish({ kind: "flow", sessionKey, atMs: unit.now, ...step });
   }
+}
+
+/** A flow is over. `runId`: its last run, or what stands for one. */
+export function publishFlowEnd(
+  unit: Unit,
+  { flowId, targetKey, requesterKey, turnsMax }: Flow,
+  last: { readonly runId: string; readonly turn?: number | undefined; readonly reason?: string },
+): void {
+  const { runId, turn = 1, reason } = last;
+  const ended = { flowId, runId, step: "ended", from: targetKey, to: requesterKey } as const;
+  publishFlow(unit, { ...ended, turn, turnsMax, text: "", ...(reason === undefined ? {} : { reason }) });
 }

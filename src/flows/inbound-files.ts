@@ -20,9 +20,10 @@ export const INBOUND_FILES_DEADLINE = "inbound_files";
 
 const KEPT_MS = 30 * 24 * 3_600_000;
 const PREFIX = "in-";
-const UUID_CHARS = 36;
-/** A date's key is the folder, a space, and the session. */
-const SESSION_AT = PREFIX.length + UUID_CHARS + 2;
+/** Of the name of a folder: its beginning and a UUID. */
+const FOLDER_CHARS = PREFIX.length + 36;
+/** A date's key is the folder, a space, and the session. Counted from 1, as databases do. */
+const SESSION_AT = FOLDER_CHARS + 2;
 
 type Dates = Pick<Acceptor, "setDeadline">;
 
@@ -67,7 +68,7 @@ export function createFilesCleanup(
 ): DeadlineHandler {
   const workspaces = [...new Set(settings.agents.map(({ workspace }) => workspace))];
   return async (unit, key) => {
-    const dir = attachmentDir(key.slice(0, SESSION_AT - 2));
+    const dir = attachmentDir(key.slice(0, FOLDER_CHARS));
     unit.after(() => {
       for (const workspace of workspaces) remove(workspace, dir);
     });

@@ -3,7 +3,7 @@
 
 import type { AnnouncedStatus, AnnouncementStats } from "../core/announcement.ts";
 import { type Message, textOf } from "../core/message.ts";
-import type { Run } from "../core/run.ts";
+import { isEnded, type Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { isSilent } from "../core/turn-rules.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -22,10 +22,7 @@ interface Job {
 
 /** How a run ended, as it is announced. */
 export function statusOf(run: Run | undefined): AnnouncedStatus {
-  const state = run?.state;
-  return state === "ok" || state === "error" || state === "timeout" || state === "aborted"
-    ? state
-    : "unknown";
+  return run !== undefined && isEnded(run.state) ? run.state : "unknown";
 }
 
 /** What the child's last piece of work came to. */

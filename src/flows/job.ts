@@ -18,7 +18,7 @@ import { endFlow, type Flow, getFlow, openSpawnsOf } from "../store/flows.ts";
 import { holdSessions } from "../store/locks.ts";
 import { activeRunsOfFlow, getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { publishFlow } from "./flow-events.ts";
+import { publishFlow, publishFlowEnd } from "./flow-events.ts";
 import { outcomeOf, statsOf, statusOf } from "./job-outcome.ts";
 import { type Outbound, publishOutbox, queueDelivery } from "./outbox.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
@@ -226,20 +226,6 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   }
 }
 
-function publish(moment: Moment, last: Run | undefined, step: "announce" | "ended", text: string): void {
-  const { unit, flow, child } = moment;
-  publishFlow(unit, {
-    flowId: flow.flowId,
-    runId: last?.runId ?? flow.flowId,
-    step,
-    from: child.key,
-    to: flow.requesterKey,
-    turn: 1,
-    turnsMax: 0,
-    text,
-  });
-}
-
 /** Sets the date of a finished child's clean-up: at once for what must go, else when it is to be archived. */
 export async function planChildCleanup(
   acceptor: Pick<Acceptor, "setDeadline">,
@@ -267,7 +253,9 @@ async function settle(moment: Moment, { words, stopped }: Settlement = {}): Prom
   const { unit, flow } = moment;
   const { runs, last, result } = await outcomeOf(moment);
   const isQuiet = words !== undefined && isSilent(words);
-  if (!(await endFlow(unit.tx, flow.flowId, isQuiet ? "silent" : "announced", unit.now))) return;
+  const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
+  const runId = last?.runId ?? flowId;
+  if (!(await endFlow(unit.tx, flowId, isQuiet ? "silent" : "announced", unit.now))) return;
   if (!isQuiet) {
     const waited = stopped === true && last?.state === "ok";
     const notes = waited ? "it was stopped while sub-agents of its own were at work" : last?.error;
@@ -278,10 +266,10 @@ async function settle(moment: Moment, { words, stopped }: Settlement = {}): Prom
       ...(notes === undefined ? {} : { notes }),
     };
     const text = words === undefined ? composeAnnouncement(facts) : normaliseAnnouncement(words, facts);
-    publish(moment, last, "announce", text);
+    publishFlow(unit, { flowId, runId, step: "announce", from, to, turn: 1, turnsMax, text });
     await tell(moment, text, last);
   }
-  publish(moment, last, "ended", "");
+  publishFlowEnd(unit, flow, { runId });
   await planChildCleanup(moment.acceptor, unit, moment.child);
   await lookAbove(moment, moment.acceptor, unit, moment.child);
 }

@@ -5,7 +5,7 @@
 // KP3: what is not known is answered alike, whether or not anybody reads there, with the settings that would
 //      make it known.
 
-import type { ChannelAccount } from "../core/channel-settings.ts";
+import { accountOf, type ChannelAccount } from "../core/channel-settings.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { idIn } from "../core/inbound-policy.ts";
 import type { Route } from "../core/route.ts";
@@ -13,7 +13,7 @@ import type { Session } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
 import { getPeer } from "../store/channel-peers.ts";
 import { type AccessContext, openGate } from "./access.ts";
-import { checkPlace, isKnownPeer, type Place, samePlace, sessionsAt } from "./destination.ts";
+import { checkPlace, isKnownPeer, leadToSamePlace, type Place, sessionsAt } from "./destination.ts";
 import { announceRoute } from "./party.ts";
 
 /** Who wants to write. */
@@ -47,21 +47,23 @@ function unknown({ channel, to }: Route, account: ChannelAccount | undefined): F
 
 /** Whether the settings, or an operator, have made a place known; where it is then. */
 async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route | undefined> {
-  const { channel, to, accountId = "", threadId } = route;
-  const account = ctx.settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+  const { channel, to, threadId } = route;
+  const account = accountOf(ctx.settings.channels, route);
   // A wildcard names nobody.
   if (account === undefined || to === "*") return undefined;
   const entry = Object.entries(account.groups).find(([name]) => idIn(name, channel) === to);
   if (entry?.[1].enabled === true) return route;
   if (threadId !== undefined || !(await isKnownPeer(ctx.db, ctx.settings, route))) return undefined;
   // Where a person reads may have another id than the person.
+  const { accountId } = account;
   return (await getPeer(ctx.db, { channel, accountId, peerId: to }))?.route ?? route;
 }
 
 async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promise<KnownPlace | undefined> {
   const { viewer, session } = writer;
   const home = [announceRoute(session), writer.route];
-  if (home.some((place) => place !== undefined && samePlace(ctx.settings, place, route))) return { route };
+  if (home.some((place) => place !== undefined && leadToSamePlace(ctx.settings, place, route)))
+    return { route };
   const gate = openGate(ctx, viewer);
   for (const reader of await sessionsAt(ctx.db, ctx.settings, route)) {
     if (!(await gate.admits("send", reader))) continue;

@@ -5,9 +5,10 @@
 // LC3: what is written into a session from outside is a lane item, so that calls and results stay paired.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { optional } from "../core/optional.ts";
 import type { Run } from "../core/run.ts";
-import { NOT_YET_USED, type Session } from "../core/session.ts";
-import { formatKey, isAgentId, kindOf, mainKeyOf } from "../core/session-key.ts";
+import { LABEL_CHARS_MAX, NOT_YET_USED, type SendOverride, type Session } from "../core/session.ts";
+import { formatKey, kindOf, mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
 import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -24,10 +25,10 @@ import {
   type SessionPatch,
   updateSession,
 } from "../store/sessions.ts";
-import { keyRulesOf, openGate } from "./access.ts";
+import { chosenAgent, keyRulesOf, openGate } from "./access.ts";
 import { removeAttachments } from "./attachments.ts";
 import { unbind } from "./bindings.ts";
-import { cancelFlow } from "./cancel.ts";
+import { cancelConversation } from "./cancel.ts";
 import { dropInboundFiles } from "./inbound-files.ts";
 import type { Outbound } from "./outbox.ts";
 
@@ -44,7 +45,6 @@ export interface LifecycleContext {
 
 type Facts = Pick<LifecycleContext, "engine" | "settings">;
 
-const LABEL_CHARS_MAX = 200;
 export const VERBOSE_LEVELS = ["off", "on", "full"];
 /** Sessions below a deleted one whose work is cancelled with it. */
 const DESCENDANTS_MAX = 10_000;
@@ -115,12 +115,9 @@ export async function createSession(
   viewer: Viewer,
   request: CreateRequest,
 ): Promise<Result<Session>> {
-  const agentId = request.agentId?.trim().toLowerCase() ?? defaultAgent(ctx.settings).id;
-  if (!isAgentId(agentId) || findAgent(ctx.settings, agentId) === undefined) {
-    const ids = ctx.settings.agents.map((agent) => agent.id);
-    const shown = JSON.stringify(agentId.slice(0, 64));
-    return fail("agent_not_found", `there is no agent ${shown}; configured: ${ids.join(", ")}`);
-  }
+  const chosen = chosenAgent(ctx.settings, request.agentId);
+  if (!chosen.ok) return chosen;
+  const agentId = chosen.value;
   const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
   if (!label.ok) return label;
   return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
@@ -224,11 +221,8 @@ function checkPatch(
   const wrong = checks.find((check) => !check.ok);
   if (wrong !== undefined && !wrong.ok) return wrong;
   return ok({
-    ...(label === undefined ? {} : { label: label?.trim() ?? null }),
-    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
-    ...(verboseLevel === undefined ? {} : { verboseLevel }),
-    ...(model === undefined ? {} : { model }),
-    ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as "allow" | "deny" | null }),
+    ...optional({ label: label?.trim() ?? label, thinkingLevel, verboseLevel, model }),
+    ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as SendOverride | null }),
     ...(archived === undefined ? {} : { archivedAt: null }),
   });
 }
@@ -253,6 +247,12 @@ export function checkLabel(text: string, what = "label"): Result<string> {
   return ok(label);
 }
 
+/** Hides a session from agents, and makes it read-only. */
+export async function archiveIn(unit: Unit, key: string): Promise<void> {
+  await updateSession(unit.tx, key, { archivedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
+}
+
 /** Ends the conversations of a session that loses its transcript, with their turns that wait in a lane. */
 async function endFlows(
   ctx: Facts,
@@ -262,7 +262,7 @@ async function endFlows(
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
     // A sub-agent's job ends with its runs, and is announced then; a reset keeps it (SPEC 4).
-    if (flow.kind === "send") await cancelFlow(ctx.engine, unit, flow, reason);
+    if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }
 

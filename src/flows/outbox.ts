@@ -61,23 +61,19 @@ export async function queueDelivery(
   unit: Unit,
   outgoing: OutgoingText,
 ): Promise<{ id: string; state: "pending" | "skipped" }> {
-  const { session, route, isAnswer } = outgoing;
+  const { session, route, text, kind, runId, isAnswer } = outgoing;
   const verdict = await leaveVerdict(unit.tx, ports.settings, session, route, isAnswer);
   const id = unit.newId();
   await insertDelivery(unit.tx, {
-    id,
-    sessionKey: outgoing.session.key,
-    kind: outgoing.kind,
-    route: outgoing.route,
-    text: outgoing.text,
+    ...{ id, sessionKey: session.key, kind, route, text },
     state: verdict.allowed ? "pending" : "skipped",
     createdAt: unit.now,
-    ...(outgoing.runId === undefined ? {} : { runId: outgoing.runId }),
+    ...(runId === undefined ? {} : { runId }),
     ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
   });
   if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());
   const state = verdict.allowed ? "pending" : "skipped";
-  publishOutbox(unit, { id, sessionKey: outgoing.session.key }, state);
+  publishOutbox(unit, { id, sessionKey: session.key }, state);
   return { id, state };
 }
 
@@ -98,12 +94,12 @@ export function notePrefix(about: Note["about"]): string {
 
 /**
  * Writes the outbox row of what the gateway itself answers: to a command, to a stranger, about a message
- * that can't be taken. No session speaks, so no send policy is asked (SPEC 5). Where too much waits for the
- * place already, nothing is said.
+ * that can't be taken. No session speaks, so no send policy is asked (SPEC 5). False: too much waits for the
+ * place already, and nothing is said.
  */
-export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<void> {
+export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<boolean> {
   const { sessionKey, route, text, about } = note;
-  if (!(await placeHasRoom(unit, route)).ok) return;
+  if (!(await placeHasRoom(unit, route)).ok) return false;
   const id = `${notePrefix(about)}${unit.newId()}`;
   await insertDelivery(unit.tx, {
     ...{ id, sessionKey, kind: "send", route, text, state: "pending" },
@@ -111,6 +107,7 @@ export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note:
   });
   unit.after(() => ports.outbound.deliveryQueued());
   publishOutbox(unit, { id, sessionKey }, "pending");
+  return true;
 }
 
 /** RPC `send`: text from an operator to a channel target, kept in the session's transcript as well. */

@@ -5,7 +5,7 @@
 //      not: operators see it, and may have it sent.
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../core/hook-event.ts";
-import { matchesPattern } from "../core/pattern.ts";
+import { matchesAny } from "../core/pattern.ts";
 import type { Route } from "../core/session.ts";
 import type { OutgoingHook } from "../core/settings.ts";
 import type { Recorder, Unit } from "../engine/unit.ts";
@@ -25,7 +25,7 @@ export function hookRoute(hook: OutgoingHook): Route {
 
 function wants(hook: OutgoingHook, { type, sessionKey }: HookEvent): boolean {
   if (!hook.events.includes(type)) return false;
-  return hook.sessions === undefined || hook.sessions.some((pattern) => matchesPattern(pattern, sessionKey));
+  return hook.sessions === undefined || matchesAny(hook.sessions, sessionKey);
 }
 
 function bodyOf(id: string, type: string, atMs: number, data: Readonly<Record<string, unknown>>): string {

@@ -6,6 +6,7 @@
 // PR3: what the person is told goes through the outbox, in the unit that decides (I5).
 
 import { createHash } from "node:crypto";
+import { accountOf } from "../core/channel-settings.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Route } from "../core/route.ts";
 import { mainKeyOf } from "../core/session-key.ts";
@@ -69,8 +70,8 @@ function askedWords(code: string): string {
 }
 
 /** The session that a note about somebody is filed under: the main one of the account's agent. */
-function filedUnder(settings: Settings, { channel, accountId }: PeerId): string {
-  const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+function filedUnder(settings: Settings, who: PeerId): string {
+  const account = accountOf(settings.channels, who);
   const agent = account?.agentId === undefined ? undefined : findAgent(settings, account.agentId);
   return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
 }

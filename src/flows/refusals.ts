@@ -3,7 +3,7 @@
 // RU1: a refusal stays a refusal: when it can't be noted, the log says so and the caller hears nothing of it.
 // RU2: a run that has lost its lane notes nothing (I1); the same call is noted once.
 
-import { CODES, type Code } from "../core/errors.ts";
+import type { Code } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { canonicalKey } from "../core/session-key.ts";
@@ -30,8 +30,16 @@ interface RefusedParts {
 
 /** Failures that a rule is behind; the others are mistakes in the call, or of the moment. */
 const REFUSALS: readonly Code[] = [
-  ...(["wait_cycle", "chain_limit", "open_flow", "queue_full", "send_denied", "agent_to_agent"] as const),
-  ...(["not_visible", "spawn_denied", "too_many_children", "tool_denied"] as const),
+  "wait_cycle",
+  "chain_limit",
+  "open_flow",
+  "queue_full",
+  "send_denied",
+  "agent_to_agent",
+  "not_visible",
+  "spawn_denied",
+  "too_many_children",
+  "tool_denied",
 ];
 const TOOLS = ["sessions_send", "sessions_spawn"];
 const NAMED_CHARS_MAX = 200;
@@ -42,8 +50,7 @@ const KEPT_MS = 7 * 24 * 3_600_000;
 type Arguments = Readonly<Record<string, unknown>>;
 
 function refusedCode(call: ToolCallRequest, result: Arguments): Code | undefined {
-  if (!TOOLS.includes(call.name) || typeof result.code !== "string") return undefined;
-  return Object.hasOwn(CODES, result.code) ? REFUSALS.find((code) => code === result.code) : undefined;
+  return TOOLS.includes(call.name) ? REFUSALS.find((code) => code === result.code) : undefined;
 }
 
 function textOf(value: unknown, charsMax: number): string | undefined {
@@ -75,6 +82,7 @@ async function refusalOf(
   parts: RefusedParts,
   call: ToolCallRequest,
   result: Arguments,
+  code: Code,
 ): Promise<Omit<Refusal, "at">> {
   const { run, session } = parts;
   const args = (typeof call.arguments === "object" ? call.arguments : undefined) ?? {};
@@ -88,7 +96,7 @@ async function refusalOf(
     fromKey: session.key,
     ...to,
     tool: call.name,
-    code: String(result.code),
+    code,
     error: textOf(result.error, ERROR_CHARS_MAX) ?? "",
     ...(Array.isArray(cycle) ? { cycle: cycle.slice(0, CYCLE_MAX).map(String) } : {}),
     hop: run.hop,
@@ -122,13 +130,14 @@ export async function noteRefusal(
   call: ToolCallRequest,
   result: Arguments,
 ): Promise<void> {
-  if (refusedCode(call, result) === undefined) return;
+  const code = refusedCode(call, result);
+  if (code === undefined) return;
   const { runId, sessionKey, chainId } = parts.run;
   const about = { part: "flows", runId, sessionKey, chainId };
   try {
-    const refusal = await refusalOf(parts, call, result);
+    const refusal = await refusalOf(parts, call, result, code);
     await parts.engine.commit((unit) => write(parts, unit, refusal));
-    const { callId, tool, code } = refusal;
+    const { callId, tool } = refusal;
     parts.engine.log.info({ ...about, callId, tool, code }, "a send or spawn was refused");
   } catch (error) {
     parts.engine.log.warn({ ...about, err: error }, "a refusal was not noted");

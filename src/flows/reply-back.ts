@@ -2,7 +2,7 @@
 // RB1: everything is written in the unit that ends the run, so a crash neither loses nor repeats a step (I4).
 // RB2: an outcome reaches the sender by exactly one way: its wait, a reply turn, or a notice.
 
-import type { Run, RunEnd } from "../core/run.ts";
+import type { Run } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
 import { decideNext, isSilent, type NextStep, replyContext, replyTurnOwner } from "../core/turn-rules.ts";
 import type { Acceptor } from "../engine/finish.ts";
@@ -10,37 +10,16 @@ import type { Unit } from "../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
-import { publishFlow } from "./flow-events.ts";
+import { publishFlow, publishFlowEnd } from "./flow-events.ts";
 import type { FlowMoment } from "./moment.ts";
 import { tellSender } from "./notice.ts";
 import type { Outbound } from "./outbox.ts";
 import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 
-function endOf(run: Run): RunEnd {
-  const state =
-    run.state === "ok" || run.state === "timeout" || run.state === "aborted" ? run.state : "error";
-  return {
-    state,
-    endedAt: run.endedAt ?? 0,
-    ...(run.reply === undefined ? {} : { reply: run.reply }),
-    ...(run.code === undefined ? {} : { code: run.code }),
-  };
-}
-
 async function close(moment: FlowMoment, reason: string): Promise<void> {
   const { unit, flow, run } = moment;
   if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
-  publishFlow(unit, {
-    flowId: flow.flowId,
-    runId: run.runId,
-    step: "ended",
-    from: flow.targetKey,
-    to: flow.requesterKey,
-    turn: run.flow?.turn ?? 1,
-    turnsMax: flow.turnsMax,
-    text: "",
-    reason,
-  });
+  publishFlowEnd(unit, flow, { runId: run.runId, turn: run.flow?.turn, reason });
 }
 
 /** The next reply turn: the other's last words, in the session whose turn it is. False: it was refused. */
@@ -119,13 +98,7 @@ async function flowRunEnded(moment: FlowMoment, answered: boolean): Promise<void
       ? moment
       : { ...moment, flow: { ...flow, latestReply: words, round1Reply: flow.round1Reply ?? words } };
   const next: NextStep = flow.open
-    ? decideNext({
-        step,
-        turn: run.flow?.turn ?? 1,
-        turnsMax: flow.turnsMax,
-        end: endOf(run),
-        loop: flow.turnsMax > 0,
-      })
+    ? decideNext({ step, turn: run.flow?.turn ?? 1, turnsMax: flow.turnsMax, end: run })
     : { next: "end", reason: flow.endReason ?? "ended" };
   const carried = await takeStep(latest, next, words);
   if (step === "round1" && !answered && !carried) await tellSender(latest);

@@ -1,7 +1,7 @@
 // Owns `sessions_send`: from the sender's call to the result that it gets (the table of SPEC 3).
 // SD1: flow, message, run and wait are one unit: either all of it is kept or the sender is told why not
 //      (I2, I7).
-//      An external session's message is kept in its own transcript by the same unit (EX2).
+//      An external session's message is kept in its own transcript by the same unit (EX2 of external.ts).
 // SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
@@ -95,8 +95,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
   const before = requesterRun ?? (await answeredBy(unit.tx, requester, target));
-  const chain = { chainId: before?.chainId ?? unit.newId(), hop: (before?.hop ?? 0) + 1 };
-  const flowId = unit.newId();
+  const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
+  const flowId = unit.newOrderedId();
   const loops = converses(requester) && !target.external && requester.key !== target.key;
   const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const accepted = await engine.acceptIn(unit, {

@@ -168,13 +168,13 @@ async function enqueue(
   const tooMany = checkChildren(open.length, settings);
   if (tooMany !== undefined) return tooMany;
   const { runId, attachments, thread } = made;
-  const ids = { flowId: unit.newId(), uuid: unit.newId() };
+  const ids = { flowId: unit.newOrderedId(), uuid: unit.newId() };
   const child = childOf(parts, unit, request, ids, made);
   await insertSession(unit.tx, child);
   const bound = thread && (await bindPlace(parts, engine, unit, { ...thread, sessionKey: child.key }));
   if (bound?.ok === false) return bound;
   unit.publish({ kind: "session", sessionKey: child.key, change: "created" });
-  const chain = { chainId: requesterRun?.chainId ?? unit.newId(), hop: (requesterRun?.hop ?? 0) + 1 };
+  const chain = { chainId: requesterRun?.chainId ?? unit.newOrderedId(), hop: (requesterRun?.hop ?? 0) + 1 };
   const accepted = await engine.acceptIn(unit, {
     runId,
     sessionKey: child.key,

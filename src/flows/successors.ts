@@ -8,8 +8,7 @@ import type { Unit } from "../engine/unit.ts";
 import { getChain } from "../store/chains.ts";
 import { getFlow, holdFlow, openFlowsOfRun } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
-import { cancelFlow } from "./cancel.ts";
-import { cancelJobs } from "./cancel-jobs.ts";
+import { cancelConversation, cancelJobs } from "./cancel.ts";
 import { planArchiving } from "./client-session.ts";
 import { directRunEnded } from "./direct-reply.ts";
 import {
@@ -32,7 +31,7 @@ export function createSuccessors(parts: JobParts): Successors {
         const reason =
           run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
-          if (flow.kind === "send") await cancelFlow(acceptor, unit, flow, reason);
+          if (flow.kind === "send") await cancelConversation(acceptor, unit, flow, reason);
         }
       }
       await wakeRunEnded(parts, acceptor, unit, run);

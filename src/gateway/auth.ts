@@ -8,13 +8,15 @@
 // AU5: a session's pass opens that session's tools and nothing else; it makes no device tokens.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { TokenScope, TokenSettings } from "../core/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
+import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
+import { createAllowance } from "./allowance.ts";
 import { TOKEN_FILE } from "./protocol.ts";
 
 /** Who is behind a connection or an HTTP request. */
@@ -47,13 +49,10 @@ export interface Authority {
 
 /** From most to least: each contains those after it. */
 const SCOPE_ORDER: readonly TokenScope[] = ["operator.admin", "operator.write", "operator.read"];
-/** Wrong tokens that an address may send before it has to wait. */
-const GUESSES_MAX = 10;
-/** One more guess comes back after this long. */
-const GUESS_EVERY_MS = 6_000;
-/** Addresses that are remembered; the oldest are forgotten first. */
-const ADDRESSES_MAX = 10_000;
+/** Wrong tokens that an address may send before it has to wait, for one more each six seconds. */
+const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
+const WHICH_TOKEN = `Give gateway.auth.token, or the one in the file ${TOKEN_FILE} of the store directory.`;
 /** What a token in a file looks like at least; the generated one is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
@@ -71,33 +70,24 @@ function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   return highest < 0 ? [] : SCOPE_ORDER.slice(highest);
 }
 
-interface Guesses {
-  /** When the bucket would be full again. */
-  fullAt: number;
-}
-
 /** Whether two tokens are the same, told in a time that does not depend on how near they are. */
 export function isSameToken(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }
 
-/** Counts wrong tokens by address: a bucket of guesses that fills again with time. */
+/** Counts wrong tokens by address. */
 export function createGuessLimit(clock: Clock) {
-  const buckets = new Map<string, Guesses>();
+  const allowance = createAllowance(clock, GUESSES);
   return {
-    /** Milliseconds until the address may guess again; 0: now. */
-    waitMs(remote: string): number {
-      const usedMs = (buckets.get(remote)?.fullAt ?? 0) - clock.now();
-      return Math.max(0, usedMs - (GUESSES_MAX - 1) * GUESS_EVERY_MS);
+    /** Refuses an address that has used its guesses up. */
+    check(remote: string): Result<void> {
+      const retryAfterMs = allowance.waitMs(remote);
+      if (retryAfterMs === 0) return ok(undefined);
+      return fail("rate_limited", "too many wrong tokens from this address; wait and try again", {
+        details: { retryAfterMs },
+      });
     },
-    note(remote: string): void {
-      const now = clock.now();
-      const fullAt = Math.max(now, buckets.get(remote)?.fullAt ?? 0) + GUESS_EVERY_MS;
-      buckets.delete(remote);
-      buckets.set(remote, { fullAt });
-      const [oldest] = buckets.keys();
-      if (buckets.size > ADDRESSES_MAX && oldest !== undefined) buckets.delete(oldest);
-    },
+    note: (remote: string): void => allowance.take(remote),
   };
 }
 
@@ -176,7 +166,7 @@ function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller
   return { id: callerId(given), role: "operator", scopes: SCOPE_ORDER, patterns, actsAs: key };
 }
 
-/** `passes`: the session that a token is a pass of. */
+/** The session that a token is a pass of. */
 type SessionOfPass = (token: string) => string | undefined;
 
 export function createAuthority(
@@ -187,23 +177,15 @@ export function createAuthority(
   const guesses = createGuessLimit(clock);
   return {
     admit(remote, claim) {
-      const waitMs = guesses.waitMs(remote);
-      if (waitMs > 0) {
-        return fail("rate_limited", "too many wrong tokens from this address; wait and try again", {
-          details: { retryAfterMs: waitMs },
-        });
-      }
+      const allowed = guesses.check(remote);
+      if (!allowed.ok) return allowed;
       if (claim.token === undefined || claim.token === "") {
-        return fail("unauthorized", "a token is required", {
-          hint: "Give gateway.auth.token, or the one in the file gateway-token of the store directory.",
-        });
+        return fail("unauthorized", "a token is required", { hint: WHICH_TOKEN });
       }
       const caller = passRights(claim.token, passes) ?? rightsOf(tokens, claim.token);
       if (caller !== undefined) return narrow(caller, claim);
       guesses.note(remote);
-      return fail("unauthorized", "the token is not valid", {
-        hint: "Give gateway.auth.token, or the one in the file gateway-token of the store directory.",
-      });
+      return fail("unauthorized", "the token is not valid", { hint: WHICH_TOKEN });
     },
     deviceToken(caller, deviceId) {
       const parent = tokens.find((known) => callerId(known.token) === caller.id);
@@ -236,7 +218,7 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
   // A token that was cut off could be guessed.
   if (known !== undefined && !TOKEN_IN_FILE.test(known)) throw new StoreProblem("no_token", file);
   if (known !== undefined) return known;
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await ensureFolder(dir);
   const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");
   // Never overwrites: of two starts at once, one token wins and both use it.
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {

@@ -2,9 +2,8 @@
 
 import type { Standing } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, type Result } from "../core/errors.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
-import type { Run } from "../core/run.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Viewer } from "../core/visibility.ts";
@@ -124,11 +123,9 @@ export interface Method<M extends MethodName> {
   follow?(ctx: CallContext, answer: unknown): Promise<Result<unknown>>;
 }
 
-/** The run that a request began. One that was there before belongs to whoever began it, whatever its text. */
-export function ownRun(accepted: Result<Pick<Accepted, "run" | "fresh">>): Result<Run> {
-  if (!accepted.ok) return accepted;
-  const { run, fresh } = accepted.value;
-  if (fresh) return ok(run);
+/** What a request began. A run that was there before belongs to whoever began it, whatever its text. */
+export function onlyFresh<T extends Pick<Accepted, "fresh">>(accepted: Result<T>): Result<T> {
+  if (!accepted.ok || accepted.value.fresh) return accepted;
   return fail("idempotency_conflict", "this idempotencyKey is the id of a run that another request began", {
     hint: "Use a new key for a new request; agent.wait tells how that run stands.",
   });

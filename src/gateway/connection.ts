@@ -71,7 +71,7 @@ export interface ConnectionParts {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
 }
 
-export interface PeerSocket {
+interface PeerSocket {
   readonly socket: WebSocket;
   readonly remote: string;
   /** Calls back with the size of each piece that arrives, until it is stopped. */

@@ -59,7 +59,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
 /** A request through another door than the protocol's methods, under the same rules. */
-export interface DoorRequest<T> {
+interface DoorRequest<T> {
   /** Under which its idempotency key is remembered. */
   readonly name: string;
   readonly params: object;

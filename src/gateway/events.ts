@@ -22,7 +22,7 @@ import type {
   SessionsEvent,
   ToolData,
 } from "./protocol.ts";
-import { RunTracks } from "./run-tracks.ts";
+import { isQuietStep, RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and whose session it is about. */
 export interface OutEvent {
@@ -167,7 +167,7 @@ export class Translator {
     const { runId, state, flowStep, chainId, startedAt, endedAt, code } = event;
     // A run that never started and ended well only appended its input: nobody waits for its reply.
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
-    const quiet = this.#runs.isQuiet(runId) || flowStep === "reply" || flowStep === "announce";
+    const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : redactSecrets(event.error);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });

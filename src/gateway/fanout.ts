@@ -1,7 +1,6 @@
 // Owns who is told what: each live event goes through the gate for each connection, encoded once.
-// F1: a connection gets events of the sessions that its token covers, and no others (I9); a node gets no
-//     session's events.
-//     Of the outbox those are told only who may read it.
+// F1: a connection gets events of the sessions that its token covers, and no others (I9); of the outbox those
+//     are told only who may read it. A node gets no session's events.
 // F2: no send is waited for; what a slow reader does is its outlet's business.
 
 import type { Settings } from "../core/settings.ts";

@@ -9,7 +9,7 @@ const ID_MAX_CHARS = 200;
 const METHOD_MAX_CHARS = 100;
 
 /** A frame that can not be read; `id` is the request's own where it has a usable one. */
-export interface BadFrame {
+interface BadFrame {
   readonly id: string;
   readonly failure: Failure;
 }

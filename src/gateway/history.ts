@@ -1,4 +1,4 @@
-// Owns the last hour of a dozen figures: one value of each every ten seconds, in memory.
+// Owns the last hour of the figures that people look at: one value of each every ten seconds, in memory.
 // HI1: it is bounded: so many points of each, the oldest go first, and it ends with the process.
 // HI2: what could not be measured is a gap (null), never a zero.
 
@@ -82,7 +82,7 @@ function seriesOf(metrics: Metrics): Series[] {
   return made;
 }
 
-/** Three digits are what a plot shows. */
+/** More digits than these no plot shows. */
 function rounded(value: number | null | undefined): number | null {
   return value === null || value === undefined ? null : Number(value.toPrecision(4));
 }
@@ -106,11 +106,6 @@ export class History {
     this.#next(FIRST_MS);
   }
 
-  #next(ms: number): void {
-    const { clock } = this.#world;
-    this.#timer = clock.at(clock.now() + ms, () => void this.#step());
-  }
-
   stop(): void {
     this.#isOpen = false;
     this.#timer?.cancel();
@@ -125,6 +120,11 @@ export class History {
       values: values.slice(from),
     }));
     return { stepMs: STEP_MS, pointsMax: POINTS_MAX, times: this.#times.slice(from), series };
+  }
+
+  #next(ms: number): void {
+    const { clock } = this.#world;
+    this.#timer = clock.at(clock.now() + ms, () => void this.#step());
   }
 
   async #step(): Promise<void> {

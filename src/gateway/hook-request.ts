@@ -1,10 +1,11 @@
 // Owns what the bodies of web hooks may hold, and which delivery a request is.
 // HQ1: an unknown field is named, and a wrong one is refused in words that say what was expected.
 
-import { type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { HookProof } from "../core/incoming-hook.ts";
 import { isObject } from "../core/json.ts";
 import { LAST, WEBCHAT } from "../core/route.ts";
+import { checkedKey } from "./http-request.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -27,10 +28,9 @@ const WAKE_FIELDS = { text: "string", mode: "string", idempotencyKey: "string" }
 const WAKE_MODES = ["now", "next-heartbeat"] as const;
 /** Characters of every text but the message. */
 const NAME_CHARS_MAX = 512;
-const DELIVERY_ID = /^[!-~](?:[ -~]{0,198}[!-~])?$/;
 const GITHUB_EVENT = /^[a-z0-9_]{1,64}$/;
 
-export interface AgentBody {
+interface AgentBody {
   readonly message: string;
   readonly name?: string;
   readonly agentId?: string;
@@ -46,14 +46,14 @@ export interface AgentBody {
   readonly idempotencyKey?: string;
 }
 
-export interface WakeBody {
+interface WakeBody {
   readonly text: string;
   readonly mode: (typeof WAKE_MODES)[number];
   readonly idempotencyKey?: string;
 }
 
-function wrong(text: string, code: Code = "invalid_argument"): Failure {
-  return fail(code, text);
+function wrong(text: string): Failure {
+  return fail("invalid_argument", text);
 }
 
 /** The fields of a body, each of its kind; those that are null are left out. */
@@ -108,25 +108,20 @@ export function readWakeBody(body: unknown): Result<WakeBody> {
 
 type Headers = (name: string) => string | undefined;
 
-function checkedId(name: string, id: string | undefined): Result<string | undefined> {
-  if (id === undefined || DELIVERY_ID.test(id)) return ok(id);
-  return wrong(`${name} must be 1 to 200 printable ASCII characters`);
-}
-
 /** The id of a delivery that the sender repeats when it sends again; undefined: it gives none. */
 export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
   if (proof.kind === "github") {
-    const id = checkedId("X-GitHub-Delivery", header("x-github-delivery"));
+    const id = checkedKey("X-GitHub-Delivery", header("x-github-delivery"));
     return id.ok && id.value === undefined ? wrong("X-GitHub-Delivery is missing: GitHub sends it") : id;
   }
   const own = proof.kind === "hmac" ? header(proof.deliveryHeader) : undefined;
-  if (own !== undefined && proof.kind === "hmac") return checkedId(proof.deliveryHeader, own);
+  if (own !== undefined && proof.kind === "hmac") return checkedKey(proof.deliveryHeader, own);
   const general = header("idempotency-key");
-  if (general !== undefined) return checkedId("Idempotency-Key", general);
+  if (general !== undefined) return checkedKey("Idempotency-Key", general);
   const inBody = isObject(body) && Object.hasOwn(body, "idempotencyKey") ? body.idempotencyKey : undefined;
   if (inBody === undefined || inBody === null) return ok(undefined);
   return typeof inBody === "string"
-    ? checkedId("idempotencyKey", inBody)
+    ? checkedKey("idempotencyKey", inBody)
     : wrong("idempotencyKey must be a string");
 }
 

@@ -6,7 +6,6 @@
 // HO4: no header, body or secret is written to a log.
 
 import type { Context } from "hono";
-import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { type HookMapping, renderTemplate } from "../core/incoming-hook.ts";
 import { jsonOf } from "../core/json.ts";
@@ -22,7 +21,7 @@ import type { CallContext, GatewayDeps } from "./call.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { createHookGuard, digestOf, signatureCheck } from "./hook-proof.ts";
 import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./hook-request.ts";
-import { bearer, type Env, readBytes, refuse } from "./http-request.ts";
+import { bearer, type Door, type Env, nothingHere, readBytes, refuse, remoteOf } from "./http-request.ts";
 import type { UnprovenRoom } from "./unproven.ts";
 
 /** Bytes of a body. */
@@ -30,8 +29,6 @@ const BODY_MAX_BYTES = 1024 * 1024;
 const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
 const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
-
-type HookDoor = (c: Context<Env>) => Promise<Response>;
 
 interface DoorParts {
   readonly deps: GatewayDeps;
@@ -66,13 +63,6 @@ function answerOf({ runId, sessionKey }: Run): Accepted {
   return { runId, sessionKey };
 }
 
-function told(c: Context<Env>, status: ContentfulStatusCode, message: string): Response {
-  return c.json(
-    { ok: false, error: { code: status === 404 ? "NOT_FOUND" : "INVALID_REQUEST", message } },
-    status,
-  );
-}
-
 /** What is wrong with a request before anybody asks whose it is. */
 function checkForm(c: Context<Env>): Failure | undefined {
   const named = [...new URL(c.req.url).searchParams.keys()].find((name) => TOKEN_PARAM.test(name));
@@ -88,7 +78,7 @@ function checkForm(c: Context<Env>): Failure | undefined {
   });
 }
 
-class Door {
+class HookDoor {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #guard: ReturnType<typeof createHookGuard>;
@@ -108,11 +98,11 @@ class Door {
 
   async handle(c: Context<Env>): Promise<Response> {
     const { hooks } = this.#deps.settings;
-    if (!hooks.enabled) return told(c, 404, "web hooks are off here: hooks.enabled is false");
+    if (!hooks.enabled) return nothingHere(c, 404, "web hooks are off here: hooks.enabled is false");
     const name = PATH.exec(c.req.path)?.[1];
     const mapping = hooks.mappings.find(({ path }) => path === name);
     if (name === undefined || (mapping === undefined && name !== "agent" && name !== "wake")) {
-      return told(
+      return nothingHere(
         c,
         404,
         "not found; there are: POST /hooks/agent, POST /hooks/wake, POST /hooks/<path of a mapping>",
@@ -120,7 +110,7 @@ class Door {
     }
     if (c.req.method !== "POST") {
       c.header("allow", "POST");
-      return told(c, 405, "a web hook is a POST");
+      return nothingHere(c, 405, "a web hook is a POST");
     }
     const form = checkForm(c);
     if (form !== undefined) return refuse(c, form);
@@ -137,8 +127,7 @@ class Door {
     const proof = mapping?.proof ?? { kind: "token" };
     let raw: Result<Uint8Array>;
     if (proof.kind === "token") {
-      const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
-      const admitted = this.#guard.admit(remote, bearer(c) ?? header("x-parley-token"));
+      const admitted = this.#guard.admit(remoteOf(c), bearer(c) ?? header("x-parley-token"));
       if (!admitted.ok) return admitted;
       raw = await readBytes(c, BODY_MAX_BYTES);
     } else {
@@ -165,7 +154,9 @@ class Door {
     const patterns = this.#deps.settings.hooks.allowedSessionKeys;
     const elsewhere = deliver === true && channel !== undefined && channel !== WEBCHAT && channel !== LAST;
     const params = {
-      ...{ ...rest, deliver: deliver === true, to },
+      ...rest,
+      deliver: deliver === true,
+      to,
       ...(elsewhere ? { channel, accountId, threadId } : {}),
     };
     return ok({ delivery: delivery.value, params, handle: (ctx) => this.#run(ctx, turn, patterns) });
@@ -254,7 +245,7 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
 }
 
 /** The routes under /hooks/. */
-export function createHookDoor(parts: DoorParts): HookDoor {
-  const door = new Door(parts);
+export function createHookDoor(parts: DoorParts): Door {
+  const door = new HookDoor(parts);
   return (c) => door.handle(c);
 }

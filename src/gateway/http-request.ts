@@ -13,6 +13,9 @@ import { openAiError } from "./openai-errors.ts";
 
 export type Env = { Bindings: HttpBindings; Variables: { caller: Caller } };
 
+/** What answers the requests under a path. */
+export type Door = (c: Context<Env>) => Promise<Response>;
+
 /** Paths whose clients expect errors in OpenAI's shape. */
 const OPENAI_PATHS = "/v1/";
 
@@ -33,6 +36,23 @@ export function refuse(c: Context, failure: Failure): Response {
   return c.json(body, statusOf(failure.code));
 }
 
+/** The answer to what is at no path, or not by this method: there is nobody yet who could be refused. */
+export function nothingHere(c: Context, status: 404 | 405 | 426, message: string): Response {
+  const code = status === 404 ? "NOT_FOUND" : "INVALID_REQUEST";
+  return c.json({ ok: false, error: { code, message } }, status);
+}
+
+/** The key that a caller repeats when it asks again, if it gave one. */
+export function checkedKey(name: string, key: string | undefined): Result<string | undefined> {
+  if (key === undefined || /^[!-~](?:[ -~]{0,198}[!-~])?$/.test(key)) return ok(key);
+  return fail("invalid_argument", `${name} must be 1 to 200 printable ASCII characters`);
+}
+
+/** The address that wrong tokens are counted against. */
+export function remoteOf(c: Context<Env>): string {
+  return c.env.incoming.socket.remoteAddress ?? "unknown";
+}
+
 /** The token of the Authorization header. */
 export function bearer(c: Context): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
@@ -40,8 +60,7 @@ export function bearer(c: Context): string | undefined {
 
 export function authenticate(authority: Authority): MiddlewareHandler<Env> {
   return async (c, next) => {
-    const remote = c.env.incoming.socket.remoteAddress ?? "unknown";
-    const admitted = authority.admit(remote, { token: bearer(c) });
+    const admitted = authority.admit(remoteOf(c), { token: bearer(c) });
     if (!admitted.ok) return refuse(c, admitted);
     c.set("caller", admitted.value);
     return next();

@@ -2,28 +2,37 @@
 // web page among them. Loaded by the first request that is no probe of listener.ts.
 // HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
 // HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
-// HT3: what answers OpenAI's and MCP's clients, and web hooks, is loaded when the first one comes.
+// HT3: what answers OpenAI's and MCP's clients, web hooks and platforms is loaded when the first one comes.
 
 import { type Context, Hono } from "hono";
 import { type Code, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
+import { once } from "../core/once.ts";
 import { thrown } from "./answer.ts";
 import type { Authority } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
 import { type Dispatcher, needScope } from "./dispatch.ts";
 import { checkHeaders } from "./host.ts";
-import { authenticate, type Env, readBody, refuse, statusOf } from "./http-request.ts";
-import type { McpDoor } from "./mcp.ts";
+import {
+  authenticate,
+  type Door,
+  type Env,
+  nothingHere,
+  readBody,
+  refuse,
+  statusOf,
+} from "./http-request.ts";
 import { needEverySession } from "./methods/operations.ts";
 import type { Moment } from "./metrics.ts";
-import type { OpenAiDoor } from "./openai.ts";
 import { createPage } from "./page.ts";
-import { createUnprovenRoom, type UnprovenRoom } from "./unproven.ts";
+import { createUnprovenRoom } from "./unproven.ts";
 
 /** Bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
-/** Paths beside those that are read, in words. */
-const OTHERS = "POST /tools/invoke, /v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
+/** What there is to ask for, in words. */
+const PATHS =
+  "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
+  "/v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
 /** Fields of a tool call's body beside `tool` and `args`. */
 const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
@@ -81,58 +90,40 @@ async function tellMetrics(c: Context<Env>, { deps, moment }: HttpParts): Promis
   return c.body(body, 200, { "content-type": type });
 }
 
-/** The door for MCP clients, opened by the first of them. */
-function mcpDoor({ deps, stop }: HttpParts): () => Promise<McpDoor> {
-  let opened: Promise<McpDoor> | undefined;
-  return () => {
-    opened ??= import("./mcp.ts").then(({ createMcpDoor }) => createMcpDoor(deps, stop));
-    return opened;
-  };
-}
-
 /** The answer to what is no HTTP request of any route, such as one without a usable host name. */
 export function badRequest(): Response {
   const message = "not a valid HTTP request: it needs a Host header and a path";
   return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
 }
 
-/** The OpenAI-compatible routes; loaded with the first request, for who never asks pays nothing for them. */
-function openAiRoutes(parts: HttpParts): (c: Context<Env>) => Promise<Response> {
-  let door: Promise<OpenAiDoor> | undefined;
-  return async (c) => {
-    door ??= import("./openai.ts").then(({ createOpenAiDoor }) => createOpenAiDoor(parts));
-    return (await door)(c);
-  };
-}
-
-type Door = (c: Context<Env>) => Promise<Response>;
-
-/** The routes of web hooks that come in; who has none pays nothing for them. */
-function hookRoutes(parts: HttpParts, unproven: UnprovenRoom): Door {
-  let door: Promise<Door> | undefined;
-  return async (c) => {
-    door ??= import("./hooks.ts").then(({ createHookDoor }) => createHookDoor({ ...parts, unproven }));
-    return (await door)(c);
-  };
-}
-
-/** The routes that platforms of channels call; loaded like those of web hooks. */
-function platformRoutes({ deps }: HttpParts, unproven: UnprovenRoom): Door {
-  let door: Promise<Door> | undefined;
-  return async (c) => {
-    door ??= import("./platform-calls.ts").then(({ createPlatformDoor }) =>
-      createPlatformDoor({ deps, unproven }),
-    );
-    return (await door)(c);
-  };
+/** A door that the first request to it loads: who has no such clients pays nothing for it. */
+function loadedDoor(load: () => Promise<Door>): Door {
+  const door = once(load);
+  return async (c) => (await door())(c);
 }
 
 /** In a checkout the page is there once it was built. */
 function notBuilt(c: Context<Env>): Response {
   c.header("upgrade", "websocket");
-  const message =
-    "this is a WebSocket endpoint; the web page is not built here: npm run build:page, then load this again";
-  return c.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, 426);
+  const how = "npm run build:page, then load this again";
+  return nothingHere(c, 426, `this is a WebSocket endpoint; the web page is not built here: ${how}`);
+}
+
+/** The doors that are loaded when they are needed, each at its path. */
+function addDoors(app: Hono<Env>, parts: HttpParts): void {
+  const { deps, authority, stop } = parts;
+  const unproven = createUnprovenRoom();
+  const openAi = loadedDoor(async () => (await import("./openai.ts")).createOpenAiDoor(parts));
+  const mcp = loadedDoor(async () => (await import("./mcp.ts")).createMcpDoor(deps, stop));
+  const hooks = loadedDoor(async () => (await import("./hooks.ts")).createHookDoor({ ...parts, unproven }));
+  const platforms = loadedDoor(async () => {
+    const { createPlatformDoor } = await import("./platform-calls.ts");
+    return createPlatformDoor({ deps, unproven });
+  });
+  app.all("/v1/*", authenticate(authority), openAi);
+  app.all("/mcp", authenticate(authority), mcp);
+  app.all("/hooks/*", hooks);
+  app.all("/channels/*", platforms);
 }
 
 export function createHttp(parts: HttpParts): Hono<Env> {
@@ -150,22 +141,13 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   });
   app.get("/metrics", authenticate(parts.authority), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
-  app.all("/v1/*", authenticate(parts.authority), openAiRoutes(parts));
-  const unproven = createUnprovenRoom();
-  app.all("/hooks/*", hookRoutes(parts, unproven));
-  app.all("/channels/*", platformRoutes(parts, unproven));
-  const mcp = mcpDoor(parts);
+  addDoors(app, parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
-  app.all("/mcp", authenticate(parts.authority), async (c) =>
-    (await mcp()).answer(c.req.raw, c.get("caller")),
-  );
   app.get("/", async (c) => (await page?.answer(c.req.raw)) ?? notBuilt(c));
   app.notFound(async (c) => {
     const file = ["GET", "HEAD"].includes(c.req.method) ? await page?.answer(c.req.raw) : undefined;
     if (file !== undefined) return file;
-    const there = `the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, ${OTHERS}`;
-    const message = `not found; there are: ${there}`;
-    return c.json({ ok: false, error: { code: "NOT_FOUND", message } }, 404);
+    return nothingHere(c, 404, `not found; there are: ${PATHS}`);
   });
   app.onError((error, c) => refuse(c, thrown(deps.world, error, `${c.req.method} ${c.req.path}`)));
   return app;

@@ -10,8 +10,8 @@ import type { Session } from "../core/session.ts";
 import { type AgentSettings, agentOf, defaultAgent, findAgent } from "../core/settings.ts";
 import { identityOf, type Viewer } from "../core/visibility.ts";
 import { type AccessContext, operatorViewer, resolveSession } from "../flows/access.ts";
-import { spawnChainOf } from "../flows/chain.ts";
 import { openExternal } from "../flows/external.ts";
+import { spawnChainOf } from "../flows/spawn-chain.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
 import { sessionOfPass, viewerAs } from "./pass.ts";
@@ -136,7 +136,6 @@ export async function identify(
   const { clientName } = wishes;
   const opened = await openExternal(deps, token, {
     ...name.value,
-    client: "mcp",
     ...(clientName === undefined ? {} : { name: clientName }),
   });
   if (!opened.ok && opened.code === "not_visible") {

@@ -3,11 +3,10 @@
 // MI1: what leaves is redacted and within the caps of `tools.history`; what is left out is said.
 // MI2: news say that there is something, never what; at most one in `NEWS_EVERY_MS` for each listener.
 
-import { fail, type Result, toolFailure } from "../core/errors.ts";
+import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import { type Message, textOf } from "../core/message.ts";
 import { redactMessage, redactSecrets } from "../core/redact.ts";
-import type { Settings } from "../core/settings.ts";
 import type { ToolSpec } from "../core/tool.ts";
 import { shownKey } from "../flows/access.ts";
 import { readInbox } from "../store/inbox.ts";
@@ -42,13 +41,9 @@ export const INBOX_TOOL: ToolSpec = {
 };
 
 /** One message as the client reads it. */
-function rowOf(
-  settings: Settings,
-  client: McpClient,
-  message: Message,
-  db: GatewayDeps["engine"]["store"]["db"],
-) {
+function rowOf({ settings, engine }: GatewayDeps, client: McpClient, message: Message) {
   const { maxTextChars, maxBytes } = settings.tools.history;
+  const access = { db: engine.store.db, settings };
   const [cut = message] = cutHistory([redactMessage(message)], { maxTextChars, maxBytes }).messages;
   const told = message.role === "user" ? message.provenance : undefined;
   const source = told !== undefined && "sourceSessionKey" in told ? told.sourceSessionKey : undefined;
@@ -56,7 +51,7 @@ function rowOf(
     id: message.id,
     at: message.timestamp,
     kind: told?.kind ?? "person",
-    ...(source === undefined ? {} : { from: shownKey({ db, settings }, client.viewer, source) }),
+    ...(source === undefined ? {} : { from: shownKey(access, client.viewer, source) }),
     ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
     text: redactSecrets(textOf(cut)),
   };
@@ -74,10 +69,7 @@ function readArguments(args: unknown): Result<Wanted> {
   if (!limit.ok) return limit;
   const after = textArgument(checked.value, "after", MESSAGE_ID_CHARS_MAX);
   if (!after.ok) return after;
-  return {
-    ok: true,
-    value: { limit: limit.value, ...(after.value === undefined ? {} : { after: after.value }) },
-  };
+  return ok({ limit: limit.value, ...(after.value === undefined ? {} : { after: after.value }) });
 }
 
 /** As many rows as fit, from the beginning of a page that is read on, from the end of one that is not. */
@@ -93,11 +85,8 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
 }
 
 /** What waits for the client. */
-export async function inboxOf(
-  { settings, engine }: GatewayDeps,
-  client: McpClient,
-  args: unknown,
-): Promise<ToolResult> {
+export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknown): Promise<ToolResult> {
+  const { settings, engine } = deps;
   const wanted = readArguments(args);
   if (!wanted.ok) return toolFailure(wanted);
   const { session } = client;
@@ -110,7 +99,7 @@ export async function inboxOf(
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
   if (!page.ok) return toolFailure(page);
   const { after } = wanted.value;
-  const rows = page.value.messages.map((message) => rowOf(settings, client, message, db));
+  const rows = page.value.messages.map((message) => rowOf(deps, client, message));
   const messages = within(rows, settings.tools.history.maxBytes, after === undefined);
   const nextAfter = messages.at(-1)?.id ?? after;
   return {

@@ -7,7 +7,7 @@
 import { isEnded, type Run } from "../core/run.ts";
 import { type SentSoFar, sentSoFar, stopWaiting } from "../flows/send.ts";
 import type { ToolResult } from "../tools/tool.ts";
-import type { Clock } from "../world.ts";
+import { pause } from "../world/pause.ts";
 import type { GatewayDeps } from "./call.ts";
 import { callAs, type ToolCall } from "./mcp-calls.ts";
 import type { McpClient } from "./mcp-client.ts";
@@ -47,19 +47,6 @@ function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
 
 function stateText(run: Run): string {
   return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
-}
-
-/** Resolves after so long, or when the signal fires. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.at(clock.now() + ms, resolve);
-    const stop = (): void => {
-      timer.cancel();
-      resolve();
-    };
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }
 
 export interface TaskParts {
@@ -130,14 +117,14 @@ export async function withProgress<T>(
   const over = new AbortController();
   const startedAt = clock.monotonic();
   const told = async (): Promise<void> => {
-    await pause(clock, PROGRESS_EVERY_MS, over.signal);
+    await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     while (!over.signal.aborted) {
       const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
       const message = sent === undefined ? "not accepted yet" : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
       if (!over.signal.aborted && !isEnded(sent?.run.state ?? "queued"))
         await tell({ progress, message, ...total });
-      await pause(clock, PROGRESS_EVERY_MS, over.signal);
+      await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };
   // A client that reads no progress any more still gets its result, or is gone.

@@ -14,11 +14,12 @@ import {
   type ServerEventBus,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { CODES, type Failure, fail, type Result } from "../core/errors.ts";
+import { CODES, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
+import type { Door } from "./http-request.ts";
 import { connectionId, identify, type McpClient, type McpWishes } from "./mcp-client.ts";
 import { INBOX_URI, onInbox } from "./mcp-inbox.ts";
 import { buildServer } from "./mcp-server.ts";
@@ -44,10 +45,6 @@ interface Body {
   /** Of the revisions that say with each request who asks. */
   readonly modern: boolean;
   readonly clientName?: string;
-}
-
-export interface McpDoor {
-  answer(request: Request, caller: Caller): Promise<Response>;
 }
 
 /** An error of the protocol, with the gateway's own code in it. */
@@ -86,16 +83,13 @@ function bodyOf(json: unknown): Result<Body> {
   const [first = {}] = messages;
   const id = messages.length === 1 ? idOf(first) : undefined;
   const clientName = messages.map(clientNameIn).find((name) => name !== undefined);
-  return {
-    ok: true,
-    value: {
-      json,
-      messages,
-      modern: messages.some((message) => PROTOCOL_VERSION_META_KEY in metaOf(message)),
-      ...(id === undefined ? {} : { id }),
-      ...(clientName === undefined ? {} : { clientName }),
-    },
-  };
+  return ok({
+    json,
+    messages,
+    modern: messages.some((message) => PROTOCOL_VERSION_META_KEY in metaOf(message)),
+    ...(id === undefined ? {} : { id }),
+    ...(clientName === undefined ? {} : { clientName }),
+  });
 }
 
 /** What the request says of its sender, in a header or, for clients that can set none, in the address. */
@@ -147,7 +141,7 @@ function inboxBus(deps: GatewayDeps, client: McpClient): ServerEventBus {
   };
 }
 
-class Door implements McpDoor {
+class McpDoor {
   readonly #deps: GatewayDeps;
   readonly #stop: AbortSignal;
   readonly #exchanges: Exchanges;
@@ -265,6 +259,8 @@ class Door implements McpDoor {
   }
 }
 
-export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): McpDoor {
-  return new Door(deps, stop);
+/** What answers at /mcp. */
+export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): Door {
+  const door = new McpDoor(deps, stop);
+  return (c) => door.answer(c.req.raw, c.get("caller"));
 }

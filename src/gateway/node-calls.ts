@@ -45,6 +45,13 @@ export function unknownOutcome(name: string, why: string): Failure {
   });
 }
 
+function tooLate(name: string, timeoutMs: number): Failure {
+  const text = `node "${name}" did not answer within ${timeoutMs / 1_000} s`;
+  return fail("node_timeout", `${text}; it may have done it all the same`, {
+    hint: "Give a larger timeout, or look at what was done.",
+  });
+}
+
 function parsed(text: string): Result<unknown> {
   try {
     return ok(JSON.parse(text));
@@ -118,16 +125,9 @@ export class NodeCalls {
       const left = (): void => giveUp(unknownOutcome(name, "the caller left before the node had answered"));
       signal.addEventListener("abort", left, { once: true });
       this.#pending.set(id, { line, settle });
-      timer = clock.at(clock.now() + timeoutMs, () => giveUp(this.#late(name, timeoutMs)));
+      timer = clock.at(clock.now() + timeoutMs, () => giveUp(tooLate(name, timeoutMs)));
       const params = paramsJSON === undefined ? {} : { paramsJSON };
       line.ask({ id, nodeId, command, ...params, timeoutMs, idempotencyKey });
-    });
-  }
-
-  #late(name: string, timeoutMs: number): Failure {
-    const text = `node "${name}" did not answer within ${timeoutMs / 1_000} s`;
-    return fail("node_timeout", `${text}; it may have done it all the same`, {
-      hint: "Give a larger timeout, or look at what was done.",
     });
   }
 

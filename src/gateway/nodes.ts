@@ -2,12 +2,12 @@
 // connected.
 // NH1: a node has one connection, the newest; of a device that is not paired any more it ends at once, and at
 //      the latest in the next look at the rows.
-// NH2: a command goes out only if the row, the node's offer and the settings allow it at that moment (ND1).
+// NH2: a command goes out only if the row, the node's offer and the settings allow it at that moment (ND1 of
+//      node.ts).
 // NH3: processes tell each other of commands by letters, which may be lost: then whoever asked is told that
 //      the outcome is unknown. No letter does anything twice.
 // NH4: what one node may set off in a minute is bounded.
 
-import { dropOldest } from "../core/bounded.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import {
   commandRefusal,
@@ -21,8 +21,9 @@ import {
 import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import { getNode, hasNodes, listNodes, nodeLeft } from "../store/nodes.ts";
-import { admitDevice } from "../triggers/node-pairing.ts";
+import { admitDevice, noNode } from "../triggers/node-pairing.ts";
 import type { Timer, World } from "../world.ts";
+import { type Allowance, createAllowance } from "./allowance.ts";
 import type { Caller } from "./auth.ts";
 import type { Member } from "./connection.ts";
 import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./node-calls.ts";
@@ -33,11 +34,8 @@ import { CLOSE, type ConnectParams, type DeviceProof, NODE_REPLACED } from "./pr
 const LOOK_MS = 30_000;
 /** A letter and its answer may take so long on their way. */
 const LETTERS_MS = 5_000;
-/** Events of one node that set something off, in a row and in a minute. */
-const EVENTS_MAX = 60;
-const EVENTS_MS = 60_000;
-/** Nodes whose events are counted; of devices that are paired there are fewer. */
-const COUNTED_MAX = 1_000;
+/** Runs that a node may set off at once; one more each second. Of devices that are paired there are fewer. */
+const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 
 interface Parts {
   readonly settings: Settings;
@@ -46,9 +44,11 @@ interface Parts {
   engine(): Engine;
 }
 
+/** `ownerLives`: the process that the row names is alive. */
+type Standing = NodeStanding & { readonly ownerLives: boolean };
+
 interface Checked {
-  /** `ownerLives`: the process that the row names is alive. */
-  readonly standing: NodeStanding & { readonly ownerLives: boolean };
+  readonly standing: Standing;
   readonly paramsJSON: string | undefined;
 }
 
@@ -73,8 +73,8 @@ export class NodeHub {
   readonly #elsewhere = new Map<string, (result: Result<unknown>) => void>();
   /** Commands of other processes, to be let go when those say so. */
   readonly #forOthers = new Map<string, AbortController>();
-  /** When the allowance of a node would be whole again. */
-  readonly #wholeAt = new Map<string, number>();
+  /** What each node may still set off. */
+  readonly #events: Allowance;
   #writes: Promise<unknown> = Promise.resolve();
   #lookTimer: Timer | undefined;
   #offs: (() => void)[] = [];
@@ -83,6 +83,7 @@ export class NodeHub {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#calls = new NodeCalls(parts.world);
+    this.#events = createAllowance(parts.world.clock, EVENTS);
   }
 
   /** Begins to hear of other processes and of devices that are taken away. */
@@ -159,7 +160,7 @@ export class NodeHub {
   }
 
   /** Paired nodes, and which of them are there. */
-  async standings(): Promise<(NodeStanding & { readonly ownerLives: boolean })[]> {
+  async standings(): Promise<Standing[]> {
     const engine = this.#parts.engine();
     const rows = await listNodes(engine.store.db, engine.now());
     return rows.map(({ node, ownerLives }) => {
@@ -197,27 +198,19 @@ export class NodeHub {
 
   /** Counts an event that sets something off. */
   allowEvent(nodeId: string): Result<void> {
-    const now = this.#parts.world.clock.now();
-    const eachMs = EVENTS_MS / EVENTS_MAX;
-    const wholeAt = Math.max(now, this.#wholeAt.get(nodeId) ?? 0) + eachMs;
-    if (wholeAt - now > EVENTS_MS) {
-      return fail("rate_limited", `a node may set off ${EVENTS_MAX} runs in a minute; wait`, {
-        details: { retryAfterMs: Math.ceil(eachMs) },
+    const retryAfterMs = this.#events.waitMs(nodeId);
+    if (retryAfterMs > 0) {
+      return fail("rate_limited", `a node may set off ${EVENTS.max} runs in a minute; wait`, {
+        details: { retryAfterMs },
       });
     }
-    this.#wholeAt.delete(nodeId);
-    this.#wholeAt.set(nodeId, wholeAt);
-    dropOldest(this.#wholeAt, COUNTED_MAX);
+    this.#events.take(nodeId);
     return ok(undefined);
   }
 
   async #check(call: NodeCall): Promise<Result<Checked>> {
     const standing = (await this.standings()).find(({ node }) => node.id === call.nodeId);
-    if (standing === undefined) {
-      return fail("node_not_found", `no paired node ${JSON.stringify(call.nodeId.slice(0, 80))}`, {
-        hint: "node.list, or parley node list, shows them.",
-      });
-    }
+    if (standing === undefined) return noNode(call.nodeId);
     const refused = commandRefusal(standing.node, call.command, this.#parts.settings.nodes);
     if (refused !== undefined) return fail("node_command_denied", refused);
     if (call.timeoutMs > NODE_TIMEOUT_MAX_MS) {
@@ -331,9 +324,10 @@ export class NodeHub {
       this.#lookTimer = undefined;
       if (this.#live.size === 0) return;
       this.#later(async () => {
-        const rows = await listNodes(this.#parts.engine().store.db, clock.now());
-        const paired = new Set(rows.map(({ node }) => node.id));
-        for (const nodeId of [...this.#live.keys()]) if (!paired.has(nodeId)) this.#end(nodeId);
+        // Taken first: who is paired and connects while the rows are read may not be among them.
+        const here = [...this.#live.keys()];
+        const paired = new Set((await this.standings()).map(({ node }) => node.id));
+        for (const nodeId of here) if (!paired.has(nodeId)) this.#end(nodeId);
       });
       this.#lookLater();
     });

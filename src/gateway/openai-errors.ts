@@ -4,7 +4,7 @@
 import { CODES, type Failure } from "../core/errors.ts";
 import { wireError } from "./answer.ts";
 
-export interface OpenAiError {
+interface OpenAiError {
   readonly error: {
     readonly message: string;
     readonly type: string;

@@ -69,7 +69,7 @@ function flagIn(body: Body, field: string, name = field): Result<boolean> {
   const value = body[field];
   return value == null || typeof value === "boolean"
     ? ok(value === true)
-    : wrong(name, `must be true or false`);
+    : wrong(name, "must be true or false");
 }
 
 function thinkingIn(value: unknown, param: string): Result<ThinkingLevel | undefined> {
@@ -103,7 +103,7 @@ interface Said {
 }
 
 /** `keepsHistory`: the session has its own, so what the client tells of it is not even read (OR1). */
-function sort(items: readonly Item[], keepsHistory: boolean): Result<Said> {
+function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   const last = items.findLastIndex((item) => item.role === "assistant");
   const system = readItems(items.filter((item) => item.role === "system"));
   if (!system.ok) return system;
@@ -177,14 +177,14 @@ function common(body: Body) {
   });
 }
 
-function readChat(body: Body, keyed: boolean): Result<AgentRequest> {
+function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
   const base = common(body);
   if (!base.ok) return base;
   const thinking = thinkingIn(body.reasoning_effort, "reasoning_effort");
   if (!thinking.ok) return thinking;
   const items = chatItems(body.messages);
   if (!items.ok) return items;
-  const said = sort(items.value, keyed || base.value.user !== undefined);
+  const said = divide(items.value, namesSession || base.value.user !== undefined);
   if (!said.ok) return said;
   return assembled(
     { api: "chat", ...base.value, ...defined("thinking", thinking.value) },
@@ -193,7 +193,7 @@ function readChat(body: Body, keyed: boolean): Result<AgentRequest> {
   );
 }
 
-function readResponse(body: Body, keyed: boolean): Result<AgentRequest> {
+function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
   const base = common(body);
   if (!base.ok) return base;
   const { reasoning, instructions } = body;
@@ -208,8 +208,8 @@ function readResponse(body: Body, keyed: boolean): Result<AgentRequest> {
     return wrong("instructions", "must be a string");
   const items = inputItems(body.input);
   if (!items.ok) return items;
-  const keepsHistory = keyed || base.value.user !== undefined || previous.value !== undefined;
-  const said = sort(items.value, keepsHistory);
+  const keepsHistory = namesSession || base.value.user !== undefined || previous.value !== undefined;
+  const said = divide(items.value, keepsHistory);
   if (!said.ok) return said;
   const known = {
     api: "responses" as const,
@@ -243,12 +243,12 @@ function assembled(
   });
 }
 
-/** Reads a body. `keyed`: the header names a session. */
-export function readRequest(api: OpenAiApi, body: unknown, keyed: boolean): Result<AgentRequest> {
+/** Reads a body. `namesSession`: the request's header does. */
+export function readRequest(api: OpenAiApi, body: unknown, namesSession: boolean): Result<AgentRequest> {
   if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
   const fields = checkFields(api, body);
   if (!fields.ok) return fields;
-  return api === "chat" ? readChat(body, keyed) : readResponse(body, keyed);
+  return api === "chat" ? readChat(body, namesSession) : readResponse(body, namesSession);
 }
 
 /** The agent that a model's name stands for: `parley/<agentId>` or `agent:<agentId>`. */

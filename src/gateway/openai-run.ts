@@ -78,7 +78,7 @@ export class RunFeed {
   }
 }
 
-export interface StreamParts {
+interface StreamParts {
   readonly feed: RunFeed;
   readonly clock: Clock;
   readonly runId: string;

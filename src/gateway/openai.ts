@@ -7,9 +7,9 @@
 import type { Context } from "hono";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
-import { isEnded, type Run } from "../core/run.ts";
+import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
-import { isTemporaryKey } from "../core/session-key.ts";
+import { isTemporaryKey, KEY_CHARS_MAX } from "../core/session-key.ts";
 import type { TokenScope } from "../core/settings.ts";
 import { resolveSession } from "../flows/access.ts";
 import { continuedSession, type Opening, temporarySession, userSession } from "../flows/client-session.ts";
@@ -18,8 +18,8 @@ import { readRun } from "../store/transcripts.ts";
 import { thrown } from "./answer.ts";
 import type { CallContext, GatewayDeps } from "./call.ts";
 import { type Dispatcher, needScope } from "./dispatch.ts";
-import { type Env, readBody, refuse } from "./http-request.ts";
-import { endCodeOf } from "./methods/agent.ts";
+import { checkedKey, type Door, type Env, readBody, refuse } from "./http-request.ts";
+import { endCodeOf, untilEnded } from "./methods/agent.ts";
 import { chatAnswer, chatStream } from "./openai-chat.ts";
 import type { OpenAiApi } from "./openai-fields.ts";
 import { type AgentRequest, agentIn, modelName, readRequest } from "./openai-request.ts";
@@ -31,13 +31,8 @@ const BODY_MAX_BYTES = 25 * 1024 * 1024;
 /** Bytes of the bodies that are read, and not yet accepted, at once; more have to come again. */
 const BODIES_MAX_BYTES = 200 * 1024 * 1024;
 const BODIES_RETRY_MS = 1_000;
-const WAIT_MAX_MS = 86_400_000;
-const KEY_CHARS_MAX = 512;
-const IDEMPOTENCY_KEY = /^[!-~](?:[ -~]{0,198}[!-~])?$/;
 const SESSION_HEADER = "x-parley-session-key";
 const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses";
-
-export type OpenAiDoor = (c: Context<Env>) => Promise<Response>;
 
 interface DoorParts {
   readonly deps: GatewayDeps;
@@ -96,10 +91,8 @@ async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Pr
   if (sessionKey !== undefined && sessionKey.length > KEY_CHARS_MAX) {
     return fail("invalid_argument", `the header ${SESSION_HEADER} has more than ${KEY_CHARS_MAX} characters`);
   }
-  const idempotencyKey = c.req.header("idempotency-key");
-  if (idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(idempotencyKey)) {
-    return fail("invalid_argument", "the header Idempotency-Key must be 1 to 200 printable ASCII characters");
-  }
+  const key = checkedKey("the header Idempotency-Key", c.req.header("idempotency-key"));
+  if (!key.ok) return key;
   const body = await readBody(c, BODY_MAX_BYTES);
   if (!body.ok) return body;
   const request = readRequest(api, body.value, sessionKey !== undefined);
@@ -110,7 +103,7 @@ async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Pr
     request: request.value,
     agentId: agentId.value,
     ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...(key.value === undefined ? {} : { idempotencyKey: key.value }),
   });
 }
 
@@ -179,7 +172,7 @@ function isCutShort(messages: readonly Message[]): boolean {
   return last?.role === "assistant" && last.stopReason === "length";
 }
 
-class Door {
+class OpenAiDoor {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
@@ -286,8 +279,9 @@ class Door {
     const { stopped } = this.#dispatcher;
     const accepted = asked.idempotencyKey === undefined;
     try {
-      const run = await this.#untilEnded(followed.runId, AbortSignal.any([client, stopped]));
-      if (run !== undefined) return await this.#outcome(run);
+      const run = await untilEnded(this.#deps.engine, followed.runId, AbortSignal.any([client, stopped]));
+      if (run?.ok === false) return { ...run, details: { accepted } };
+      if (run !== undefined) return await this.#outcome(run.value);
       if (!stopped.aborted) await this.#left(asked, followed);
       return fail(
         "shutting_down",
@@ -301,17 +295,6 @@ class Door {
       const failure = thrown(this.#deps.world, error, `following run ${followed.runId}`);
       return { ...failure, details: { ...failure.details, accepted } };
     }
-  }
-
-  /** Undefined: the signal fired first. */
-  async #untilEnded(runId: string, signal: AbortSignal): Promise<Run | undefined> {
-    const { engine } = this.#deps;
-    while (!signal.aborted) {
-      const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, signal);
-      if (run === undefined) throw new Error(`run ${runId} is not there any more`);
-      if (isEnded(run.state)) return run;
-    }
-    return undefined;
   }
 
   async #outcome(run: Run): Promise<Result<EndedRun>> {
@@ -331,7 +314,8 @@ class Door {
   }
 }
 
-export function createOpenAiDoor(parts: DoorParts): OpenAiDoor {
-  const door = new Door(parts);
+/** What answers under /v1/. */
+export function createOpenAiDoor(parts: DoorParts): Door {
+  const door = new OpenAiDoor(parts);
   return (c) => door.handle(c);
 }

@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   woff2: "font/woff2",
 };
 
-/** Above this a file is not worth the client's unpacking. */
+/** A smaller file is not worth the client's unpacking. */
 const GZIP_MIN_BYTES = 1_024;
 
 interface PageFile {

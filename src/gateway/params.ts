@@ -4,14 +4,14 @@
 // PA2: `ignored` are params of the OpenClaw method of that name that mean nothing here: taken, never read.
 
 import type { XStatic } from "typebox/schema";
-import { accessParams } from "./params/access.ts";
-import { CHAIN_PARAMS } from "./params/chains.ts";
+import { ACCESS_METHODS } from "./params/access.ts";
+import { CHAIN_METHODS } from "./params/chains.ts";
 import { CHANNEL_METHODS } from "./params/channels.ts";
 import { CRON_METHODS } from "./params/cron.ts";
 import { DELIVERY_METHODS } from "./params/deliveries.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
 import { NODE_METHODS } from "./params/nodes.ts";
-import { OPERATIONS, OVERVIEW } from "./params/operations.ts";
+import { OPERATION_METHODS, OVERVIEW_METHODS } from "./params/operations.ts";
 import { SESSION_METHODS } from "./params/sessions.ts";
 import { about, type MethodSpec, name } from "./params/shapes.ts";
 import { TALK_METHODS } from "./params/talk.ts";
@@ -79,16 +79,16 @@ export const CONNECT = open(
 );
 
 export const METHODS = {
-  ...OVERVIEW,
+  ...OVERVIEW_METHODS,
   ...SESSION_METHODS,
   ...TALK_METHODS,
   ...TOOL_METHODS,
   ...DELIVERY_METHODS,
-  ...CHAIN_PARAMS,
-  ...accessParams,
+  ...CHAIN_METHODS,
+  ...ACCESS_METHODS,
   ...CHANNEL_METHODS,
   ...DEMO_METHODS,
-  ...OPERATIONS,
+  ...OPERATION_METHODS,
   ...CRON_METHODS,
   ...NODE_METHODS,
 } as const satisfies Record<string, MethodSpec>;

@@ -1,6 +1,6 @@
 // Owns what a session's pass means at a door: whose call it is, with whose eyes, and in which run.
-// PA1: the caller is the session itself: it sees what the session sees, whatever session it names.
-// PA2: a call counts as one of the run that the session has under way; without one there is no call.
+// GP1: the caller is the session itself: it sees what the session sees, whatever session it names.
+// GP2: a call counts as one of the run that the session has under way; without one there is no call.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";

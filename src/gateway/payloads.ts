@@ -1,6 +1,5 @@
-// Owns what the methods answer, where it is of one simple shape: the same types for the gateway and its
-// clients.
-// PL1: a handler can't answer anything else: `Method` asks for these types.
+// Owns what the methods answer and what events carry: the same types for the gateway and its clients.
+// PL1: a handler can't answer anything else, and no method is without an answer: `Method` asks for these.
 
 import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
 import type { Explanation } from "../core/explanation.ts";
@@ -182,6 +181,8 @@ export interface SessionRow
   readonly lastChannel?: string;
   readonly lastTo?: string;
   readonly lastAccountId?: string | undefined;
+  /** The same place whole, its thread too. */
+  readonly deliveryContext?: Route;
 }
 
 export interface ListedRow extends SessionRow {
@@ -381,5 +382,5 @@ interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }
 
-/** What a method answers; `unknown` where it has many shapes. */
-export type PayloadOf<M extends MethodName> = M extends keyof Payloads ? Payloads[M] : unknown;
+/** What a method answers. */
+export type PayloadOf<M extends MethodName> = Payloads[M];

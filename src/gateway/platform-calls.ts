@@ -13,7 +13,7 @@ import type { Channel, PlatformAnswer, PlatformCall } from "../channels/channel.
 import { CODES, ok, type Result } from "../core/errors.ts";
 import type { World } from "../world.ts";
 import type { GatewayDeps } from "./call.ts";
-import type { Env } from "./http-request.ts";
+import type { Door, Env } from "./http-request.ts";
 import type { UnprovenRoom } from "./unproven.ts";
 
 /** Bytes of a body: the largest that a platform sends. */
@@ -67,7 +67,7 @@ function find(channels: ReadonlyMap<string, Channel>, path: string): Called | un
 }
 
 /** The routes under /channels/. */
-export function createPlatformDoor({ deps, unproven }: DoorParts): (c: Context<Env>) => Promise<Response> {
+export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
   const { channels, engine, world } = deps;
   const tellForged = createTellTale(world);
   const answer = (c: Context<Env>, { status, body }: PlatformAnswer): Response =>

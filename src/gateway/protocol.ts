@@ -99,7 +99,7 @@ export interface ClientInfo {
   readonly instanceId?: string;
 }
 
-/** Proof of a device key: an Ed25519 signature over the challenge (`auth.ts` says which text). */
+/** Proof of a device key: an Ed25519 signature over the challenge (`device.ts` says which text). */
 export interface DeviceProof {
   /** SHA-256 of the raw public key, in hex. */
   readonly id: string;

@@ -16,10 +16,15 @@ interface Track {
   readonly flowStep: FlowStep | undefined;
 }
 
-export interface RunStart {
+interface RunStart {
   readonly runId: string;
   readonly startedAt?: number;
   readonly flowStep?: FlowStep;
+}
+
+/** A reply or announce turn: a step between sessions, not a message to whoever watches. */
+export function isQuietStep(step: FlowStep | undefined): boolean {
+  return step === "reply" || step === "announce";
 }
 
 export class RunTracks {
@@ -67,10 +72,8 @@ export class RunTracks {
     this.#live.delete(runId);
   }
 
-  /** A reply or announce turn: a step between sessions, not a message to whoever watches. */
   isQuiet(runId: string): boolean {
-    const step = this.#live.get(runId)?.flowStep;
-    return step === "reply" || step === "announce";
+    return isQuietStep(this.#live.get(runId)?.flowStep);
   }
 
   /** A note was shown when it was written. */

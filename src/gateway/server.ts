@@ -29,7 +29,7 @@ import { createListener } from "./listener.ts";
 import { health, momentOf, seesEverything } from "./methods/system.ts";
 import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
-import { createPresence } from "./presence.ts";
+import { createPresence, type Presence } from "./presence.ts";
 import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./upgrade.ts";
 
@@ -70,7 +70,7 @@ class GatewayServer implements Gateway {
   readonly #fanout: Fanout;
   readonly #dispatcher: Dispatcher;
   readonly #demo: Demo | undefined;
-  readonly #presence: ReturnType<typeof createPresence>;
+  readonly #presence: Presence;
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
   readonly #history: History;
@@ -114,9 +114,8 @@ class GatewayServer implements Gateway {
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens], (token) =>
       this.#deps.passes?.sessionOf(token),
     );
-    this.#dispatcher = createDispatcher(deps, this.#state);
-    const { call } = this.#dispatcher;
-    const dispatcher = this.#dispatcher;
+    const dispatcher = createDispatcher(deps, this.#state);
+    this.#dispatcher = dispatcher;
     const listener = createListener({ deps, authority, dispatcher, stop: this.#stop.signal, moment });
     this.#http = plainHttp().createServer(HTTP_OPTIONS, (request, response) =>
       this.#admit(request.socket, () => listener(request, response)),
@@ -130,7 +129,7 @@ class GatewayServer implements Gateway {
       world,
       authority,
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
-      call,
+      call: dispatcher.call,
       admitNode: async (caller, params, at) =>
         deps.nodes === undefined
           ? fail("missing_scope", "nodes are off here: nodes.enabled is false")
@@ -170,9 +169,10 @@ class GatewayServer implements Gateway {
     this.#tickTimer?.cancel();
     this.#history.stop();
     this.#unfollow();
-    this.#presence.close();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
+    // Behind them: each that leaves is news of its own.
+    this.#presence.close();
     this.#fanout.close();
     // Also tells those who wait over HTTP, before their sockets go.
     this.#dispatcher.close();

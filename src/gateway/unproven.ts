@@ -22,7 +22,7 @@ export function createUnprovenRoom(): UnprovenRoom {
       let held = 0;
       const take = (bytes: number): Result<void> => {
         if (bytesHeld + bytes > UNPROVEN_MAX_BYTES) {
-          return fail("rate_limited", "too many web hooks at once; send it again", {
+          return fail("rate_limited", "too much comes in at once; send it again", {
             details: { retryAfterMs: RETRY_MS },
           });
         }

@@ -45,8 +45,7 @@ function described(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object") return "an object";
   if (typeof value !== "string") return `the ${typeof value} ${String(value)}`;
-  const text = value.length > SHOWN_MAX_CHARS ? `${value.slice(0, SHOWN_MAX_CHARS)}…` : value;
-  return value.length > SHOWN_MAX_CHARS ? `a string of ${value.length} characters` : JSON.stringify(text);
+  return value.length > SHOWN_MAX_CHARS ? `a string of ${value.length} characters` : JSON.stringify(value);
 }
 
 /**

@@ -4,13 +4,14 @@
 // CF2: what would keep Parley from starting is taken out and named, until nothing is wrong any more.
 // CF3: it is its owner's alone: secrets stand in it.
 
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Path, showPath, type Tree } from "../config/source.ts";
 import { type LoadOptions, settingsOfText } from "../config.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/settings.ts";
+import { ensureFolder } from "../world/folders.ts";
 
 /** Things that are taken out of one configuration. */
 const REPAIRS_MAX = 300;
@@ -109,10 +110,10 @@ export function placeFor(text: string, path: string, exists: boolean): Result<Pl
 }
 
 /** Writes it whole or not at all, and over nothing. `unique`: no other name like it. */
-export function writeConfig(text: string, path: string, unique: string): Result<void> {
+export async function writeConfig(text: string, path: string, unique: string): Promise<Result<void>> {
   const made = `${path}.${unique}`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    await ensureFolder(dirname(path));
     writeFileSync(made, text, { flag: "wx", mode: 0o600, flush: true });
     try {
       linkSync(made, path);

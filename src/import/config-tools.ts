@@ -3,7 +3,7 @@
 //      rule that can't be said here is named.
 
 import type { Tree } from "../config/source.ts";
-import { matchesPattern } from "../core/pattern.ts";
+import { matchesAny } from "../core/pattern.ts";
 import { compact, noteRest, take } from "./config-tree.ts";
 import { fieldsOf, textsIn } from "./fields.ts";
 
@@ -42,10 +42,7 @@ export function takeFilter(tree: Tree, where: string, notes: string[]): Tree {
     return compact({ allow: [], deny: ["*"] }) as Tree;
   }
   if (ofProfile === undefined) return lists(allow, deny);
-  const both =
-    allow.length === 0
-      ? ofProfile
-      : ofProfile.filter((name) => allow.some((pattern) => matchesPattern(pattern, name)));
+  const both = allow.length === 0 ? ofProfile : ofProfile.filter((name) => matchesAny(allow, name));
   return both.length === 0 ? lists([], ["*"]) : lists(both, deny);
 }
 

@@ -257,7 +257,7 @@ export async function importState(options: ImportOptions): Promise<Result<Import
   const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
   const done = await withImportStore({ settings: settings.store, world, dryRun }, async (store) => {
     const isWritten = file !== undefined && !dryRun;
-    const written = isWritten ? writeConfig(file.text, file.path, world.ids.uuid()) : ok(undefined);
+    const written = isWritten ? await writeConfig(file.text, file.path, world.ids.uuid()) : ok(undefined);
     if (!written.ok) return written;
     await importSessions(stores, {
       ...{ source, keys, settings, rules, store, remarks, nowMs, repairs, signal },

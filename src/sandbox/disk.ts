@@ -10,8 +10,8 @@
 
 import { execFile } from "node:child_process";
 import { statfsSync } from "node:fs";
+import { SEARCH_PATH } from "../world/programs.ts";
 import type { Clock } from "../world.ts";
-import { SEARCH_PATH } from "./process.ts";
 
 /** After this long the free space has seen too much of others to speak for the workspace. */
 const MEASURED_FRESH_MS = 60_000;

@@ -1,7 +1,8 @@
 // Owns containment by docker's command line: one short-lived container for every program.
 // D1: the image is never fetched on the way: a run that waits minutes for a download looks like one that
 //     hangs.
-// D2: to stop a program is to kill its container; the client, which waits for it, then ends by itself (S5).
+// D2: to stop a program is to kill its container; the client, which waits for it, then ends by itself (S5
+//     of sandbox.ts).
 // What holds otherwise than with bubblewrap: processes and memory are walls, kept by the kernel's
 // control groups; the system that is seen is the image's, not the host's; `network` is docker's bridge,
 // where the host's loopback can't be reached. System calls are refused by docker's own list, not by
@@ -11,7 +12,8 @@
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { killGroup, type ProcessPlan, runProcess } from "./process.ts";
+import { killGroup } from "../world/programs.ts";
+import { type ProcessPlan, runProcess } from "./process.ts";
 import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";

@@ -7,17 +7,18 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { ensureFolder } from "../world/folders.ts";
+import { SEARCH_PATH } from "../world/programs.ts";
 import type { World } from "../world.ts";
 import { bubblewrapSandbox } from "./bubblewrap.ts";
 import { DiskBook } from "./disk.ts";
 import { DOCKER_IMAGE_DEFAULT, dockerSandbox } from "./docker.ts";
 import type { NetworkPeers } from "./peers.ts";
-import { SEARCH_PATH } from "./process.ts";
 import { removeLeftWalls } from "./process-wall.ts";
 import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
 import { CONTAINED_NODE, checkWorkspace, type Surroundings } from "./system-view.ts";
@@ -248,7 +249,7 @@ async function openCodeCache(
   if (cacheDir === undefined) return {};
   const dir = join(cacheDir, createHash("sha256").update(workspace).digest("hex").slice(0, 32));
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await ensureFolder(dir);
     return { codeCache: { dir: await realpath(dir), warm: new Set() } };
   } catch {
     return {};
@@ -260,7 +261,7 @@ async function prepareWorkspace(workspace: string, around: Surroundings): Promis
   const named = checkWorkspace(workspace, around);
   if (!named.ok) return named;
   try {
-    await mkdir(workspace, { recursive: true, mode: 0o700 });
+    await ensureFolder(workspace);
   } catch (error) {
     return fail("sandbox_unavailable", `the workspace ${workspace} can't be made: ${String(error)}`);
   }

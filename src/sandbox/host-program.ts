@@ -4,32 +4,13 @@
 //      it; what has left the process group is found among its children where there is a /proc.
 
 import type { ChildProcess } from "node:child_process";
+import type { HostProgram, HostProgramEnd } from "../core/node-exec.ts";
+import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
-import { type Ending, killGroup, runProcess } from "./process.ts";
+import { runProcess } from "./process.ts";
 import { treeBelow } from "./process-tree.ts";
 
 const TREE_MAX = 4_096;
-
-export interface HostProgram {
-  readonly argv: readonly string[];
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly outputMaxBytes: number;
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-export interface HostProgramEnd {
-  readonly ending: Ending;
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-  /** Head and tail of its standard output. */
-  readonly stdout: string;
-  readonly stdoutBytes: number;
-  readonly truncated: boolean;
-  /** Of its error stream only a little. */
-  readonly stderr: string;
-}
 
 function killTree(child: ChildProcess): void {
   const { pid } = child;

@@ -5,8 +5,8 @@
 // P3: its output is bounded: what is kept, and how much it may write before it is stopped.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { stat } from "node:fs/promises";
 import type { Readable, Writable } from "node:stream";
+import { killGroup, lastWordsRead } from "../world/programs.ts";
 import { Output } from "./output.ts";
 
 /**
@@ -15,8 +15,6 @@ import { Output } from "./output.ts";
 export const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
 /** What is kept of an error stream that is kept apart: only people who look for a reason read it. */
 const ERRORS_KEPT_BYTES = 4 * 1024;
-/** Where programs are looked up. */
-export const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Why it ended: by itself, or which limit or person stopped it. */
 export type Ending = "ended" | "timeout" | "aborted" | "output" | "memory" | "processes" | "disk";
@@ -47,16 +45,6 @@ export interface ProcessPlan {
   kill(child: ChildProcess): void;
   /** Called once it runs; may stop it for a reason of its own. Returns what ends the watching. */
   watch?(child: ChildProcess, stop: (why: Ending) => void): () => void;
-}
-
-/** Kills a process that was started as the leader of a group, and the group. */
-export function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // Nobody is left in the group.
-  }
 }
 
 /** Somebody who stops reading what we write is no failure of ours. */
@@ -117,11 +105,7 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
     child.once("exit", async (exitCode, signal) => {
       release();
       killGroup(child);
-      // What the command wrote is in the pipe by now, but a process that left the group may hold the pipe
-      // open for ever, so its end can't be waited for. Two answers of the file system are two turns of the
-      // event loop, and the first whole turn has read all that was there.
-      await stat(plan.cwd).catch(() => undefined);
-      await stat(plan.cwd).catch(() => undefined);
+      await lastWordsRead();
       for (const stream of child.stdio) stream?.destroy();
       // Only the platform's own timeout uses the child's kill method; we never do.
       if (ending === "ended" && child.killed) ending = "timeout";

@@ -9,7 +9,7 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { SEARCH_PATH } from "./process.ts";
+import { SEARCH_PATH } from "../world/programs.ts";
 import type { SandboxNeeds } from "./sandbox.ts";
 
 export interface Repository {

@@ -10,7 +10,8 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { SEARCH_PATH } from "./process.ts";
+import { isInside } from "../world/folders.ts";
+import { SEARCH_PATH } from "../world/programs.ts";
 
 /** Where a contained program finds the gateway's Node and code. */
 export const CONTAINED_NODE = "/run/parley/node";
@@ -72,9 +73,6 @@ export const OWN_FILES: Readonly<Record<string, string>> = {
   "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 };
 
-const isWithin = (folder: string, path: string): boolean =>
-  path === folder || folder === sep || path.startsWith(folder + sep);
-
 /** Of a path that does not exist yet: where it would be. */
 const realOf = (path: string): string => {
   try {
@@ -100,20 +98,20 @@ export interface Surroundings {
 /** The real path of a workspace, or why it can't be contained. */
 export function checkWorkspace(workspace: string, around: Surroundings): Result<string> {
   const real = realOf(workspace);
-  const holds = (path: string): boolean => isWithin(real, path) || isWithin(real, realOf(path));
+  const holds = (path: string): boolean => isInside(real, path) || isInside(real, realOf(path));
   const refuse = (why: string) =>
     fail("sandbox_unavailable", `the workspace ${workspace} can't be contained: ${why}`, {
       hint: "Give the agent a folder of its own: agents.defaults.workspace or agents.list[].workspace.",
     });
   if (real === sep) return refuse("it is the whole file system");
-  const system = NOT_A_WORKSPACE.find((folder) => isWithin(folder, real) || isWithin(real, folder));
+  const system = NOT_A_WORKSPACE.find((folder) => isInside(folder, real) || isInside(real, folder));
   if (system !== undefined) return refuse(`it takes in ${system}, a part of the system`);
   const wide = [...TOO_WIDE, ...(around.homes ?? [])].find(holds);
   if (wide !== undefined) return refuse(`it takes in all of ${wide}`);
-  const seen = around.keepOut.find((path) => SYSTEM_FOLDERS.some((folder) => isWithin(folder, realOf(path))));
+  const seen = around.keepOut.find((path) => SYSTEM_FOLDERS.some((folder) => isInside(folder, realOf(path))));
   if (seen !== undefined) return refuse(`every sandbox would show ${seen}, which belongs to the gateway`);
   const gateways = around.code === undefined ? around.keepOut : [...around.keepOut, around.code];
-  const own = gateways.find((path) => holds(path) || isWithin(realOf(path), real));
+  const own = gateways.find((path) => holds(path) || isInside(realOf(path), real));
   if (own !== undefined) return refuse(`it holds or lies in ${own}, which belongs to the gateway`);
   const other = around.workspaces?.find((path) => holds(path) && path !== workspace && realOf(path) !== real);
   if (other !== undefined) return refuse(`it holds ${other}, the workspace of another agent`);

@@ -1,7 +1,7 @@
 // Owns what a chain of runs has used (I8).
 // CH1: whoever decides by a chain's figures holds its row, so that no two runs take its last place.
 
-import { type Selectable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
 import { held } from "./locks.ts";
 import { prepared } from "./prepared.ts";
@@ -17,26 +17,29 @@ interface CountedRun {
   readonly at: number;
 }
 
+const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "cost" | "told">) =>
+  tx
+    .insertInto("chains")
+    .values(row)
+    .onConflict((conflict) =>
+      conflict.column("chain_id").doUpdateSet((eb) => ({
+        runs: sql<number>`chains.runs + 1`,
+        last_at: eb.ref("excluded.last_at"),
+        // What has gone from session to session once has done so for good.
+        crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
+      })),
+    ),
+);
+
 /** Counts one more run of a chain; the first one says where the chain began (I8). */
 export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
-  const crossed = run.hop > 0 ? 1 : 0;
-  await tx
-    .insertInto("chains")
-    .values({
-      chain_id: run.chainId,
-      runs: 1,
-      root_session_key: run.rootSessionKey,
-      last_at: run.at,
-      crossed,
-    })
-    .onConflict((conflict) =>
-      conflict.column("chain_id").doUpdateSet({
-        runs: sql<number>`chains.runs + 1`,
-        last_at: run.at,
-        ...(crossed === 1 ? { crossed } : {}),
-      }),
-    )
-    .execute();
+  await COUNT_RUN(tx, {
+    chain_id: run.chainId,
+    runs: 1,
+    root_session_key: run.rootSessionKey,
+    last_at: run.at,
+    crossed: run.hop > 0 ? 1 : 0,
+  });
 }
 
 /** Something was tried in a chain that goes from session to session, and was refused. */

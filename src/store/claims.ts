@@ -7,7 +7,7 @@ import type { Run } from "../core/run.ts";
 import { held, heldIfFree } from "./locks.ts";
 import { prepared } from "./prepared.ts";
 import { livingProcesses } from "./processes.ts";
-import { type Fence, HOLDING, toRun } from "./runs.ts";
+import { type Fence, HOLDING, QUEUED, toRun } from "./runs.ts";
 import { type Db, kindOf, type Tx } from "./sql.ts";
 import { together } from "./transaction.ts";
 
@@ -18,7 +18,7 @@ const ANY_QUEUED = prepared((db, { sessionKey }: Lane) =>
     .selectFrom("runs")
     .select("run_id")
     .where("session_key", "=", sessionKey)
-    .where("state", "=", "queued")
+    .where("state", "=", QUEUED)
     .limit(1),
 );
 
@@ -53,7 +53,7 @@ const FIRST_QUEUED = prepared((db, { sessionKey }: Lane) =>
     .selectFrom("runs")
     .selectAll()
     .where("session_key", "=", sessionKey)
-    .where("state", "=", "queued")
+    .where("state", "=", QUEUED)
     .orderBy("lane_seq")
     .limit(1),
 );
@@ -70,7 +70,7 @@ export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
     .updateTable("runs")
     .set({ input_json: JSON.stringify(input) })
     .where("run_id", "=", runId)
-    .where("state", "=", "queued")
+    .where("state", "=", QUEUED)
     .execute();
 }
 
@@ -211,7 +211,7 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom("runs")
     .select(["session_key", (eb) => eb.fn.min("accepted_at").as("oldest")])
-    .where("state", "=", "queued")
+    .where("state", "=", QUEUED)
     .groupBy("session_key")
     .orderBy("oldest")
     .execute();
@@ -223,7 +223,7 @@ export async function idleLanes(db: Db, wanted: { limit: number; appends: boolea
   let query = db
     .selectFrom("runs as waiting")
     .select(["waiting.session_key", (eb) => eb.fn.min("waiting.accepted_at").as("oldest")])
-    .where("waiting.state", "=", "queued")
+    .where("waiting.state", "=", QUEUED)
     .where((eb) =>
       eb.not(
         eb.exists(

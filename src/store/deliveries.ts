@@ -176,7 +176,7 @@ export async function dueDeliveries(
   const query = withHeads(sql`select d.* from head cross join deliveries d
     where d.seq = head.seq and d.attempt_open = 0 and d.next_attempt_at <= ${now}
       and ${ofClass(of, sql`d.kind`)}
-    order by d.seq limit ${limit}`);
+    order by d.seq limit ${sql.lit(limit)}`);
   const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
   return rows.map(toDelivery);
 }
@@ -325,7 +325,7 @@ export async function listDeliveries(
   const before = filter.cursor === undefined ? undefined : Number(filter.cursor);
   if (before !== undefined && !Number.isSafeInteger(before)) return { rows: [] };
   let query = db.selectFrom("deliveries").selectAll();
-  if (filter.state !== undefined) query = query.where("state", "=", filter.state);
+  if (filter.state !== undefined) query = query.where("state", "=", sql.lit(filter.state));
   if (filter.sessionKey !== undefined) query = query.where("session_key", "=", filter.sessionKey);
   if (before !== undefined) query = query.where("seq", "<", before);
   const found = await query

@@ -4,6 +4,7 @@
 
 import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
+import type { IdempotencyTable } from "./tables.ts";
 
 export interface KeyedCall {
   readonly key: string;
@@ -35,24 +36,27 @@ export async function recallAnswer(
   return isSame ? { answer: JSON.parse(row.answer_json) } : "conflict";
 }
 
+const REMEMBER = prepared((tx, row: IdempotencyTable) =>
+  tx
+    .insertInto("idempotency")
+    .values(row)
+    .onConflict((conflict) => conflict.column("key").doNothing()),
+);
+
 /**
  * Keeps the first answer. False: the key has an answer already, and nothing changed. `answer` must be JSON.
  * Waits for a transaction that is about to answer the same key.
  */
 export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await tx
-    .insertInto("idempotency")
-    .values({
-      key: call.key,
-      caller: call.caller,
-      method: call.method,
-      params_hash: call.paramsHash,
-      answer_json: JSON.stringify(answer ?? null),
-      created_at: at,
-    })
-    .onConflict((conflict) => conflict.column("key").doNothing())
-    .executeTakeFirst();
-  return (numInsertedOrUpdatedRows ?? 0n) > 0n;
+  const { numAffectedRows } = await REMEMBER(tx, {
+    key: call.key,
+    caller: call.caller,
+    method: call.method,
+    params_hash: call.paramsHash,
+    answer_json: JSON.stringify(answer ?? null),
+    created_at: at,
+  });
+  return (numAffectedRows ?? 0n) > 0n;
 }
 
 /** Forgets the answers given before `beforeMs`. Returns how many. */

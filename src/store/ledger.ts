@@ -1,11 +1,13 @@
 // Owns the usage ledger: what each run consumed. It outlives sessions and transcripts.
 // LG1: a day is one of UTC: the same for every process, wherever it stands.
 
-import { type RawBuilder, sql } from "kysely";
+import { type Insertable, type RawBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
 import { isSubagentKey } from "../core/session-key.ts";
 import type { UsageGroup, UsageLine, UsageSum } from "../core/usage.ts";
+import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
+import type { LedgerTable } from "./tables.ts";
 
 const DAY_MS = 86_400_000;
 /** Links that are followed upward: beyond any spawn depth, and an end for a damaged chain. */
@@ -34,26 +36,25 @@ async function rootOf(tx: Tx, key: string): Promise<string> {
   return rows[0]?.key ?? key;
 }
 
+const ADD = prepared((tx, row: Insertable<LedgerTable>) => tx.insertInto("ledger").values(row));
+
 export async function addUsageRow(tx: Tx, row: UsageRow): Promise<void> {
   const { usage } = row;
-  await tx
-    .insertInto("ledger")
-    .values({
-      run_id: row.runId,
-      session_key: row.sessionKey,
-      root_key: await rootOf(tx, row.sessionKey),
-      agent_id: row.agentId,
-      provider: row.provider,
-      model: row.model,
-      input: usage.input,
-      output: usage.output,
-      cache_read: usage.cacheRead,
-      cache_write: usage.cacheWrite,
-      total_tokens: usage.totalTokens,
-      cost: usage.cost.total,
-      at: row.at,
-    })
-    .execute();
+  await ADD(tx, {
+    run_id: row.runId,
+    session_key: row.sessionKey,
+    root_key: await rootOf(tx, row.sessionKey),
+    agent_id: row.agentId,
+    provider: row.provider,
+    model: row.model,
+    input: usage.input,
+    output: usage.output,
+    cache_read: usage.cacheRead,
+    cache_write: usage.cacheWrite,
+    total_tokens: usage.totalTokens,
+    cost: usage.cost.total,
+    at: row.at,
+  });
 }
 
 /**

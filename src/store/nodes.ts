@@ -6,6 +6,7 @@
 import { type Selectable, sql } from "kysely";
 import type { NodeFacts, NodePlace, NodeRow, PairRequest } from "../core/node.ts";
 import { held } from "./locks.ts";
+import { prepared } from "./prepared.ts";
 import { livingProcesses } from "./processes.ts";
 import { type Db, present, type Tx } from "./sql.ts";
 import type { NodeRequestTable, NodeTable } from "./tables.ts";
@@ -108,10 +109,11 @@ export async function listNodes(db: Db, nowMs: number): Promise<{ node: NodeRow;
   return rows.map((row) => ({ node: toNode(row), ownerLives: row.owner_lives === 1 }));
 }
 
+const ANY = prepared((db) => db.selectFrom("nodes").select("id").limit(1));
+
 /** Whether any node is paired. */
 export async function hasNodes(db: Db): Promise<boolean> {
-  const row = await db.selectFrom("nodes").select("id").limit(1).executeTakeFirst();
-  return row !== undefined;
+  return (await ANY(db, {})).rows.length > 0;
 }
 
 export async function countNodes(db: Db): Promise<number> {

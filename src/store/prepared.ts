@@ -5,10 +5,15 @@
 // PQ2: its text does not depend on its values. One that does is no prepared query.
 // PQ3: where somebody looks at each query (a plugin, in tests), it is made anew, with its values.
 
-import type { Compilable, CompiledQuery, QueryResult } from "kysely";
+import type { CompiledQuery, QueryResult } from "kysely";
 import { type Db, kindOf, type StoreKind } from "./sql.ts";
 
 type Values = Readonly<Record<string, unknown>>;
+
+/** What the query builder makes: of its methods, or of text. */
+interface Query<R> {
+  compile(db: Db): CompiledQuery<R>;
+}
 
 /** Stands in a query where a value goes. */
 class Place {
@@ -19,19 +24,25 @@ class Place {
   }
 }
 
-const PLACES: Values = new Proxy({}, { get: (_, name) => new Place(String(name)) });
+/** A place for each of the values, which are the same ones each time. */
+function placesFor<V extends object>(values: V): V {
+  return Object.fromEntries(Object.keys(values).map((name) => [name, new Place(name)])) as V;
+}
 
-/** A query that `build` makes once for each kind of database, of places instead of values. */
+/**
+ * A query that `build` makes once for each kind of database, of places instead of values. Each time the same
+ * values have to be given: one that is unset is null, not left out.
+ */
 export function prepared<V extends object, R>(
-  build: (db: Db, values: V) => Compilable<R>,
+  build: (db: Db, values: V) => Query<R>,
 ): (db: Db, values: V) => Promise<QueryResult<R>> {
   const made = new Map<StoreKind, CompiledQuery<R>>();
   return (db, values) => {
-    if (db.getExecutor().plugins.length > 0) return db.executeQuery(build(db, values));
+    if (db.getExecutor().plugins.length > 0) return db.executeQuery(build(db, values).compile(db));
     const kind = kindOf(db);
     let query = made.get(kind);
     if (query === undefined) {
-      query = build(db, PLACES as V).compile();
+      query = build(db, placesFor(values)).compile(db);
       made.set(kind, query);
     }
     const parameters = query.parameters.map((one) =>

@@ -3,7 +3,7 @@
 // RS2: whoever ends a run holds its row, and has asked in the same transaction whether it may (`isHeld`).
 // RS3: an ended row never changes.
 
-import type { Selectable } from "kysely";
+import { type Selectable, sql } from "kysely";
 import type { Code } from "../core/errors.ts";
 import { type Usage, ZERO_USAGE } from "../core/message.ts";
 import type { Route } from "../core/route.ts";
@@ -12,9 +12,14 @@ import { prepared } from "./prepared.ts";
 import { type Db, present, type Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";
 
+/**
+ * States as queries compare them, written out in their text: indexes of a part of a table name states, and
+ * with a state as a parameter the embedded database would make the query's plan anew each time.
+ */
+export const QUEUED = sql.lit<RunState>("queued");
 /** States in which a run holds its lane. */
-export const HOLDING = ["running", "waiting"] as const;
-export const ACTIVE = ["queued", "running", "waiting"] as const;
+export const HOLDING = [sql.lit<RunState>("running"), sql.lit<RunState>("waiting")];
+export const ACTIVE = [QUEUED, ...HOLDING];
 
 /** Who holds a lane: what every commit of a run has to name. */
 export interface Fence {
@@ -60,40 +65,38 @@ export function toRun(row: Selectable<RunTable>): Run {
   };
 }
 
+/** What a run that has not started has in its row; all else is null, or the column's default. */
+function queuedColumns(run: Run) {
+  return {
+    run_id: run.runId,
+    session_key: run.sessionKey,
+    session_id: run.sessionId,
+    agent_id: run.agentId,
+    lane_seq: run.laneSeq,
+    kind: run.kind,
+    state: run.state,
+    input_json: JSON.stringify(run.input),
+    chain_id: run.chainId,
+    hop: run.hop,
+    attempt: run.attempt,
+    crashes: run.crashes,
+    accepted_at: run.acceptedAt,
+    timeout_ms: run.timeoutMs,
+    route_json: run.route === undefined ? null : JSON.stringify(run.route),
+    flow_id: run.flow?.flowId ?? null,
+    flow_step: run.flow?.step ?? null,
+    flow_turn: run.flow?.turn ?? null,
+    parent_run_id: run.parentRunId ?? null,
+    call_id: run.callId ?? null,
+  };
+}
+
+const INSERT = prepared((tx, columns: ReturnType<typeof queuedColumns>) =>
+  tx.insertInto("runs").values(columns),
+);
+
 export async function insertRun(tx: Tx, run: Run): Promise<void> {
-  await tx
-    .insertInto("runs")
-    .values({
-      run_id: run.runId,
-      session_key: run.sessionKey,
-      session_id: run.sessionId,
-      agent_id: run.agentId,
-      lane_seq: run.laneSeq,
-      kind: run.kind,
-      state: run.state,
-      input_json: JSON.stringify(run.input),
-      chain_id: run.chainId,
-      hop: run.hop,
-      attempt: run.attempt,
-      crashes: run.crashes,
-      owner: null,
-      accepted_at: run.acceptedAt,
-      started_at: null,
-      ended_at: null,
-      timeout_ms: run.timeoutMs,
-      route_json: run.route === undefined ? null : JSON.stringify(run.route),
-      flow_id: run.flow?.flowId ?? null,
-      flow_step: run.flow?.step ?? null,
-      flow_turn: run.flow?.turn ?? null,
-      parent_run_id: run.parentRunId ?? null,
-      call_id: run.callId ?? null,
-      reply: null,
-      code: null,
-      error: null,
-      usage_json: null,
-      model: null,
-    })
-    .execute();
+  await INSERT(tx, queuedColumns(run));
 }
 
 const RUN = prepared((db, { runId }: { runId: string }) =>
@@ -105,9 +108,13 @@ export async function getRun(db: Db, runId: string): Promise<Run | undefined> {
   return row && toRun(row);
 }
 
+const RUN_OF_CALL = prepared((db, { callId }: { callId: string }) =>
+  db.selectFrom("runs").selectAll().where("call_id", "=", callId),
+);
+
 /** The run that a tool call made, if it made one. */
 export async function getRunOfCall(db: Db, callId: string): Promise<Run | undefined> {
-  const row = await db.selectFrom("runs").selectAll().where("call_id", "=", callId).executeTakeFirst();
+  const [row] = (await RUN_OF_CALL(db, { callId })).rows;
   return row && toRun(row);
 }
 
@@ -196,24 +203,25 @@ export interface RunEndFacts {
   readonly model?: string;
 }
 
+function endColumns({ end, usage, model }: RunEndFacts) {
+  return {
+    state: end.state,
+    ended_at: end.endedAt,
+    reply: end.reply ?? null,
+    code: end.code ?? null,
+    error: end.error ?? null,
+    usage_json: JSON.stringify(usage),
+    model: model ?? null,
+  };
+}
+
+const END = prepared((tx, { runId, ...columns }: { runId: string } & ReturnType<typeof endColumns>) =>
+  tx.updateTable("runs").set(columns).where("run_id", "=", runId).where("state", "in", ACTIVE),
+);
+
 /** Ends a run, whatever unfinished state it is in. False: it had ended, and nothing changed. */
 export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise<boolean> {
-  const { end, usage, model } = facts;
-  const done = await tx
-    .updateTable("runs")
-    .set({
-      state: end.state,
-      ended_at: end.endedAt,
-      reply: end.reply ?? null,
-      code: end.code ?? null,
-      error: end.error ?? null,
-      usage_json: JSON.stringify(usage),
-      model: model ?? null,
-    })
-    .where("run_id", "=", runId)
-    .where("state", "in", ACTIVE)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+  return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
 }
 
 /** Ids that one query asks for. */

@@ -183,9 +183,10 @@ async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   const named =
     kindOf(db) === "sqlite"
       ? sql<{ row_id: number }>`select rowid as row_id from session_names
-          where session_names match ${`"${text.replaceAll('"', '""')}"`} limit ${FEW_MAX + 1}`
+          where session_names match ${`"${text.replaceAll('"', '""')}"`} limit ${sql.lit(FEW_MAX + 1)}`
       : sql<{ row_id: number }>`select row_id from session_names
-          where name like ${`%${literalLike(text.toLowerCase())}%`} escape '\\' limit ${FEW_MAX + 1}`;
+          where name like ${`%${literalLike(text.toLowerCase())}%`} escape '\\'
+          limit ${sql.lit(FEW_MAX + 1)}`;
   const { rows } = await named.execute(db);
   return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
 }
@@ -204,10 +205,10 @@ async function sorted(
   const { rows } = await sql<Row>`
     select * from (
       select * from sessions where ${named}
-      limit ${count}
+      limit ${sql.lit(count)}
     ) as s
     where ${all([...archived, ...conditions])}
-    order by s.updated_at desc, s.key desc limit ${filter.limit + 1}`.execute(db);
+    order by s.updated_at desc, s.key desc limit ${sql.lit(filter.limit + 1)}`.execute(db);
   return { rows };
 }
 
@@ -234,12 +235,13 @@ async function walked(
 ): Promise<Portion> {
   const order = sql`order by s.updated_at desc, s.key desc`;
   if (fits.length === 0) {
-    const query = sql<Row>`select s.* from sessions s where ${all(range)} ${order} limit ${limit + 1}`;
+    const query = sql<Row>`
+      select s.* from sessions s where ${all(range)} ${order} limit ${sql.lit(limit + 1)}`;
     return { rows: (await query.execute(db)).rows };
   }
   const { rows } = await sql<Row>`
-    select * from (select * from sessions s where ${all(range)} ${order} limit ${rowsMax}) as s
-    where ${all(fits)} limit ${limit + 1}`.execute(db);
+    select * from (select * from sessions s where ${all(range)} ${order} limit ${sql.lit(rowsMax)}) as s
+    where ${all(fits)} limit ${sql.lit(limit + 1)}`.execute(db);
   if (rows.length > limit) return { rows };
   const last =
     await sql<Cut>`select s.updated_at, s.key, s.row_id from sessions s where ${all(range)} ${order}
@@ -386,7 +388,7 @@ export async function childCounts(
   const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
   const { rows } = await sql<{ key: string; children: number }>`
     select p.key, (select count(*) from (
-        select 1 from sessions s where s.spawned_by = p.key and ${fits} limit ${CHILDREN_COUNTED_MAX}
+        select 1 from sessions s where s.spawned_by = p.key and ${fits} limit ${sql.lit(CHILDREN_COUNTED_MAX)}
       ) as counted) as children
     from sessions p where p.key in (${sql.join(of.keys)})`.execute(db);
   return new Map(rows.filter((row) => row.children > 0).map((row) => [row.key, row.children]));

@@ -71,7 +71,7 @@ function treeIds(self: string | undefined, treeKey: string | undefined, max: num
   const roots = [self, treeKey].filter((key) => key !== undefined);
   return sql<{
     row_id: number;
-  }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${max}`;
+  }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${sql.lit(max)}`;
 }
 
 /** The range of keys that a pattern can be in; undefined when it starts with a star. */
@@ -99,7 +99,7 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
   for (const range of ranges) {
     if (range === undefined) return undefined;
     const query = sql<{ row_id: number }>`select row_id from sessions
-      where key >= ${range.from} and key <= ${range.to} limit ${max + 1 - found.size}`;
+      where key >= ${range.from} and key <= ${range.to} limit ${sql.lit(max + 1 - found.size)}`;
     for (const id of await rowIds(db, query)) found.add(id);
     if (found.size > max) return undefined;
   }

@@ -218,27 +218,43 @@ interface SessionUsage {
   readonly cost: number;
 }
 
+/** As `SessionUsage`; null leaves a column as it is. */
+type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextTokens"> & {
+  readonly [K in "sessionKey" | "sessionId"]: string;
+} & { readonly aborted: number; readonly systemSent: number | null; readonly contextTokens: number | null };
+
+const USAGE = prepared((tx, usage: UsageValues) =>
+  tx
+    .updateTable("sessions")
+    .set((eb) => ({
+      updated_at: usage.at,
+      aborted_last_run: usage.aborted,
+      input_tokens: eb("input_tokens", "+", usage.input),
+      output_tokens: eb("output_tokens", "+", usage.output),
+      total_tokens: eb("total_tokens", "+", usage.total),
+      cost: eb("cost", "+", usage.cost),
+      system_sent: sql<number>`coalesce(${usage.systemSent}, system_sent)`,
+      context_tokens: sql<number>`coalesce(${usage.contextTokens}, context_tokens)`,
+    }))
+    .where("key", "=", usage.sessionKey)
+    .where("session_id", "=", usage.sessionId),
+);
+
 /** Adds a run's usage to its session, unless that has another transcript by now. */
 export async function addSessionUsage(
   tx: Tx,
   { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
   usage: SessionUsage,
 ): Promise<void> {
-  await tx
-    .updateTable("sessions")
-    .set((eb) => ({
-      updated_at: usage.at,
-      aborted_last_run: usage.aborted ? 1 : 0,
-      input_tokens: eb("input_tokens", "+", usage.input),
-      output_tokens: eb("output_tokens", "+", usage.output),
-      total_tokens: eb("total_tokens", "+", usage.total),
-      cost: eb("cost", "+", usage.cost),
-      ...(usage.systemSent ? { system_sent: 1 } : {}),
-      ...(usage.contextTokens === undefined ? {} : { context_tokens: usage.contextTokens }),
-    }))
-    .where("key", "=", sessionKey)
-    .where("session_id", "=", sessionId)
-    .execute();
+  const { systemSent, contextTokens } = usage;
+  await USAGE(tx, {
+    ...usage,
+    sessionKey,
+    sessionId,
+    aborted: usage.aborted ? 1 : 0,
+    systemSent: systemSent ? 1 : null,
+    contextTokens: contextTokens ?? null,
+  });
 }
 
 const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
@@ -332,7 +348,7 @@ export async function descendantsOf(db: Db, key: string, limit: number): Promise
       select s.key, down.depth + 1 from down join sessions s on s.spawned_by = down.key
         where down.depth < ${sql.lit(ANCESTORS_MAX)}
     )
-    select key from down order by depth, key limit ${limit}`.execute(db);
+    select key from down order by depth, key limit ${sql.lit(limit)}`.execute(db);
   return rows.map((row) => row.key);
 }
 

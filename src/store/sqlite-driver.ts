@@ -7,10 +7,12 @@ import {
   type CompiledQuery,
   type DatabaseConnection,
   type Dialect,
+  type LimitNode,
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  ValueNode,
 } from "kysely";
 import { asStoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
@@ -100,6 +102,18 @@ class SqliteConnection implements GroupConnection {
   }
 }
 
+/**
+ * Writes limits out in the text: with one as a parameter, the database makes the query's plan anew each time
+ * it is bound. There are few different ones.
+ */
+class QueryCompiler extends SqliteQueryCompiler {
+  protected override visitLimit(node: LimitNode): void {
+    const { limit } = node;
+    if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
+    else super.visitLimit(node);
+  }
+}
+
 function dialectOf(connection: DatabaseConnection): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
@@ -109,7 +123,7 @@ function dialectOf(connection: DatabaseConnection): Dialect {
       releaseConnection: async () => {},
     }),
     createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createQueryCompiler: () => new QueryCompiler(),
   };
 }
 

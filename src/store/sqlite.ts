@@ -6,10 +6,11 @@
 // Q3: reading never waits for an open transaction; it sees the last committed state.
 // Q4: what may take long is read by a thread of its own (sqlite-aside.ts).
 
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
+import { ensureFolder } from "../world/folders.ts";
 import type { Log } from "../world.ts";
 import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
@@ -39,6 +40,11 @@ export const STORE_FILE = "parley.sqlite";
 /** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
+/**
+ * Pages that the log holds before it is written into the database: 16 MB. Pages that change again and again
+ * are then written there once for many changes; a start after a crash reads that much at most.
+ */
+const CHECKPOINT_PAGES = 4_000;
 
 /**
  * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until
@@ -47,7 +53,7 @@ const CACHE_KIB = 16_384;
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { dir } = options;
   const file = join(dir, STORE_FILE);
-  makeDirectory(dir);
+  await makeDirectory(dir);
   const unlock = lockStore(dir);
   let writer: DatabaseSync | undefined;
   try {
@@ -61,6 +67,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     migrate(writer, version);
     if (version > 0 && version !== SCHEMA_VERSION)
       options.log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+    // Only now: a migration may sort more than fits.
+    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
     const { gather } = options;
@@ -72,9 +80,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-function makeDirectory(dir: string): void {
+async function makeDirectory(dir: string): Promise<void> {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    await ensureFolder(dir);
     if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
   } catch (error) {
     throw asStoreProblem(error, dir);

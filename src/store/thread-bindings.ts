@@ -2,11 +2,12 @@
 // TB1: a place is bound to one session at most: its route is the table's key.
 // TB2: whoever ends or moves a binding holds its row: of two, one finds that it is gone.
 
-import type { Selectable } from "kysely";
+import { type Selectable, sql } from "kysely";
 import type { Route } from "../core/route.ts";
 import type { ThreadBindingTable } from "./channel-tables.ts";
 import { routeKeyOf } from "./deliveries.ts";
 import { held } from "./locks.ts";
+import { patternCondition } from "./session-scope.ts";
 import type { Db, Tx } from "./sql.ts";
 
 export interface ThreadBinding {
@@ -114,14 +115,17 @@ export async function bindingsOfSession(db: Db, sessionKey: string): Promise<Thr
   return rows.map(toBinding);
 }
 
-/** All of them, newest first. */
-export async function listBindings(db: Db, limit: number): Promise<ThreadBinding[]> {
-  const rows = await db
+/** Those whose sessions fit one of the patterns, newest first; without patterns all of them. */
+export async function listBindings(
+  db: Db,
+  { limit, patterns }: { readonly limit: number; readonly patterns?: readonly string[] | undefined },
+): Promise<ThreadBinding[]> {
+  let query = db
     .selectFrom("thread_bindings")
     .selectAll()
     .orderBy("created_at", "desc")
     .orderBy("route_key")
-    .limit(limit)
-    .execute();
-  return rows.map(toBinding);
+    .limit(limit);
+  if (patterns !== undefined) query = query.where(patternCondition(db, sql.ref("session_key"), patterns));
+  return (await query.execute()).map(toBinding);
 }

@@ -92,7 +92,7 @@ function matchesOf(
     const match = matchText(words, places);
     return ({ before, skip, limit }) => sql`select rowid as seq from message_texts
       where message_texts match ${match} ${before === undefined ? sql`` : sql`and rowid < ${before}`}
-      order by rowid desc limit ${limit} offset ${skip}`;
+      order by rowid desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
   }
   const question = lexemeQuestion(words, places);
   if (question === undefined) return undefined;
@@ -103,13 +103,13 @@ function matchesOf(
   );
   return ({ before, skip, limit }) => {
     const older = before === undefined ? sql`` : sql`and seq < ${before}`;
-    const newest = sql`order by seq desc limit ${skip + limit}`;
+    const newest = sql`order by seq desc limit ${sql.lit(skip + limit)}`;
     return sql`select seq from (
         (select seq from message_texts where part = 0 and words @@ ${whole}::tsquery ${older} ${newest})
         union all
         (select seq from message_texts where part > 0 and words @@ ${part}::tsquery ${older}
           group by seq having ${allOf} ${newest})
-      ) as match order by seq desc limit ${limit} offset ${skip}`;
+      ) as match order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
   };
 }
 

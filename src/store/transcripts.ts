@@ -77,6 +77,10 @@ const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
   tx.selectFrom("sessions").select("agent_id").where("key", "=", sessionKey),
 );
 
+const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; place: string }) => {
+  return sql`insert into message_texts (rowid, text, place) values (${seq}, ${words}, ${place})`;
+});
+
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const [owner] = (await AGENT(tx, { sessionKey })).rows;
   await indexEmbedded(tx, { seq, sessionKey, agentId: owner?.agent_id, text });
@@ -93,9 +97,8 @@ export interface Searchable {
 /** Puts a message into the embedded database's full-text index. */
 export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> {
   const { seq, sessionKey, agentId } = message;
-  const { text, place } = indexText(message.text, sessionKey, agentId);
-  await sql`insert into message_texts (rowid, text, place)
-    values (${seq}, ${text}, ${place})`.execute(tx);
+  const { text: words, place } = indexText(message.text, sessionKey, agentId);
+  await WORDS(tx, { seq, words, place });
 }
 
 /** PostgreSQL: message and index in one round trip; the agent's token is made as `agentToken` makes it. */
@@ -343,7 +346,7 @@ export async function firstUserText(db: Db, sessionId: string): Promise<string |
     .selectFrom("messages")
     .select(ENTRY)
     .where("session_id", "=", sessionId)
-    .where("role", "=", "user")
+    .where("role", "=", sql.lit("user"))
     .orderBy("seq")
     .limit(1)
     .executeTakeFirst();
@@ -356,7 +359,7 @@ export async function lastToolResult(db: Db, sessionId: string): Promise<string 
     .selectFrom("messages")
     .select(ENTRY)
     .where("session_id", "=", sessionId)
-    .where("role", "=", "toolResult")
+    .where("role", "=", sql.lit("toolResult"))
     .orderBy("seq", "desc")
     .limit(1)
     .executeTakeFirst();

@@ -5,11 +5,12 @@
 // TR4: all or nothing: a target that holds anything is refused, and a failure, or the death of this process,
 //      leaves it as empty as it was. No file is ever overwritten.
 
-import { existsSync, linkSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { sql } from "kysely";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { StoreSettings } from "../core/settings.ts";
+import { ensureFolder } from "../world/folders.ts";
 import type { World } from "../world.ts";
 import { type CopyWatch, copyRows } from "./copy.ts";
 import { clearSessions, whatItHolds } from "./emptiness.ts";
@@ -100,7 +101,7 @@ async function withStore<T>(open: () => Promise<Store>, work: (store: Store) => 
 
 /** A folder of its own, for the time of a move, where there is room for a store and nobody else looks in. */
 async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
-  mkdirSync(dirname(beside), { recursive: true, mode: 0o700 });
+  await ensureFolder(dirname(beside));
   const folder = mkdtempSync(`${beside}-`);
   try {
     return await work(folder);
@@ -282,7 +283,7 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
 async function placeFile({ settings, signal }: MoveJob, from: string): Promise<Result<Tally>> {
   const { dir } = settings;
   const to = join(dir, STORE_FILE);
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  await ensureFolder(dir);
   const unlock = lockStore(dir);
   try {
     const free = await refuseHeld(dir);

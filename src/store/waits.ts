@@ -9,6 +9,9 @@ import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { WaitTable } from "./tables.ts";
 
+/** Written out in the text of a query, as the states of runs are (runs.ts). */
+const OPEN = sql.lit("open");
+
 export interface Wait {
   readonly callId: string;
   /** `""` for a caller that is no run: it adds no edge. */
@@ -70,7 +73,7 @@ export async function openEdges(
   const rows = await db
     .selectFrom("waits")
     .select(["waiter_session_key", "target_session_key"])
-    .where("state", "=", "open")
+    .where("state", "=", OPEN)
     .where("waiter_session_key", "in", sessionKeys)
     .where("waiter_run_id", "!=", "")
     .where("deadline_at", ">", now)
@@ -82,10 +85,15 @@ const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; 
   tx
     .updateTable("waits")
     .set((eb) => ({
-      state: eb.case().when("deadline_at", ">=", endedAt).then("answered").else("ended").end(),
+      state: eb
+        .case()
+        .when("deadline_at", ">=", endedAt)
+        .then(sql.lit("answered"))
+        .else(sql.lit("ended"))
+        .end(),
     }))
     .where("target_run_id", "=", targetRunId)
-    .where("state", "=", "open")
+    .where("state", "=", OPEN)
     .returning("state"),
 );
 
@@ -101,7 +109,7 @@ export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
     .updateTable("waits")
     .set({ state: "ended" })
     .where("call_id", "=", callId)
-    .where("state", "=", "open")
+    .where("state", "=", OPEN)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
 }
@@ -111,7 +119,7 @@ const GIVEN_UP = prepared((tx, { waiterRunId }: { waiterRunId: string }) =>
     .updateTable("waits")
     .set({ state: "ended" })
     .where("waiter_run_id", "=", waiterRunId)
-    .where("state", "=", "open"),
+    .where("state", "=", OPEN),
 );
 
 /** A run that ended waits for nothing any more. */
@@ -128,7 +136,7 @@ export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<void
     .updateTable("waits")
     .set({ state: "ended" })
     .where("waiter_run_id", "=", "")
-    .where("state", "=", "open");
+    .where("state", "=", OPEN);
   if (livingAt !== undefined) {
     query = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
   }

@@ -90,7 +90,7 @@ export function openOtlp(settings: TraceSettings, facts: { version: string; inst
     url: settings.endpoint,
     headers: { ...settings.headers },
     timeoutMillis: EXPORT_MAX_MS,
-    // One goes on at a time (SQ2); the libraries count one for a moment after it is over.
+    // One goes on at a time (SQ2 of queue.ts); the libraries count one for a moment after it is over.
     concurrencyLimit: 4,
     httpAgentOptions: () => agent,
   });

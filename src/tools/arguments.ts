@@ -2,7 +2,7 @@
 // A1: every unknown argument is named, with the nearest valid name; a wrong one says what was expected.
 // A2: `checkArguments` checks what a plain schema can say; limits are checked by the readers below it.
 
-import { fail, ok, type Result } from "../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { JsonSchema } from "../core/tool.ts";
 
@@ -14,6 +14,7 @@ interface Problems {
 /** Problems that are reported at once; more than this help nobody. */
 const PROBLEMS_SHOWN_MAX = 8;
 const NAME_SHOWN_MAX_CHARS = 60;
+const VALUE_SHOWN_MAX_CHARS = 40;
 
 function shown(name: string): string {
   const text = name.length > NAME_SHOWN_MAX_CHARS ? `${name.slice(0, NAME_SHOWN_MAX_CHARS)}…` : name;
@@ -155,6 +156,12 @@ export function countArgument(
     });
   }
   return ok(Math.min(whole, bounds.max));
+}
+
+/** For an argument that has to be one of these words, and is not. */
+export function notOneOf(name: string, value: unknown, words: readonly string[]): Failure {
+  const got = JSON.stringify(String(value).slice(0, VALUE_SHOWN_MAX_CHARS));
+  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${got}`);
 }
 
 /** A text that is not blank and not too long; undefined when left out. */

@@ -9,14 +9,9 @@
 // outlives it.
 
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import {
-  killGroup,
-  OUTPUT_RUNAWAY_BYTES,
-  type ProcessEnd,
-  runProcess,
-  SEARCH_PATH,
-} from "../sandbox/process.ts";
+import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
+import { killGroup, SEARCH_PATH } from "../world/programs.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 import { makeFolder, openWorkspace } from "./workspace.ts";

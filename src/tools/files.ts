@@ -1,6 +1,6 @@
 // Owns the tools read, write and edit. What they do is in file-operations.ts; for a sandboxed session the
 // same code runs contained, by way of file-worker.ts.
-// F3: with a sandbox, no path of a call is ever looked at outside it: what a hostile command does to links
+// F4: with a sandbox, no path of a call is ever looked at outside it: what a hostile command does to links
 //     and folders meanwhile can mislead nobody but itself.
 
 import { fileURLToPath } from "node:url";

@@ -14,12 +14,18 @@ import {
 } from "../core/node.ts";
 import type { ToolCallRequest } from "../core/tool.ts";
 import { NODES_TOOL } from "../core/tool-policy.ts";
-import { countArgument, textArgument } from "./arguments.ts";
+import { countArgument, notOneOf, textArgument } from "./arguments.ts";
 import type { NodeDoor, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const ACTIONS = ["list", "describe", "invoke"];
 const NAME_MAX_CHARS = 128;
 const SECOND_MS = 1_000;
+/** Seconds. */
+const TIMEOUT = {
+  fallback: NODE_TIMEOUT_DEFAULT_MS / SECOND_MS,
+  min: 1,
+  max: NODE_TIMEOUT_MAX_MS / SECOND_MS,
+};
 
 /** Devices as they are at a moment. */
 export interface NodeSource extends NodeDoor {
@@ -89,11 +95,7 @@ async function invoke(
   if (command.value === undefined) {
     return toolFailure(fail("invalid_argument", "invoke needs command: describe shows what a node offers"));
   }
-  const seconds = countArgument(args, "timeoutSeconds", {
-    fallback: NODE_TIMEOUT_DEFAULT_MS / SECOND_MS,
-    min: 1,
-    max: NODE_TIMEOUT_MAX_MS / SECOND_MS,
-  });
+  const seconds = countArgument(args, "timeoutSeconds", TIMEOUT);
   if (!seconds.ok) return toolFailure(seconds);
   const found = await nodeOf(door, args);
   if (!found.ok) return toolFailure(found);
@@ -128,7 +130,7 @@ export const nodesTool: Tool = {
         params: { type: "object", description: "With invoke: what the command takes." },
         timeoutSeconds: {
           type: "number",
-          description: "With invoke: how long to wait. Default 30, at most 600.",
+          description: `With invoke: how long to wait. Default ${TIMEOUT.fallback}, at most ${TIMEOUT.max}.`,
         },
       },
       required: ["action"],
@@ -146,11 +148,8 @@ export const nodesTool: Tool = {
         return describe(ctx, door, args);
       case "invoke":
         return invoke(ctx, door, args, call);
-      default: {
-        const shown = JSON.stringify(String(args.action).slice(0, 40));
-        const text = `action must be one of ${ACTIONS.join(", ")}, got ${shown}`;
-        return toolFailure(fail("invalid_argument", text));
-      }
+      default:
+        return toolFailure(notOneOf("action", args.action, ACTIONS));
     }
   },
 };

@@ -4,6 +4,7 @@ import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { modelOf, thinkingOf } from "../core/settings.ts";
 import type { UsageSum } from "../core/usage.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
@@ -14,7 +15,6 @@ import { countAhead, getRun, listRuns } from "../store/runs.ts";
 import { activityOf, getSession } from "../store/sessions.ts";
 import { bindingsOfSession } from "../store/thread-bindings.ts";
 import { textArgument } from "./arguments.ts";
-import { KEY_CHARS_MAX } from "./sessions-history.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;

@@ -4,6 +4,7 @@
 import { fail, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import { redactMessage } from "../core/redact.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { resolveSession, shownKey } from "../flows/access.ts";
 import { readHistory } from "../store/transcripts.ts";
 import { countArgument, textArgument } from "./arguments.ts";
@@ -11,7 +12,6 @@ import type { Tool } from "./tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 1_000 };
 const MESSAGE_ID_CHARS_MAX = 200;
-export const KEY_CHARS_MAX = 512;
 
 export const sessionsHistory: Tool = {
   spec: {
@@ -23,7 +23,10 @@ export const sessionsHistory: Tool = {
       type: "object",
       properties: {
         sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
-        limit: { type: "number", description: "Most messages. Default 50, at most 1000." },
+        limit: {
+          type: "number",
+          description: `Most messages. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
+        },
         includeTools: { type: "boolean", description: "Also tool results. Default false." },
         before: { type: "string", description: "A message id: the page before it." },
       },

@@ -38,12 +38,13 @@ export const sessionsList: Tool = {
           items: { type: "string" },
           description: `Only these kinds: ${SESSION_KINDS.join(", ")}. Default: all.`,
         },
-        limit: { type: "number", description: "Most rows. Default 50, at most 200." },
+        limit: { type: "number", description: `Most rows. Default ${LIMIT.fallback}, at most ${LIMIT.max}.` },
         activeMinutes: { type: "number", description: "Only sessions updated in the last N minutes." },
         messageLimit: {
           type: "number",
           description:
-            "Adds the last N messages of each session, without tool results. Default 0, at most 20.",
+            "Adds the last N messages of each session, without tool results. " +
+            `Default ${MESSAGE_LIMIT.fallback}, at most ${MESSAGE_LIMIT.max}.`,
         },
         search: { type: "string", description: "Part of a label, a name or a key." },
         agentId: { type: "string", description: "Only sessions of this agent." },

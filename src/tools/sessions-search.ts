@@ -5,11 +5,11 @@
 
 import { badCursor, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
 import { getSession } from "../store/sessions.ts";
 import { type SearchHit, searchTranscripts } from "../store/transcript-search.ts";
 import { countArgument, textArgument } from "./arguments.ts";
-import { KEY_CHARS_MAX } from "./sessions-history.ts";
 import { readAgentId } from "./sessions-list.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -29,7 +29,7 @@ export const sessionsSearch: Tool = {
         query: { type: "string", description: "Words that the message contains." },
         sessionKey: { type: "string", description: "Only this session." },
         agentId: { type: "string", description: "Only sessions of this agent." },
-        limit: { type: "number", description: "Most hits. Default 20, at most 100." },
+        limit: { type: "number", description: `Most hits. Default ${LIMIT.fallback}, at most ${LIMIT.max}.` },
         cursor: { type: "string", description: "`nextCursor` of the page before." },
       },
       required: ["query"],

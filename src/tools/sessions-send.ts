@@ -1,16 +1,16 @@
 // Owns the tool `sessions_send`: arguments in, one result object out. What a send is, `flows/send` knows.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { LABEL_CHARS_MAX } from "../core/session.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import type { ToolCallRequest } from "../core/tool.ts";
 import { resolveSession, type SessionTarget } from "../flows/access.ts";
 import { sendToSession, sentBefore } from "../flows/send.ts";
 import { textArgument } from "./arguments.ts";
-import { KEY_CHARS_MAX } from "./sessions-history.ts";
 import { readAgentId } from "./sessions-list.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
-const LABEL_CHARS_MAX = 200;
 const TIMEOUT_DEFAULT_SECONDS = 30;
 const TIMEOUT_MAX_SECONDS = 3_600;
 
@@ -30,7 +30,9 @@ export const sessionsSend: Tool = {
         message: { type: "string", description: "What to tell or ask. At most 256 KB." },
         timeoutSeconds: {
           type: "number",
-          description: "How long to wait for the reply. Default 30, at most 3600; 0: don't wait.",
+          description:
+            `How long to wait for the reply. Default ${TIMEOUT_DEFAULT_SECONDS}, ` +
+            `at most ${TIMEOUT_MAX_SECONDS}; 0: don't wait.`,
         },
       },
       required: ["message"],

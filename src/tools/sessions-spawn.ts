@@ -4,7 +4,7 @@
 
 import { contentsWereLeftOut } from "../core/attachment-rules.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import type { Route } from "../core/session.ts";
+import { LABEL_CHARS_MAX, type Route } from "../core/session.ts";
 import { decideSpawn, type SpawnCall, type ThreadsThere } from "../core/spawn-policy.ts";
 import { withheldTools } from "../core/tool-policy.ts";
 import { type AttachmentPlan, planAttachments } from "../flows/attachments.ts";
@@ -16,7 +16,6 @@ import { textArgument } from "./arguments.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
 const TASK_MAX_BYTES = 256 * 1024;
-const LABEL_CHARS_MAX = 200;
 const WORD_CHARS_MAX = 200;
 const PATH_CHARS_MAX = 1_000;
 

@@ -4,19 +4,19 @@
 import { fail, toolFailure } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
+import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { mayAccess } from "../flows/access.ts";
-import { cancelJob } from "../flows/cancel-jobs.ts";
+import { cancelJob } from "../flows/cancel.ts";
 import { listVisible } from "../flows/list.ts";
 import { getFlow, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { textArgument } from "./arguments.ts";
+import { notOneOf, textArgument } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const ACTIONS = ["list", "cancel"];
 const LISTED_MAX = 100;
 const TASK_SHOWN_CHARS = 200;
-const KEY_CHARS_MAX = 512;
 
 export const subagents: Tool = {
   spec: {
@@ -41,8 +41,7 @@ export const subagents: Tool = {
     const action = args.action ?? "list";
     if (action === "list") return listChildren(ctx);
     if (action === "cancel") return cancelChildren(ctx, args);
-    const shown = JSON.stringify(String(action).slice(0, 40));
-    return toolFailure(fail("invalid_argument", `action must be one of ${ACTIONS.join(", ")}, got ${shown}`));
+    return toolFailure(notOneOf("action", action, ACTIONS));
   },
 };
 

@@ -106,8 +106,7 @@ export interface Tool {
   readonly checksArguments?: true;
   /**
    * What this very call came to if it was accepted before a restart; undefined: it was not. It is asked
-   * before
-   * any rule, for what was accepted is not judged again.
+   * before any rule, for what was accepted is not judged again.
    */
   before?(
     ctx: ToolContext,

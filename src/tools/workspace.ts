@@ -11,6 +11,7 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { ensureFolder, isInside } from "../world/folders.ts";
 
 const PATH_MAX_BYTES = 4_096;
 const PART_MAX_BYTES = 255;
@@ -61,8 +62,6 @@ export function fileFailure(error: unknown, shown: string): Failure {
 const outside = (shown: string, how: string): Failure =>
   fail("path_outside", `${shown} ${how}`, { hint: "Use a path inside the workspace, relative to it." });
 
-const isInside = (root: string, path: string): boolean => path === root || path.startsWith(root + sep);
-
 /** The parts of a path below the workspace, or why it is not a path there. Reads nothing. */
 function partsOf(root: string, workspace: string, path: string): Result<string[]> {
   const quoted = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
@@ -96,7 +95,7 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
  */
 export async function openWorkspace(workspace: string): Promise<Result<string>> {
   try {
-    await mkdir(workspace, { recursive: true, mode: 0o700 });
+    await ensureFolder(workspace);
     return ok(await realpath(workspace));
   } catch (error) {
     return fileFailure(error, `the workspace ${workspace}`);

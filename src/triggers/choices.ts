@@ -1,10 +1,8 @@
-// Owns what may be chosen for a run that no person sets off: its words, its agent, its model, how long and
-// how hard.
+// Owns what may be chosen for a run that no person sets off: its words, its model, how long and how hard.
 // CH1: what is wrong is refused before anything is written, in words that name valid ones.
 
 import { fail, ok, type Result } from "../core/errors.ts";
-import { isAgentId } from "../core/session-key.ts";
-import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
+import { findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
 import { checkLabel } from "../flows/lifecycle.ts";
 
 /** What choices are looked at with. */
@@ -25,14 +23,6 @@ export interface RunChoices {
 }
 
 const TIMEOUT_MAX_SECONDS = 7 * 86_400;
-
-/** The agent that is named, else the default one. */
-export function chosenAgent(settings: Settings, wanted: string | undefined): Result<string> {
-  const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
-  if (isAgentId(id) && findAgent(settings, id) !== undefined) return ok(id);
-  const ids = settings.agents.map((agent) => agent.id).join(", ");
-  return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
-}
 
 /** What is told to the agent: something, not too long, of whole characters. */
 export function checkWords(name: string, text: string, charsMax: number): Result<void> {

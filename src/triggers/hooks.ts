@@ -1,33 +1,27 @@
 // Owns what a web hook that came in sets off: one run, in a session of its own or one that it may write to.
-// HK1: a hook reaches the sessions that its patterns cover, and no reserved one by a wildcard; what they do
-//      not cover is answered alike whether it exists or not (I9).
+// HK1: a hook reaches the sessions that its patterns cover (OU1 of outsider.ts).
 // HK2: the run, a session that is made for it and what is remembered of the request are one transaction (I2).
 // HK3: only sessions of hooks are made here: any other key is one that exists.
 // HK4: what a hook says moves no session's route (I10), and is marked as a hook's (I11).
 
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
 import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/incoming-hook.ts";
+import { optional } from "../core/optional.ts";
 import { LAST, type Route, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
-import {
-  agentIdInKey,
-  canonicalKey,
-  formatKey,
-  isReservedKey,
-  kindOf,
-  mainKeyOf,
-} from "../core/session-key.ts";
+import { agentIdInKey, canonicalKey, formatKey, kindOf, mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, type Settings } from "../core/settings.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { keyRulesOf, operatorKey, verdictOfKey } from "../flows/access.ts";
+import { chosenAgent, keyRulesOf, operatorKey } from "../flows/access.ts";
 import { addressee, checkPlace, type Place } from "../flows/destination.ts";
-import { insertNew, newSession } from "../flows/lifecycle.ts";
+import { newSession } from "../flows/lifecycle.ts";
 import { sendVerdict } from "../flows/party.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
-import { type ChoiceRules, checkChoices, checkWords, chosenAgent } from "./choices.ts";
+import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
+import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 
 export interface HookContext extends ChoiceRules {
   readonly engine: Engine;
@@ -68,19 +62,9 @@ export interface WakeNote {
   readonly also: Also;
 }
 
-function notCovered(key: string): Failure {
-  return fail("not_visible", `web hooks may not write to the session ${JSON.stringify(key.slice(0, 512))}`, {
-    hint: "hooks.allowedSessionKeys says which keys a caller may name.",
-  });
-}
+const HINT = "hooks.allowedSessionKeys says which keys a caller may name.";
 
-/** Whether the caller covers a key. A wildcard is no permission for the one session of everybody. */
-function covers(ctx: HookContext, caller: HookCaller, key: string): boolean {
-  const { patterns } = caller;
-  if (isReservedKey(key) && patterns !== undefined && !patterns.includes(key)) return false;
-  const access = { db: ctx.engine.store.db, settings: ctx.settings };
-  return verdictOfKey(access, caller, "send", key).allowed;
-}
+const outsider = (viewer: HookCaller): Outsider => ({ viewer, name: "web hooks", hint: HINT });
 
 /** The canonical key of the session that a hook names, if it may. */
 function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<string | undefined> {
@@ -89,8 +73,7 @@ function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<
   const rules = keyRulesOf(ctx.settings);
   const who = { agentId: agentId?.trim().toLowerCase() ?? rules.defaultAgentId };
   const key = canonicalKey(sessionKey, who, rules);
-  if (!key.ok || covers(ctx, caller, key.value)) return key;
-  return notCovered(key.value);
+  return key.ok ? covered(ctx, outsider(caller), key.value) : key;
 }
 
 /** A place on a channel, if the people there are those of a session that hooks reach. */
@@ -120,10 +103,11 @@ async function placeOf(
     return channelPlace(ctx, caller, { channel, to: to ?? "", accountId, threadId });
   }
   const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
-  const key = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
-  if (!key.ok) return key;
+  const named = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
+  if (!named.ok) return named;
   // Hooks reach the main session anyway: they may wake it.
-  if (key.value !== main && !covers(ctx, caller, key.value)) return notCovered(key.value);
+  const key = covered(ctx, { ...outsider(caller), ownKey: main }, named.value);
+  if (!key.ok) return key;
   return ok(key.value === own && channel === WEBCHAT ? undefined : { channel, to: key.value });
 }
 
@@ -142,12 +126,11 @@ async function sessionFor(
     return fail("session_mismatch", text);
   }
   if (kindOf(key, keyRulesOf(ctx.settings)) !== "hook") {
-    return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
-      hint: "A hook makes sessions hook:<id> only; any other has to exist.",
-    });
+    return noSession(key, "A hook makes sessions hook:<id> only; any other has to exist.");
   }
   const named = turn.name === undefined ? {} : { label: turn.name.trim() };
-  return ok({ session: newSession(ctx, unit, { key, agentId, ...named }), isNew: true });
+  const made = newSession(ctx, unit, { key, agentId, ...named });
+  return ok({ session: { ...made, ...optional({ model: turn.model }) }, isNew: true });
 }
 
 interface Placed {
@@ -158,28 +141,22 @@ interface Placed {
 
 /** Accepts the run in the unit. */
 async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Placed): Promise<Result<Run>> {
-  const { model, thinking, timeoutSeconds = 0, source } = turn;
+  const { model, thinking, timeoutSeconds, source } = turn;
+  const { route } = placed;
   const key = placed.key ?? formatKey({ form: "hook", id: unit.newId() });
   const found = await sessionFor(ctx, unit, turn, { key, agentId: placed.agentId });
   if (!found.ok) return found;
   const { session, isNew } = found.value;
-  const verdict = sendVerdict(ctx.settings, session);
-  if (!verdict.allowed) return fail("send_denied", verdict.error);
-  if (isNew) await insertNew(unit, model === undefined ? session : { ...session, model });
-  else if (model !== undefined && session.model !== model) await updateSession(unit.tx, key, { model });
-  const name = turn.name ?? source;
-  const accepted = await ctx.engine.acceptIn(unit, {
-    sessionKey: key,
+  if (!isNew && model !== undefined && session.model !== model) await updateSession(unit.tx, key, { model });
+  return acceptTurn(ctx, unit, {
+    ...{ session, isNew, timeoutSeconds, route },
     input: {
       text: turn.message,
       provenance: { kind: "hook", ...(source === undefined ? {} : { source }) },
-      context: hookContext({ name, delivers: placed.route !== undefined }),
+      context: hookContext({ name: turn.name ?? source, delivers: route !== undefined }),
       ...(thinking === undefined ? {} : { thinking }),
     },
-    ...(timeoutSeconds === 0 ? {} : { timeoutMs: Math.round(timeoutSeconds * 1_000) }),
-    ...(placed.route === undefined ? {} : { route: placed.route }),
   });
-  return accepted.ok ? ok(accepted.value.run) : accepted;
 }
 
 /** Whether a place is a session's. */

@@ -10,11 +10,11 @@ import { type CronJob, cronKey, JOBS_MAX, type MissedPolicy, type Schedule } fro
 import { decideAccess, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { accessRulesOf } from "../flows/access.ts";
+import { accessRulesOf, chosenAgent } from "../flows/access.ts";
 import { countJobs, deleteJob, getJob, holdJob, putJob, unfinishedRunOf } from "../store/cron-jobs.ts";
 import { dropDeadline } from "../store/deadlines.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
-import { type ChoiceRules, checkChoices, chosenAgent, type RunChoices } from "./choices.ts";
+import { type ChoiceRules, checkChoices, type RunChoices } from "./choices.ts";
 import { type AskedSchedule, nextDate, nextDates, readSchedule } from "./dates.ts";
 import { CRON_DEADLINE, fire } from "./turns.ts";
 

@@ -20,6 +20,7 @@ import {
 import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
+import { chosenAgent } from "../flows/access.ts";
 import { checkLabel } from "../flows/lifecycle.ts";
 import {
   countNodes,
@@ -34,7 +35,6 @@ import {
   putNode,
   renameNode,
 } from "../store/nodes.ts";
-import { chosenAgent } from "./choices.ts";
 
 export interface NodeContext {
   readonly engine: Engine;
@@ -233,8 +233,9 @@ export async function rejectDevice(
   });
 }
 
-function noNode(id: string): Failure {
-  return fail("node_not_found", `no paired node ${shown(id)}`, { hint: "parley node list shows them." });
+export function noNode(id: string): Failure {
+  const hint = "node.list, or parley node list, shows them.";
+  return fail("node_not_found", `no paired node ${shown(id)}`, { hint });
 }
 
 /** Takes a device away; its connection ends at once, wherever it is. Its session stays. */

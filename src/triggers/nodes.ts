@@ -2,24 +2,24 @@
 // to.
 // NO1: an event's run, a session that is made for it and what is remembered of the event are one transaction
 //      (I2). Only the node's own session is made here; any other is one that exists and that
-//      nodes.allowedSessionKeys covers. What is not covered is answered alike whether it exists or not (I9).
+//      nodes.allowedSessionKeys covers (OU1 of outsider.ts).
 // NO2: what a node says moves no session's route (I10), and is marked as a node's (I11).
 
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/errors.ts";
 import { type NodeRow, nodeContext, nodeKey } from "../core/node.ts";
 import { type Route, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
-import { isReservedKey, mainKeyOf } from "../core/session-key.ts";
+import { mainKeyOf } from "../core/session-key.ts";
 import { defaultAgent, findAgent } from "../core/settings.ts";
 import type { Unit } from "../engine/unit.ts";
-import { keyRulesOf, operatorKey, operatorViewer, verdictOfKey } from "../flows/access.ts";
-import { insertNew, newSession } from "../flows/lifecycle.ts";
-import { sendVerdict } from "../flows/party.ts";
+import { keyRulesOf, operatorKey, operatorViewer } from "../flows/access.ts";
+import { newSession } from "../flows/lifecycle.ts";
 import { getNode } from "../store/nodes.ts";
 import { getSession } from "../store/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
 import type { NodeContext } from "./node-pairing.ts";
+import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 
 const MESSAGE_MAX_CHARS = 100_000;
 
@@ -37,29 +37,26 @@ export interface NodeTurn {
   readonly also: (unit: Unit, run: Run) => Promise<void>;
 }
 
-function notCovered(key: string): Failure {
-  return fail("not_visible", `this node may not write to the session ${JSON.stringify(key.slice(0, 512))}`, {
-    hint: "nodes.allowedSessionKeys says which keys a node may name besides its own.",
-  });
-}
+const HINT = "nodes.allowedSessionKeys says which keys a node may name besides its own.";
 
-/** Whether a node covers a key. A wildcard is no permission for the one session of everybody. */
-function covers(ctx: NodeContext, own: string, key: string): boolean {
-  if (key === own) return true;
-  const patterns = ctx.settings.nodes.allowedSessionKeys;
-  if (isReservedKey(key) && !patterns.includes(key)) return false;
-  const viewer = operatorViewer(["operator.write"], patterns);
-  return verdictOfKey({ db: ctx.engine.store.db, settings: ctx.settings }, viewer, "send", key).allowed;
+function outsider({ settings }: NodeContext, ownKey: string): Outsider {
+  const viewer = operatorViewer(["operator.write"], settings.nodes.allowedSessionKeys);
+  return { viewer, ownKey, name: "this node", hint: HINT };
 }
 
 /** The place of a reply, if the node may write there; undefined: the session that answers, alone. */
-function placeOfReply(ctx: NodeContext, own: string, turn: NodeTurn, key: string): Result<Route | undefined> {
+function placeOfReply(
+  ctx: NodeContext,
+  own: Outsider,
+  turn: NodeTurn,
+  key: string,
+): Result<Route | undefined> {
   if (turn.deliver === undefined) return ok(undefined);
   const { to } = turn.deliver;
   const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
-  const place = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
+  const named = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
+  const place = named.ok ? covered(ctx, own, named.value) : named;
   if (!place.ok) return place;
-  if (!covers(ctx, own, place.value)) return notCovered(place.value);
   return ok(place.value === key ? undefined : { channel: WEBCHAT, to: place.value });
 }
 
@@ -72,9 +69,7 @@ async function sessionFor(
   const known = await getSession(unit.tx, key);
   if (known !== undefined) return ok({ session: known, isNew: false });
   if (key !== nodeKey(node.id)) {
-    return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
-      hint: "A node makes its own session only; any other has to exist.",
-    });
+    return noSession(key, "A node makes its own session only; any other has to exist.");
   }
   const { agentId = "" } = node;
   const agent = findAgent(ctx.settings, agentId) ?? defaultAgent(ctx.settings);
@@ -89,25 +84,18 @@ async function accept(
   place: { key: string; route: Route | undefined },
 ): Promise<Result<Run>> {
   const { key, route } = place;
-  const { thinking, timeoutSeconds = 0, spoken } = turn;
+  const { thinking, timeoutSeconds, spoken } = turn;
   const found = await sessionFor(ctx, unit, node, key);
   if (!found.ok) return found;
-  const { session, isNew } = found.value;
-  const verdict = sendVerdict(ctx.settings, session);
-  if (!verdict.allowed) return fail("send_denied", verdict.error);
-  if (isNew) await insertNew(unit, session);
-  const accepted = await ctx.engine.acceptIn(unit, {
-    sessionKey: key,
+  return acceptTurn(ctx, unit, {
+    ...{ ...found.value, timeoutSeconds, route },
     input: {
       text: turn.message,
       provenance: { kind: "node", source: node.id },
       context: nodeContext({ name: node.name, spoken, delivers: route !== undefined }),
       ...(thinking === undefined ? {} : { thinking }),
     },
-    ...(timeoutSeconds === 0 ? {} : { timeoutMs: Math.round(timeoutSeconds * 1_000) }),
-    ...(route === undefined ? {} : { route }),
   });
-  return accepted.ok ? ok(accepted.value.run) : accepted;
 }
 
 /** A run for an event of a paired node. */
@@ -118,11 +106,12 @@ export async function acceptNodeTurn(
 ): Promise<Result<Run>> {
   const text = checkWords("message", turn.message, MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
-  const own = nodeKey(nodeId);
-  const named = turn.sessionKey === undefined ? ok(own) : operatorKey(ctx.settings, turn.sessionKey);
-  if (!named.ok) return named;
-  const key = named.value;
-  if (!covers(ctx, own, key)) return notCovered(key);
+  const ownKey = nodeKey(nodeId);
+  const own = outsider(ctx, ownKey);
+  const named = turn.sessionKey === undefined ? ok(ownKey) : operatorKey(ctx.settings, turn.sessionKey);
+  const known = named.ok ? covered(ctx, own, named.value) : named;
+  if (!known.ok) return known;
+  const key = known.value;
   const { thinking, timeoutSeconds } = turn;
   const choices = checkChoices(ctx, defaultAgent(ctx.settings).id, { thinking, timeoutSeconds });
   if (!choices.ok) return choices;

@@ -19,6 +19,11 @@ export interface Clock {
 export interface Ids {
   /** A random UUID in its 36-character form. */
   uuid(): string;
+  /**
+   * A UUID that sorts by when it was made (version 7): for what is stored in great numbers. An index of such
+   * ids grows at its end, where one of random ids is written to everywhere. Its beginning is no short form.
+   */
+  orderedUuid(): string;
 }
 
 /** Timers above this are re-armed in steps: the platform's own limit is 2^31-1 ms. */
@@ -47,12 +52,17 @@ function uuid(): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
+function orderedUuid(): string {
+  const at = Date.now().toString(16).padStart(12, "0");
+  return `${at.slice(0, 8)}-${at.slice(8)}-7${uuid().slice(15)}`;
+}
+
 export const plainClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   at: timerAt,
 };
 
-export const plainIds: Ids = { uuid };
+export const plainIds: Ids = { uuid, orderedUuid };
 
 export const plainRandom = (): number => Math.random();

@@ -3,11 +3,13 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { compare, comparison, numbers } from "../../bench/compare.ts";
+import { compare, comparison } from "../../bench/compare.ts";
 import { meets, percentile, type Row, table } from "../../bench/measure.ts";
 import { readOptions } from "../../bench/options.ts";
 import { fileNameOf, plotsOf, svgOf } from "../../bench/plot.ts";
 import { filled, markdown, withNewer } from "../../bench/report.ts";
+import { numbersFrom } from "../kit/dice.ts";
+import { readNumber, readTyped } from "../kit/typed.ts";
 
 const row = (more: Partial<Row> = {}): Row => ({
   ...{ name: "a run", size: "empty", unit: "ms", samples: [1, 2, 3, 4, 100] },
@@ -40,7 +42,7 @@ test("a table has a line for each row, with what is missed", () => {
 });
 
 const around = (value: number, seed: number, count = 60): number[] => {
-  const random = numbers(seed);
+  const random = numbersFrom(seed);
   return Array.from({ length: count }, () => value * (0.8 + 0.4 * random()));
 };
 
@@ -148,6 +150,17 @@ test.each([
   [["--jsn", "a"], "Unknown option '--jsn'"],
 ])("%j is refused in words", (args, words) => {
   expect(() => readOptions(args, ["lists", "start"])).toThrow(words);
+});
+
+test("programs that are run by hand refuse what they don't know, and numbers that are none, in words", () => {
+  const known = { rounds: { type: "string", default: "3" } } as const;
+  expect(readTyped([], known).values).toEqual({ rounds: "3", help: false });
+  expect(() => readTyped(["--sedes", "1"], known)).toThrow("Unknown option '--sedes'; there are: --rounds");
+  expect(() => readTyped(["more"], known)).toThrow(/'more'/);
+  expect(readNumber("--rounds", "1e3", 1)).toBe(1_000);
+  for (const text of ["", "many", "0", "-1", "Infinity"]) {
+    expect(() => readNumber("--rounds", text, 1)).toThrow("--rounds takes a number from 1");
+  }
 });
 
 test("sizes are sorted, and a comparison has one file or two", () => {

@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 import { ListenProblem } from "../../src/channels/accounts.ts";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
 import { type HostParts, recordingHost } from "../contract/channel.ts";
-import { discordAccount, listeningDiscord } from "../kit/discord-ground.ts";
 import { BOT, DIRECT, type DiscordServer, HIDDEN, ROOM, startDiscord } from "../kit/discord-server.ts";
 import { cleanup } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
+import { discordAccount, listeningDiscord } from "./discord-ground.ts";
 
 const HOUR_MS = 3_600_000;
 

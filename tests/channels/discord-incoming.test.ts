@@ -4,7 +4,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { recordingHost } from "../contract/channel.ts";
-import { listeningDiscord } from "../kit/discord-ground.ts";
 import {
   ADA,
   BOB,
@@ -20,6 +19,7 @@ import {
   THREAD,
 } from "../kit/discord-server.ts";
 import { cleanup } from "../kit/engine.ts";
+import { listeningDiscord } from "./discord-ground.ts";
 
 const never = new AbortController().signal;
 

@@ -5,7 +5,6 @@ import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/channels/channel.ts";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
 import { channelContract, recordingHost } from "../contract/channel.ts";
-import { discordAccount, openDiscordGround, SEND } from "../kit/discord-ground.ts";
 import {
   ADA,
   BOB,
@@ -20,6 +19,7 @@ import {
   TOKEN,
 } from "../kit/discord-server.ts";
 import { fakeWorld } from "../kit/world.ts";
+import { discordAccount, openDiscordGround, SEND } from "./discord-ground.ts";
 
 channelContract("Discord", openDiscordGround);
 

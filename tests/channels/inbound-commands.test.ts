@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../src/channels/inbound.ts";
+import { insertDelivery } from "../../src/store/deliveries.ts";
 import { said, saidInGroup } from "../kit/fake-channel.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
@@ -16,6 +17,23 @@ describe("commands", () => {
     expect(chat.textsAt("7")).toHaveLength(1);
     expect(chat.textsAt("7")[0]).toContain("telegram:7");
     expect(await app.runs(MAIN)).toEqual([]);
+  });
+
+  test("O2: are done where no more texts are taken for the place; the log says that the answer is left out", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world });
+    const route = said("/whoami").replyTo;
+    const row = { sessionKey: MAIN, kind: "send", route, text: "waits", state: "pending" } as const;
+    await app.engine.commit(async (unit) => {
+      for (let count = 1; count <= 200; count += 1) {
+        await insertDelivery(unit.tx, { ...row, id: `waits-${count}`, createdAt: unit.now });
+      }
+    });
+    await receive(said("/whoami"));
+    expect((await rows(app)).map(({ state }) => state)).toEqual(["done"]);
+    expect(world.logged.filter(({ level }) => level === "warn")).toMatchObject([
+      { fields: { account: "telegram:default", to: "7", command: "whoami" }, text: /answer is left out/ },
+    ]);
   });
 
   test("KE3: are done after what was written before them, which becomes a run first", async () => {

@@ -46,7 +46,7 @@ async function open(more: Partial<TelegramAccount> = {}) {
   return { app: opened.value, server, says, shown };
 }
 
-const places = (app: App) => listBindings(app.store.db, 10);
+const places = (app: App) => listBindings(app.store.db, { limit: 10 });
 
 test("in a forum a sub-agent gets a topic: its result is there, and people go on with it unasked", async () => {
   const { app, says, shown } = await open();

@@ -237,7 +237,11 @@ test("a receiver that never answers costs its deadline, holds up no other, and i
   for (;;) {
     const row = (await bench.rows()).find(({ route }) => route.to === "silent");
     if (row?.error !== undefined) {
-      expect(row).toMatchObject({ state: "pending", error: "no answer within 10 s", attempts: 1 });
+      expect(row).toMatchObject({
+        state: "pending",
+        error: "the receiver gave no answer within 10 s",
+        attempts: 1,
+      });
       break;
     }
     await new Promise((resolve) => setImmediate(resolve));

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
-import { call, configFile, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { call, configFile, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 const RESEARCH = "agent:research:main";
 

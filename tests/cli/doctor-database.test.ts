@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DatabaseReport } from "../../src/cli/parts.ts";
 import { homeWith } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 import { freshUrl, schemaOf } from "../store/moves.ts";
-import { freePort, makeHome, run, runJson, startGateway } from "./kit.ts";
+import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
 const REPORT: DatabaseReport = {
   place: "postgresql://db:5432/parley",

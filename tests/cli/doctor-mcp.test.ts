@@ -2,9 +2,10 @@
 
 import { expect, test } from "vitest";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 import { openWitness, REFERENCE } from "../tools/mcp-kit.ts";
 import { PROGRAM } from "../tools/mcp-program.ts";
-import { freePort, run } from "./kit.ts";
+import { run } from "./kit.ts";
 
 const node = (args: readonly string[], more: object = {}) => ({ command: process.execPath, args, ...more });
 const hello = [{ name: "hello", inputSchema: { type: "object" } }];

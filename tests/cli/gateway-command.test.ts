@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-import { call, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { freePort } from "../kit/loopback.ts";
+import { call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 test("the start says in four lines what runs, where the page is, and what to type next", async () => {
   const { home, port } = await makeHome();

@@ -263,3 +263,25 @@ test.each([["answers"], ["refusals"]])(
     if (kind === "answers") expect(Object.keys(ANSWERS).filter((method) => !asked.has(method))).toEqual([]);
   },
 );
+
+test("CL2: a gateway that goes away in the middle of any command is exit code 3", async () => {
+  const home = homeWith({});
+  const gateway = await scriptedGateway();
+  const serve = async (): Promise<never> => {
+    for (;;) {
+      const request = await gateway.request();
+      if (request.method === "channels.status")
+        request.answer({ channels: [{ id: "a:b", kind: "channel" }] });
+      else gateway.hangUp();
+    }
+  };
+  void serve();
+  const asking = COMMANDS.filter(
+    ([name, verb]) => name !== "doctor" && !(name === "channels" && (verb ?? "status") === "status"),
+  );
+  for (const command of [...asking, ["channels", "test"]]) {
+    const { code, out } = await run(home, ["--url", gateway.url, "--token", "t", "--json", ...command]);
+    expect({ command, code }).toEqual({ command, code: 3 });
+    expect(JSON.parse(out)).toMatchObject({ ok: false, error: { code: "CLOSED" } });
+  }
+});

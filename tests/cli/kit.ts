@@ -1,6 +1,5 @@
 // The command line in this process, on streams that a test holds, and a real gateway for it to talk to.
 
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -29,6 +28,7 @@ import {
 import { inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 
 export const TOKEN = "a-token-for-tests";
 
@@ -58,16 +58,6 @@ async function openGateway(
   const { token, tokenIsGenerated, close } = app.value;
   const more = { token, tokenIsGenerated, settings, configPath: path, warnings, close };
   return ok({ url: `ws://${address}`, httpUrl: `http://${address}`, ...more });
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 const AGENTS = [{ id: "main" }, { id: "research" }, { id: "ops" }];

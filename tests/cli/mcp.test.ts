@@ -12,7 +12,7 @@ import { call, makeHome, run, runJson, startGateway } from "./kit.ts";
 function command(home: string, args: readonly string[]) {
   return {
     command: process.execPath,
-    args: ["--max-semi-space-size=2", LAUNCHER, "mcp", ...args],
+    args: ["--max-semi-space-size=16", LAUNCHER, "mcp", ...args],
     env: { PATH: process.env.PATH ?? "", HOME: home, PARLEY_LOG: "silent", PARLEY_LAUNCHED: "1" },
     stderr: "ignore" as const,
   };

@@ -264,7 +264,7 @@ test("SY1: every word of the command is quoted for systemd, the last one include
   const escaped = `a b\\"c'd%%n$HOME\${X}\\\\e;f&g<h>`;
   const shell = `"/bin/sh" "-c" "exec \\"$0\\" \\"$@\\""`;
   expect(out).toContain(
-    `ExecStart=:${shell} "/opt/${escaped}/node" "--max-semi-space-size=2" "/opt/${escaped}/parley.js" "gateway"\n`,
+    `ExecStart=:${shell} "/opt/${escaped}/node" "--max-semi-space-size=16" "/opt/${escaped}/parley.js" "gateway"\n`,
   );
   expect(out).toContain(`Environment="PATH=/opt/${escaped}:${home}/.local/bin:`);
   const newline = await service(["service", "install"], {
@@ -286,7 +286,7 @@ test("on macOS it is a launch agent: a list that XML reads back, with keys that 
   );
   expect(strings.slice(1, 6)).toEqual([
     launcher.node,
-    "--max-semi-space-size=2",
+    "--max-semi-space-size=16",
     `--env-file-if-exists=${keys}`,
     launcher.script,
     "gateway",

@@ -7,8 +7,9 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { gateIn } from "../kit/gate.ts";
 import { homeWith } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 import { freshUrl, inEmbedded, schemaOf } from "../store/moves.ts";
-import { call, type Finished, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { call, type Finished, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 /** Everything that the commands of this file have said; none of it may hold the password. */
 const SECRET = "ss/word";

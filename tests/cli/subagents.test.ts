@@ -6,7 +6,8 @@ import { treeOf } from "../../src/cli/commands/sessions-tree.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { quietWorld } from "../kit/engine.ts";
-import { call, freePort, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { freePort } from "../kit/loopback.ts";
+import { call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 const MAIN = "agent:main:main";
 

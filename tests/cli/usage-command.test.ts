@@ -12,12 +12,16 @@ test("what was consumed is shown for each agent, and what is left of a daily bud
   const { home } = await makeHome({ agents: { list } });
   await startGateway(home);
   expect((await run(home, ["usage"])).out).toContain("(nothing was used in 30 days)");
+  const nobody = await run(home, ["usage", "--agent", "nobody"]);
+  expect(nobody).toMatchObject({ code: 0, out: expect.stringContaining('(no agent "nobody" is configured') });
+  expect(nobody.out).toContain("there is: main, research");
   await run(home, ["send", "--session", "agent:main:main", "--wait", "20", "hello"]);
   await run(home, ["send", "--session", "agent:research:main", "--wait", "20", "hello"]);
   const { out } = await run(home, ["usage"]);
   expect(out).toMatch(/AGENT +RUNS +INPUT +CACHED +OUTPUT +TOKENS +USD/);
   expect(out).toMatch(/main +1 /);
   expect(out).toMatch(/all +2 /);
+  expect((await run(home, ["usage", "--agent", "Main"])).out).toMatch(/main +1 /);
   expect(out).toMatch(/research today: [\d,]+ of 1 tokens/);
   const refused = await run(home, ["send", "--session", "agent:research:main", "--wait", "20", "again"]);
   expect(refused.code).toBe(1);

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { callable, socketUrl } from "../../src/cli/address.ts";
 import { temporaryFolder } from "../kit/engine.ts";
-import { freePort, makeHome, run, runJson } from "./kit.ts";
+import { freePort } from "../kit/loopback.ts";
+import { makeHome, run, runJson } from "./kit.ts";
 
 test.each([
   [["foo"], 'there is no command "foo"'],
@@ -99,4 +100,12 @@ test("a gateway that listens everywhere is called on loopback", () => {
     "[::1]",
     "10.0.0.1",
   ]);
+});
+
+test("RN2: an address that can't be meant is wrong usage of every command", async () => {
+  for (const command of [["agents"], ["mcp"], ["link"], ["doctor"]]) {
+    const { code, out, err } = await run(temporaryFolder(), ["--url", "ftp://host", ...command]);
+    expect({ command, code, out }).toEqual({ command, code: 2, out: "" });
+    expect(err).toContain("--url must be like");
+  }
 });

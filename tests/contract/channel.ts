@@ -174,9 +174,9 @@ function incoming(open: OpenGround): void {
     expect(message?.text).toBe(text);
   });
 
-  test("in a group: whether the agent was named", async () => {
+  test("in a group: whether the agent was named", async ({ skip }) => {
     const { platform, ready, heard, routes } = await opened(open);
-    if (routes.group === undefined) return expect(routes.group).toBeUndefined();
+    if (routes.group === undefined) return skip("no groups there");
     await ready();
     await platform.says({ chat: "group", text: "lunch?" });
     await platform.says({ chat: "group", text: "what do you think", mention: true });
@@ -187,9 +187,9 @@ function incoming(open: OpenGround): void {
     expect(second?.text).toContain("what do you think");
   });
 
-  test("in a thread: which one", async () => {
+  test("in a thread: which one", async ({ skip }) => {
     const { platform, ready, heard, routes } = await opened(open);
-    if (routes.thread === undefined) return expect(routes.thread).toBeUndefined();
+    if (routes.thread === undefined) return skip("no threads there");
     await ready();
     await platform.says({ chat: "thread", text: "here", mention: true });
     const [message] = await heard(1);
@@ -221,9 +221,9 @@ function incoming(open: OpenGround): void {
     expect(tooMuch?.ok).toBe(false);
   });
 
-  test("a changed message is told as the change of the same one", async () => {
+  test("a changed message is told as the change of the same one", async ({ skip }) => {
     const { platform, ready, heard } = await opened(open);
-    if (platform.edits === undefined) return expect(platform.edits).toBeUndefined();
+    if (platform.edits === undefined) return skip("messages can't be changed there");
     await ready();
     await platform.says({ chat: "direct", text: "meet at 5" });
     await heard(1);
@@ -293,9 +293,9 @@ function leaving(open: OpenGround): void {
     expect(platform.shown()[0]?.text).toBe(text);
   });
 
-  test("that an answer is being written is shown", async () => {
+  test("that an answer is being written is shown", async ({ skip }) => {
     const { channel, platform, routes, ready } = await opened(open);
-    if (channel.typing === undefined) return expect(channel.typing).toBeUndefined();
+    if (channel.typing === undefined) return skip("that can't be shown there");
     await ready();
     await channel.typing(routes.direct);
     expect(platform.typed()).toBeGreaterThan(0);

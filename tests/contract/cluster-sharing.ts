@@ -36,9 +36,9 @@ export function sharingContract(openGround: OpenGround): void {
   });
 
   test("I6: slots are the deployment's: two processes together execute no more than one may", async () => {
-    let inside = 0;
-    let most = 0;
+    let [inside, most, ran] = [0, 0, 0];
     const play: Play = async () => {
+      ran += 1;
       inside += 1;
       most = Math.max(most, inside);
       for (let round = 0; round < 20; round += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -52,6 +52,7 @@ export function sharingContract(openGround: OpenGround): void {
     const tell = (key: string, at: number) => (at % 2 === 0 ? a : b).app.tell(key, "work");
     await Promise.all([...keys, ...keys].map(tell));
     await b.app.quiet();
+    expect(ran).toBe(2 * keys.length);
     expect(most).toBeLessThanOrEqual(3);
   });
 

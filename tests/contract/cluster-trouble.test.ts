@@ -151,7 +151,8 @@ test("processes whose clocks are hours apart keep the same dates: the database's
   expect(await endOf(late.app.engine, timed.runId)).toMatchObject({ state: "ok", crashes: 0 });
   await late.app.quiet();
   const runs = await late.app.runs(KEYS[0] ?? "");
-  expect(runs.every((run) => isEnded(run.state) && run.crashes === 0)).toBe(true);
+  expect(runs).not.toEqual([]);
+  expect(runs.filter((run) => !isEnded(run.state) || run.crashes > 0)).toEqual([]);
 });
 
 test("a process whose connections are all in use says that it is alive, and loses nothing that it executes", async () => {

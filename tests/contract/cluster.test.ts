@@ -1,3 +1,5 @@
+// What several processes over one store must do together, on both stores.
+
 import { embeddedGround, postgresGround } from "../kit/cluster.ts";
 import { clusterContract } from "./cluster.ts";
 

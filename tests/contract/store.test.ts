@@ -1,3 +1,5 @@
+// What every store must do, on both.
+
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { silentLog, temporaryDir } from "../store/samples.ts";

@@ -3,18 +3,9 @@
 import { describe, expect, test } from "vitest";
 import type { AccountSettings } from "../../src/core/channel-settings.ts";
 import { decideInbound, type InboundQuestion, isOwner } from "../../src/core/inbound-policy.ts";
+import { telegramAccount } from "../kit/people-channel.ts";
 
-const ACCOUNT: AccountSettings = {
-  accountId: "default",
-  dmPolicy: "pairing",
-  allowFrom: [],
-  groupPolicy: "allowlist",
-  groupAllowFrom: [],
-  requireMention: true,
-  groups: {},
-  inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1 },
-  threadBindings: { enabled: true, idleHours: 1, maxAgeHours: 0 },
-};
+const ACCOUNT: AccountSettings = telegramAccount();
 const OWNERS = ["telegram:1", "discord:2"];
 const group = (more: object = {}) => ({ enabled: true, requireMention: true, ...more });
 

@@ -1,7 +1,14 @@
 // Who runs contained, and with what: a child of a contained session never gains by it (I13).
 
 import { expect, test } from "vitest";
-import { type ChainLink, hasNetwork, isSandboxed, type SpawnChain } from "../../src/core/sandbox-policy.ts";
+import {
+  type ChainLink,
+  containsSubagents,
+  hasNetwork,
+  isSandboxed,
+  type SpawnChain,
+} from "../../src/core/sandbox-policy.ts";
+import type { SandboxMode } from "../../src/core/settings.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const OFF = { mode: "off", network: false };
@@ -26,6 +33,30 @@ function chainOf(agentIds: readonly [string, ...string[]], above?: string): Spaw
   });
   return links as unknown as SpawnChain;
 }
+
+test.each<[SandboxMode, ChainLink["kind"], boolean]>([
+  ["off", "main", false],
+  ["off", "other", false],
+  ["non-main", "main", false],
+  ["non-main", "other", true],
+  ["non-main", "group", true],
+  ["non-main", "cron", true],
+  ["all", "main", true],
+])("SB1: sandbox mode %s contains a session of kind %s: %j", (mode, kind, expected) => {
+  const settings = settingsOf({ main: { mode } });
+  const session: ChainLink = { key: "agent:main:main", agentId: "main", kind, spawnDepth: 0 };
+  expect(isSandboxed([session], settings)).toBe(expected);
+  expect(settings.agents.map(containsSubagents)).toEqual([mode !== "off"]);
+});
+
+test("I13: whoever was spawned by a contained session, or agreed to it, is contained, whatever its own mode", () => {
+  const settings = settingsOf({ main: OFF, boxed: BOXED });
+  expect(isSandboxed(chainOf(["main", "boxed"]), settings)).toBe(true);
+  expect(isSandboxed(chainOf(["main", "main", "boxed"]), settings)).toBe(true);
+  const [bare, ...above] = chainOf(["main", "main"]);
+  expect(isSandboxed([bare, ...above], settings)).toBe(false);
+  expect(isSandboxed([{ ...bare, spawn: { sandboxed: true } }, ...above], settings)).toBe(true);
+});
 
 test("SB2: a contained session has the network only if every contained session above it has it", () => {
   const settings = settingsOf({ offline: BOXED, online: ONLINE, bare: OFF });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EndedRunState, FlowStep, RunEnd } from "../../src/core/run.ts";
+import type { EndedRunState, FlowStep } from "../../src/core/run.ts";
 import {
   announceContext,
   couldBecomeSkip,
@@ -15,21 +15,21 @@ import {
   subagentContext,
 } from "../../src/core/turn-rules.ts";
 
-const said = (reply: string): RunEnd => ({ state: "ok", endedAt: 1, reply });
-const ended = (state: EndedRunState, code?: RunEnd["code"]): RunEnd => ({
+type End = Parameters<typeof decideNext>[0]["end"];
+const said = (reply: string): End => ({ state: "ok", reply });
+const ended = (state: EndedRunState, code?: End["code"]): End => ({
   state,
-  endedAt: 1,
   ...(code === undefined ? {} : { code }),
 });
 
 /** Plays a flow where turn `n` ends as `ends[n - 1]`, else with some text; what happened, in order. */
-function play(turnsMax: number, loop: boolean, ends: readonly RunEnd[]): string[] {
+function play(turnsMax: number, ends: readonly End[]): string[] {
   const log: string[] = [];
   let step: FlowStep = "round1";
   let turn = 1;
   for (let guard = 0; guard < 20; guard += 1) {
     log.push(step === "announce" ? "target announces" : `${replyTurnOwner(turn)} speaks`);
-    const next = decideNext({ step, turn, turnsMax, loop, end: ends[log.length - 1] ?? said("hello") });
+    const next = decideNext({ step, turn, turnsMax, end: ends[log.length - 1] ?? said("hello") });
     if (next.next === "end") return [...log, next.reason];
     if (next.next === "reply") turn = next.turn;
     step = next.next;
@@ -51,28 +51,22 @@ test.each([
   "T1: with maxPingPongTurns %i the turns after round 1 are %j, then the announce step",
   (turnsMax, speakers) => {
     const turns = speakers.map((who) => `${who} speaks`);
-    expect(play(turnsMax, true, [])).toEqual([ROUND1, ...turns, ...ANNOUNCE]);
+    expect(play(turnsMax, [])).toEqual([ROUND1, ...turns, ...ANNOUNCE]);
   },
 );
 
 test("T1: no number of turns in a stored flow makes the loop longer than five", () => {
-  expect(play(1000, true, [])).toHaveLength(1 + 5 + 2);
-  expect(play(-1, true, [])).toEqual([ROUND1, ...ANNOUNCE]);
-});
-
-test("T1: without a loop the announce step follows round 1", () => {
-  for (let turnsMax = 0; turnsMax <= 5; turnsMax += 1) {
-    expect(play(turnsMax, false, [])).toEqual([ROUND1, ...ANNOUNCE]);
-  }
+  expect(play(1000, [])).toHaveLength(1 + 5 + 2);
+  expect(play(-1, [])).toEqual([ROUND1, ...ANNOUNCE]);
 });
 
 test.each([
   ["an empty reply", said(" \n")],
-  ["no reply", { state: "ok", endedAt: 1 } as RunEnd],
+  ["no reply", { state: "ok" } as End],
   ["REPLY_SKIP", said("REPLY_SKIP")],
   ["ANNOUNCE_SKIP", said(" ANNOUNCE_SKIP\n")],
 ])("T2: %s in round 1 means no loop and no announce", (_, end) => {
-  expect(play(5, true, [end])).toEqual([ROUND1, "skipped"]);
+  expect(play(5, [end])).toEqual([ROUND1, "skipped"]);
 });
 
 test.each([
@@ -84,8 +78,8 @@ test.each([
   ["a denied run", ended("error", "send_denied")],
   ["the chain limit", ended("error", "chain_limit")],
 ])("T1: %s in a reply turn ends the loop, and the announce step follows", (_, end) => {
-  expect(play(5, true, [said("a"), end])).toEqual([ROUND1, "requester speaks", ...ANNOUNCE]);
-  expect(play(5, true, [said("a"), said("b"), end])).toEqual([
+  expect(play(5, [said("a"), end])).toEqual([ROUND1, "requester speaks", ...ANNOUNCE]);
+  expect(play(5, [said("a"), said("b"), end])).toEqual([
     ROUND1,
     "requester speaks",
     "target speaks",
@@ -96,7 +90,7 @@ test.each([
 test("an abort ends the flow without an announcement, in any step", () => {
   for (const step of ["round1", "reply", "announce"] as const) {
     const end = ended("aborted", "session_reset");
-    expect(decideNext({ step, turn: 1, turnsMax: 5, loop: true, end })).toEqual({
+    expect(decideNext({ step, turn: 1, turnsMax: 5, end })).toEqual({
       next: "end",
       reason: "session_reset",
     });
@@ -104,12 +98,12 @@ test("an abort ends the flow without an announcement, in any step", () => {
 });
 
 test("round 1 that ended badly ends the flow with its code", () => {
-  expect(play(5, true, [ended("error", "run_failed")])).toEqual([ROUND1, "run_failed"]);
-  expect(play(5, true, [ended("timeout", "run_timeout")])).toEqual([ROUND1, "run_timeout"]);
+  expect(play(5, [ended("error", "run_failed")])).toEqual([ROUND1, "run_failed"]);
+  expect(play(5, [ended("timeout", "run_timeout")])).toEqual([ROUND1, "run_timeout"]);
 });
 
 test("a silent announce step is silence", () => {
-  expect(play(0, true, [said("a"), said("ANNOUNCE_SKIP")])).toEqual([ROUND1, "target announces", "silent"]);
+  expect(play(0, [said("a"), said("ANNOUNCE_SKIP")])).toEqual([ROUND1, "target announces", "silent"]);
 });
 
 test("T1: any flow ends, within seven runs, and the parties alternate, requester first after round 1", () => {
@@ -124,20 +118,15 @@ test("T1: any flow ends, within seven runs, and the parties alternate, requester
     ),
   );
   fc.assert(
-    fc.property(
-      fc.integer({ min: 0, max: 5 }),
-      fc.boolean(),
-      fc.array(end, { maxLength: 8 }),
-      (max, loop, ends) => {
-        const log = play(max, loop, ends);
-        expect(log.length).toBeLessThanOrEqual(8);
-        const speakers = log.filter((line) => line.endsWith("speaks"));
-        speakers.forEach((line, at) => {
-          expect(line).toBe(at % 2 === 0 ? "target speaks" : "requester speaks");
-        });
-        expect(speakers.length - 1).toBeLessThanOrEqual(max);
-      },
-    ),
+    fc.property(fc.integer({ min: 0, max: 5 }), fc.array(end, { maxLength: 8 }), (max, ends) => {
+      const log = play(max, ends);
+      expect(log.length).toBeLessThanOrEqual(8);
+      const speakers = log.filter((line) => line.endsWith("speaks"));
+      speakers.forEach((line, at) => {
+        expect(line).toBe(at % 2 === 0 ? "target speaks" : "requester speaks");
+      });
+      expect(speakers.length - 1).toBeLessThanOrEqual(max);
+    }),
     { numRuns: 1000 },
   );
 });
@@ -243,7 +232,7 @@ test("T3: the sub-agent's announce context holds status, task and result, quoted
 });
 
 test("a sub-agent's job is no conversation: no turn follows from it", () => {
-  expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x"), loop: true }).next).toBe("end");
+  expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x") }).next).toBe("end");
 });
 
 test("T3: no text of others can stand in a context outside a quotation", () => {

@@ -68,7 +68,7 @@ const world: fc.Arbitrary<World> = fc
 const rules: fc.Arbitrary<AccessRules> = fc.record({
   mode: fc.constantFrom(...VISIBILITY_MODES),
   agentToAgent: fc.record({ enabled: fc.boolean(), allow: fc.subarray(["main", "ops", "re*"]) }),
-  sandboxClamp: fc.constant("spawned" as const),
+  scope: fc.constant("per-sender" as const),
 });
 
 function chainOf(given: World, own: ChainLink): SpawnChain {
@@ -174,14 +174,15 @@ test("a refusal says whose sight is missing, and which settings would give it", 
   const by: AccessRules = {
     mode: "agent",
     agentToAgent: { enabled: false, allow: [] },
-    sandboxClamp: "spawned",
+    scope: "per-sender",
   };
-  const requester = { key: "agent:ops:main", agentId: "ops", sandboxed: false };
+  const bare = { sandboxed: false, sandboxClamp: "spawned" } as const;
+  const requester = { key: "agent:ops:main", agentId: "ops", ...bare };
   const kid = {
     kind: "session" as const,
     key: "agent:research:subagent:1",
     agentId: "research",
-    sandboxed: false,
+    ...bare,
   };
   const to: Target = { key: "agent:research:main", agentId: "research", archived: false, ancestors: [] };
   const refusal = (viewer: Parameters<typeof decideAccess>[1]) => decideAccess("read", viewer, to, by);

@@ -8,7 +8,6 @@ import {
   decideAccess,
   hasScope,
   type Scope,
-  type SessionIdentity,
   scopeOf,
   type Target,
   type Viewer,
@@ -29,14 +28,15 @@ const ALL_ACCESS: Access[] = [
 const CLOSED: AccessRules = {
   mode: "tree",
   agentToAgent: { enabled: false, allow: [] },
-  sandboxClamp: "spawned",
+  scope: "per-sender",
 };
 
-const session = (key: string, agentId: string, sandboxed = false): Viewer & SessionIdentity => ({
+const session = (key: string, agentId: string, sandboxed = false): Extract<Viewer, { kind: "session" }> => ({
   kind: "session",
   key,
   agentId,
   sandboxed,
+  sandboxClamp: "spawned",
 });
 const target = (key: string, agentId: string, fields: Partial<Target> = {}): Target => ({
   key,
@@ -80,7 +80,6 @@ const agentToAgent = fc.record({
 const rules: fc.Arbitrary<AccessRules> = fc.record({
   mode: fc.constantFrom(...VISIBILITY_MODES),
   agentToAgent,
-  sandboxClamp: fc.constantFrom("spawned" as const, "all" as const),
   scope: fc.constantFrom("per-sender" as const, "global" as const),
 });
 const allows = (access: Access, viewer: Viewer, to: Target, by: AccessRules): boolean =>
@@ -107,14 +106,9 @@ test("I9: being sandboxed, or the clamp, never shows more", () => {
     fc.property(world, rules, fc.nat(), (given, by, pick) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
       for (const to of given.sessions) {
-        const clamped = allows("send", session(from.key, from.agentId, true), to, {
-          ...by,
-          sandboxClamp: "spawned",
-        });
-        const lifted = allows("send", session(from.key, from.agentId, true), to, {
-          ...by,
-          sandboxClamp: "all",
-        });
+        const boxed = session(from.key, from.agentId, true);
+        const clamped = allows("send", boxed, to, by);
+        const lifted = allows("send", { ...boxed, sandboxClamp: "all" }, to, by);
         const bare = allows("send", session(from.key, from.agentId, false), to, by);
         if (clamped) expect(lifted).toBe(true);
         expect(lifted).toBe(bare);
@@ -162,7 +156,7 @@ function inScope(scope: Scope, to: Target): boolean {
 
 test("I9: the prefilter for queries leaves out nothing that the gate would show", () => {
   const viewers = (from: Target, sandboxed: boolean, patterns: string[] | undefined): Viewer[] => {
-    const identity = { key: from.key, agentId: from.agentId, sandboxed };
+    const { kind: _, ...identity } = session(from.key, from.agentId, sandboxed);
     const token = { kind: "operator" as const, scopes: ["operator.admin" as const] };
     const scoped = patterns === undefined ? token : { ...token, patterns };
     return [{ kind: "session", ...identity }, scoped, { ...scoped, as: identity }];
@@ -198,7 +192,7 @@ test("I9: acting as a session needs both: the token's right and the session's si
       fc.subarray(["agent:ops:*", "cron:*"]),
       (given, by, pick, patterns) => {
         const from = given.sessions[pick % given.sessions.length] as Target;
-        const as = { key: from.key, agentId: from.agentId, sandboxed: false };
+        const { kind: _, ...as } = session(from.key, from.agentId);
         const token = { kind: "operator" as const, scopes: ["operator.read" as const], patterns };
         for (const to of given.sessions) {
           const both = allows("read", token, to, by) && allows("read", { kind: "session", ...as }, to, by);
@@ -273,8 +267,8 @@ test("a refusal names exactly the settings that would allow it", () => {
 });
 
 test("I9: applying the settings that a refusal names makes it allowed", () => {
-  const apply = (by: AccessRules, settings: readonly string[]): AccessRules => {
-    let next = by;
+  const apply = (by: AccessRules, settings: readonly string[]): AccessRules & { lifted?: true } => {
+    let next: AccessRules & { lifted?: true } = by;
     for (const setting of settings) {
       if (setting.startsWith("tools.sessions.visibility")) {
         next = { ...next, mode: setting.includes('"agent"') ? "agent" : "all" };
@@ -282,7 +276,7 @@ test("I9: applying the settings that a refusal names makes it allowed", () => {
         next = { ...next, agentToAgent: { ...next.agentToAgent, enabled: true } };
       } else if (setting.startsWith("tools.agentToAgent.allow")) {
         next = { ...next, agentToAgent: { ...next.agentToAgent, allow: AGENTS } };
-      } else if (setting.includes("sessionToolsVisibility")) next = { ...next, sandboxClamp: "all" };
+      } else if (setting.includes("sessionToolsVisibility")) next = { ...next, lifted: true };
       else if (setting.startsWith("session.scope")) next = { ...next, scope: "global", mode: "agent" };
       else throw new Error(setting);
     }
@@ -295,7 +289,9 @@ test("I9: applying the settings that a refusal names makes it allowed", () => {
       for (const to of given.sessions) {
         const verdict = decideAccess("read", viewer, to, by);
         if (verdict.allowed || verdict.settings.length === 0 || to.key === "global") continue;
-        expect(allows("read", viewer, to, apply(by, verdict.settings))).toBe(true);
+        const after = apply(by, verdict.settings);
+        const lifted = after.lifted === true ? { ...viewer, sandboxClamp: "all" as const } : viewer;
+        expect(allows("read", lifted, to, after)).toBe(true);
       }
     }),
     { numRuns: 1000 },
@@ -385,8 +381,8 @@ test("what is allowed says by which rule", () => {
   const mine = target("global", "main");
   expect(rule(main, mine, { ...CLOSED, mode: "agent", scope: "global" })).toContain('session.scope "global"');
   const spawned: Viewer = {
-    ...{ kind: "session", key: child.key, agentId: "ops", sandboxed: false },
-    requester: { key: "agent:main:main", agentId: "main", sandboxed: false },
+    ...session(child.key, "ops"),
+    requester: session("agent:main:main", "main"),
   };
   expect(rule(spawned, other, all)).toContain("; and the session that spawned it sees it too: ");
   const token = (patterns?: string[]): Viewer => ({

@@ -10,9 +10,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import JSON5 from "json5";
-import { type Call, call, type Finished, freePort, run, startGateway } from "../cli/kit.ts";
+import { type Call, call, type Finished, run, startGateway } from "../cli/kit.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { addressOf, LAUNCHER, launch } from "../kit/fleet.ts";
+import { freePort } from "../kit/loopback.ts";
 
 type Json = Record<string, unknown>;
 
@@ -55,7 +56,7 @@ export class Ground {
     this.#bin = join(this.home, "bin");
     for (const path of [this.work, this.#bin, join(this.home, "var/backups"), join(this.home, ".parley")])
       mkdirSync(path, { recursive: true, mode: 0o700 });
-    const start = `exec "${process.execPath}" --max-semi-space-size=2 "${LAUNCHER}"`;
+    const start = `exec "${process.execPath}" --max-semi-space-size=16 "${LAUNCHER}"`;
     this.program("parley", `${start} "$@"`);
     this.program("npx", `[ "$1" = parley ] || exit 9\nshift\n${start} "$@"`);
     // An answer that is a refusal is no success.

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { freePort } from "../cli/kit.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { freePort } from "../kit/loopback.ts";
 import { usageProblem } from "./command-words.ts";
 import { Ground } from "./ground.ts";
 import { checkScript } from "./left-out.ts";
@@ -78,17 +78,24 @@ async function hookProgram(text: string): Promise<void> {
   await ground.stop();
 }
 
-/** Settings of a program that starts ours: they are JSON, and the command is one. */
-async function startedByOthers(text: string): Promise<void> {
-  const found: string[][] = [];
+/** The doors that programs of others are told of, as the documents name this gateway. */
+const DOORS = /^(ws:\/\/127\.0\.0\.1:7275|http:\/\/127\.0\.0\.1:7275\/mcp(\?handle=\w+)?)$/;
+
+/** Settings of a program that starts ours, or comes to it: they are JSON, the command is one, the address a door. */
+async function settingsOfOthers(text: string): Promise<void> {
+  const commands: string[][] = [];
+  const addresses: string[] = [];
   const look = (value: unknown): void => {
     if (typeof value !== "object" || value === null) return;
-    const { command, args } = value as { command?: string; args?: string[] };
-    if (command === "npx") found.push((args ?? []).slice(1));
+    const { command, args, url } = value as { command?: string; args?: string[]; url?: string };
+    if (command === "npx") commands.push((args ?? []).slice(1));
+    if (url !== undefined) addresses.push(url);
     for (const inner of Object.values(value)) look(inner);
   };
   look(JSON.parse(text));
-  for (const words of found) expect(await usageProblem(home(), words)).toBeUndefined();
+  expect([...commands, ...addresses]).not.toEqual([]);
+  for (const words of commands) expect(await usageProblem(home(), words)).toBeUndefined();
+  for (const address of addresses) expect(address).toMatch(DOORS);
 }
 
 /** A line of the log as a program reads it: it has what docs/LOGS.md says of each. */
@@ -113,10 +120,10 @@ function editorSettings(text: string): void {
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
   "docs/OPENAI.md js": openaiProgram,
   "docs/WEBHOOKS.md js": hookProgram,
-  "docs/ACP.md json": startedByOthers,
-  "docs/MCP.md json": startedByOthers,
-  "docs/TOUR.md json": startedByOthers,
-  "docs/PEERS.md json": startedByOthers,
+  "docs/ACP.md json": settingsOfOthers,
+  "docs/MCP.md json": settingsOfOthers,
+  "docs/TOUR.md json": settingsOfOthers,
+  "docs/PEERS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
   "docs/LOGS.md json": logLine,
   // Each is what a command says under the settings above it.

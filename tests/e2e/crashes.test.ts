@@ -3,22 +3,17 @@
 
 import { expect, test } from "vitest";
 import { crashStory } from "../kit/crash-story.ts";
-import { clusterGround, EMBEDDED, type Ground } from "../kit/grounds.ts";
+import { clusterGround, EMBEDDED } from "../kit/grounds.ts";
 import { serverUrl } from "../kit/postgres.ts";
 
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
 const ROUNDS = 8;
 
-const GROUNDS: readonly { readonly name: string; ground(): Promise<Ground> }[] = [
-  { name: "embedded", ground: async () => EMBEDDED },
-  { name: "cluster", ground: async () => clusterGround(serverUrl) },
-];
-
-test.each(GROUNDS)(
+test.each([EMBEDDED, clusterGround(serverUrl)])(
   "I1, I2, I4: $name, killed again and again under load: nothing accepted is lost, nothing is done twice",
-  async ({ name, ground }) => {
-    const counts = await crashStory({ seed: SEED, rounds: ROUNDS, ground: await ground() });
-    console.log(`SEED=${SEED} ${name}: ${JSON.stringify(counts)}`);
+  async (ground) => {
+    const counts = await crashStory({ seed: SEED, rounds: ROUNDS, ground });
+    console.log(`SEED=${SEED} ${ground.name}: ${JSON.stringify(counts)}`);
     expect(counts.kills).toBeGreaterThanOrEqual(ROUNDS);
     expect(counts.accepted).toBeGreaterThan(0);
   },

@@ -55,16 +55,6 @@ async function history(client: GatewayClient, sessionKey: string): Promise<strin
   return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-/** Asks until the answer is as wanted; for what happens after a run has ended. */
-async function until<T>(ask: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
-  for (let tries = 0; tries < 400; tries += 1) {
-    const value = await ask();
-    if (wanted(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  throw new Error(`never as wanted: ${JSON.stringify(await ask())}`);
-}
-
 test("two agents on two providers' formats: ask, answer, reply back, announce, and every event of it", async () => {
   const server = await modelServer((request) => {
     if (request.step === "announce") return "The research is done.";
@@ -81,11 +71,8 @@ test("two agents on two providers' formats: ask, answer, reply back, announce, a
   await waitFor(client, await chat(client, "hello", RESEARCH));
   const runId = await chat(client, "Find out what it is.");
   expect(await waitFor(client, runId)).toMatchObject({ status: "ok", runStatus: "ok" });
-  const main = await until(
-    () => history(client, "main"),
-    (lines) => lines.includes("assistant: Are you sure?"),
-  );
-  expect(main).toEqual([
+  await expect.poll(() => history(client, "main")).toContain("assistant: Are you sure?");
+  expect(await history(client, "main")).toEqual([
     "user: Find out what it is.",
     "assistant: Let me ask. ",
     expect.stringMatching(/^toolResult: .*"status":"ok","reply":"Forty-two."/),
@@ -93,14 +80,12 @@ test("two agents on two providers' formats: ask, answer, reply back, announce, a
     "user: Forty-two.",
     "assistant: Are you sure?",
   ]);
-  await until(
-    async () => events.map((event) => (event.message ? textOf(event.message as Message) : "")),
-    (texts) => texts.includes("The research is done."),
-  );
+  const texts = () => events.map((event) => (event.message ? textOf(event.message as Message) : ""));
+  await expect.poll(texts).toContain("The research is done.");
   const mine = events.filter((event) => event.runId === runId);
   expect(mine.at(-1)).toMatchObject({ state: "final" });
   expect(mine.map((event) => event.seq)).toEqual([...mine.map((event) => event.seq)].sort((a, b) => a - b));
-  const shown = events.map((event) => (event.message ? textOf(event.message as Message) : "")).join();
+  const shown = texts().join();
   expect(shown).not.toContain("REPLY_SKIP");
   expect(shown).not.toContain("Are you sure?");
   expect(new Set(server.requests.map((request) => request.api))).toEqual(
@@ -144,10 +129,7 @@ async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): 
 
 test("I2, I4: killed while one session waits for another, both end after the restart, each step once", async () => {
   await killedInTheMiddle(async (server) => {
-    await until(
-      async () => server.requests.some((request) => request.agentId === "research"),
-      (seen) => seen,
-    );
+    await expect.poll(() => server.requests.map(({ agentId }) => agentId)).toContain("research");
   });
 }, 60_000);
 
@@ -161,21 +143,14 @@ test("SIGTERM lets running work finish and exits 0; nothing is lost", async () =
   const gateway = await startProcess({ config: twoAgents(server) });
   const client = await gateway.connect();
   const runId = await chat(client, "count");
-  await until(
-    async () => server.requests.length,
-    (count) => count > 0,
-  );
+  await expect.poll(() => server.requests.length).toBeGreaterThan(0);
   gateway.signal("SIGTERM");
-  await until(
-    () =>
-      client
-        .call("chat.send", { sessionKey: "main", message: "late", idempotencyKey: crypto.randomUUID() })
-        .then(
-          () => "accepted",
-          (error: { code?: string }) => error.code ?? "closed",
-        ),
-    (answer) => answer !== "accepted",
-  );
+  const late = () =>
+    chat(client, "late").then(
+      () => "accepted",
+      () => "refused",
+    );
+  await expect.poll(late).toBe("refused");
   release.resolve();
   expect(await gateway.exited).toBe(0);
   const second = await startProcess({ home: gateway.home });
@@ -190,15 +165,9 @@ test("SIGINT twice exits at once; what was accepted runs after the next start", 
   const gateway = await startProcess({ config: twoAgents(server) });
   const client = await gateway.connect();
   const runId = await chat(client, "hang");
-  await until(
-    async () => server.requests.length,
-    (count) => count > 0,
-  );
+  await expect.poll(() => server.requests.length).toBeGreaterThan(0);
   gateway.signal("SIGINT");
-  await until(
-    async () => gateway.stderr() + gateway.stdout(),
-    (output) => /again/i.test(output),
-  );
+  await expect.poll(() => gateway.stderr() + gateway.stdout()).toMatch(/again/i);
   gateway.signal("SIGINT");
   expect(await gateway.exited).not.toBe(0);
   stuck = false;

@@ -8,12 +8,9 @@
 // up once, and for where in its rounds the collector happens to be.
 
 import { expect, test } from "vitest";
-import { EMBEDDED, type Ground } from "../kit/grounds.ts";
+import { EMBEDDED } from "../kit/grounds.ts";
 import { runLoad } from "../kit/load-run.ts";
 
-const GROUNDS: readonly { readonly name: string; ground(): Promise<Ground> }[] = [
-  { name: "embedded", ground: async () => EMBEDDED },
-];
 const SECONDS = 60;
 const CLIENTS = 1_000;
 const SESSIONS = 200;
@@ -21,31 +18,22 @@ const PIECE_MS = 1_000;
 const HEAP_MB = 192;
 const GROWTH_MAX_MB = 80;
 
-test.each(GROUNDS)(
-  "$name: under load no reader misses an event, a slow one is closed, and memory stays flat",
-  async ({ name, ground: open }) => {
-    const ground = await open();
-    const seed = process.env.PARLEY_SEED ?? String(Date.now());
-    const load = {
-      ground,
-      seed,
-      seconds: SECONDS,
-      clients: CLIENTS,
-      sessions: SESSIONS,
-      pieceMs: PIECE_MS,
-      heapMb: HEAP_MB,
-    };
-    const figures = await runLoad(load);
-    console.log(`SEED=${seed} ${name}: ${JSON.stringify(figures)}`);
-    expect(figures.running.median).toBeGreaterThan(SESSIONS * 0.8);
-    expect(figures.staying).toMatchObject({ gaps: 0, twice: 0, missed: 0, closed: 0 });
-    expect(figures.staying.readers).toBeGreaterThan(CLIENTS * 0.9);
-    expect(figures.roaming).toMatchObject({ gaps: 0, notInHistory: 0 });
-    // One that does not look within the five seconds of grace is cut off and never hears why.
-    const { 1013: closed = 0, 1006: _cutOff, ...others } = figures.slowCloses;
-    expect(closed).toBeGreaterThan(0);
-    expect(others).toEqual({});
-    for (const { rss } of figures.processes) expect(rss.growthMb).toBeLessThan(GROWTH_MAX_MB);
-  },
-  240_000,
-);
+test("under load no reader misses an event, a slow one is closed, and memory stays flat", async () => {
+  const seed = process.env.PARLEY_SEED ?? String(Date.now());
+  const figures = await runLoad({
+    ...{ ground: EMBEDDED, seed, seconds: SECONDS, clients: CLIENTS, sessions: SESSIONS },
+    ...{ pieceMs: PIECE_MS, heapMb: HEAP_MB },
+  });
+  console.log(`SEED=${seed}: ${JSON.stringify(figures)}`);
+  expect(figures.running.median).toBeGreaterThan(SESSIONS * 0.8);
+  expect(figures.staying).toMatchObject({ gaps: 0, twice: 0, missed: 0, closed: 0 });
+  expect(figures.staying.readers).toBeGreaterThan(CLIENTS * 0.9);
+  expect(figures.roaming).toMatchObject({ gaps: 0, notInHistory: 0 });
+  // One that does not look within the five seconds of grace is cut off and never hears why.
+  const { 1013: closed = 0, 1006: _cutOff, ...others } = figures.slowCloses;
+  expect(closed).toBeGreaterThan(0);
+  expect(others).toEqual({});
+  // Only Linux tells how large a process of somebody's is.
+  if (process.platform === "linux") expect(figures.processes).toHaveLength(EMBEDDED.processes);
+  for (const { rss } of figures.processes) expect(rss.growthMb).toBeLessThan(GROWTH_MAX_MB);
+}, 240_000);

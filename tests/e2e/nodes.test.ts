@@ -6,10 +6,10 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/gateway/client.ts";
-import { freePort } from "../cli/kit.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { launch } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 
 const NODE_TOKEN = "a-token-for-nodes-only";
 

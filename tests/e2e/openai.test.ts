@@ -24,17 +24,11 @@ function clientOf({ httpUrl, token }: GatewayProcess): OpenAI {
   return new OpenAI({ apiKey: token, baseURL: `${httpUrl}/v1`, maxRetries: 0 });
 }
 
-/** Asks the gateway until it is so. */
-async function until<T>(ask: () => Promise<T>, wanted: (value: T) => boolean): Promise<void> {
-  for (let tries = 0; tries < 2_000; tries += 1) if (wanted(await ask())) return;
-  throw new Error(`never as wanted: ${JSON.stringify(await ask())}`);
-}
-
 /** Resolves once no session of a request is listed any more. */
 async function untilArchived(gateway: GatewayProcess): Promise<void> {
   const socket = await gateway.connect();
   const list = () => socket.call<{ sessions: unknown[] }>("sessions.list", { search: "openai" });
-  await until(list, ({ sessions }) => sessions.length === 0);
+  await expect.poll(list).toMatchObject({ sessions: [] });
   await socket.close();
 }
 

@@ -46,7 +46,7 @@ let app: string;
 let gateway: ChildProcess;
 let url: string;
 
-/** What the package is made of, apart: packing begins by emptying `dist`, where other tests have their page. */
+/** What the package is made of, apart: packing builds `dist` anew, where other tests have their page. */
 function copyOfCheckout(folder: string): string {
   const checkout = join(folder, "checkout");
   mkdirSync(checkout);

@@ -1,3 +1,5 @@
+// The life of a run in the engine: accepted, in its lane, claimed, executed, ended; stopped, parked and taken up again.
+
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
 import type { LaneHandle } from "../../src/engine/execution.ts";

@@ -1,3 +1,5 @@
+// Runs that wait for runs of other sessions: without a slot, never in a circle, over a crash.
+
 import { expect, test } from "vitest";
 import type { Result } from "../../src/core/errors.ts";
 import type { Run } from "../../src/core/run.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Result } from "../../src/core/errors.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { TokenScope, VisibilityMode } from "../../src/core/settings.ts";
-import type { Access, Viewer } from "../../src/core/visibility.ts";
+import { type Access, identityOf, type Viewer } from "../../src/core/visibility.ts";
 import {
   mayAccess,
   operatorViewer,
@@ -298,8 +298,8 @@ describe("operators", () => {
   });
 
   test("an operator who acts as a session has that session's sight within the token's", async () => {
-    const as = { key: MAIN, agentId: "main", sandboxed: false };
-    const viewer: Viewer = { kind: "operator", scopes: ALL, as };
+    const as = identityOf([await app.session(MAIN)], app.settings);
+    const viewer = { ...operatorViewer(ALL), as };
     expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe(MAIN);
     expect(shown(await ask(app, viewer, { sessionKey: GROUP }))).toBe("not_visible");
     const narrow: Viewer = { ...viewer, patterns: ["agent:research:*"] };

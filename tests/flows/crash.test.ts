@@ -3,12 +3,10 @@
 import { describe, expect, test } from "vitest";
 import type { DeliveryOutcome } from "../../src/channels/channel.ts";
 import { isEnded } from "../../src/core/run.ts";
-import type { CrashPoint } from "../kit/engine.ts";
-import { temporaryFolder } from "../kit/engine.ts";
+import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
 
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
 const COMMITS_MAX = 200;
 
 type Scenario = Pick<FlowAppOptions, "plays" | "choices">;
@@ -25,7 +23,7 @@ const speaks =
 
 const scenario = (timeoutSeconds: number): Scenario => ({
   plays: { [MAIN]: speaks("main", timeoutSeconds), [RESEARCH]: speaks("research", 0) },
-  choices: { session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } } },
+  choices: turns(2),
 });
 
 /** Tells main to ask; the person may be told of the crash instead of the acceptance. */
@@ -67,23 +65,13 @@ async function checkFinished(app: FlowApp, told: string): Promise<void> {
   expect(usage).toHaveLength(runs.length);
 }
 
-async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<"crashed" | "too_late"> {
+async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
-  if (first === undefined) {
-    // Died while it opened: nothing was accepted yet.
-    return "crashed";
-  }
+  // Died while it opened: nothing was accepted yet.
+  if (first === undefined) return true;
   const told = await begin(first);
-  const outcome = await Promise.race([
-    first.crashed().then(() => "crashed" as const),
-    first.quiet().then(
-      () => "too_late" as const,
-      () => "crashed" as const,
-    ),
-  ]);
-  if (outcome === "too_late") return outcome;
-  await first.crashed();
+  if (!(await diesAtWork(first))) return false;
   const second = await openFlowApp({ ...scenario(timeoutSeconds), dir });
   await second.quiet();
   await checkFinished(second, told);
@@ -92,20 +80,15 @@ async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<"cras
   ).toBeLessThan(2);
   await second.engine.stop(0);
   await second.store.close();
-  return "crashed";
+  return true;
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a conversation", (when) => {
   test.each([30, 0])(
     "I1-I5: every step happens once, with the sender waiting %i s",
     async (timeoutSeconds) => {
-      let crashes = 0;
-      for (let commit = 3; commit < COMMITS_MAX; commit += 1) {
-        if ((await crashAt({ commit, when }, timeoutSeconds)) === "too_late") break;
-        crashes += 1;
-      }
-      expect(crashes, "the scenario has this many commits").toBeGreaterThan(11);
-      expect(crashes).toBeLessThan(COMMITS_MAX - 3);
+      const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
+      expect(commits).toBeGreaterThan(11);
     },
   );
 });

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/sessions.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
-import { MAIN, RESEARCH } from "./asking.ts";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 const OWNERS = { owners: ["telegram:7"] };
 const COMMANDS = ["/reset", "/new", "/stop", "/send off", "/model offline/other", "/pair approve ABCDEFGH"];
@@ -30,10 +30,7 @@ test("I11: a command, an owner's name or a heading in the words of another agent
       },
       [RESEARCH]: research,
     },
-    choices: {
-      ...OWNERS,
-      session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 16, maxChainRuns: 200 } },
-    },
+    choices: { ...OWNERS, ...turns(0) },
   });
   await app.tell(RESEARCH, "first");
   await app.quiet();

@@ -23,9 +23,8 @@ import { getRun } from "../../src/store/runs.ts";
 import { findSessionId, getSession } from "../../src/store/sessions.ts";
 import { lastMessages } from "../../src/store/transcripts.ts";
 import { type App, message, openApp } from "../tools/app.ts";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
 
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
 const ADMIN = operatorViewer(["operator.admin"]);
 
 let apps: App[] = [];
@@ -249,9 +248,7 @@ test("I2: a reset ends what was accepted before it, visibly, and nothing that co
 });
 
 test("a reset ends the session's conversations, and what others accepted from it goes on", async () => {
-  const app = await open({
-    session: { agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 200 } },
-  });
+  const app = await open(turns(5));
   app.hold();
   const sent = await app.call(MAIN, "sessions_send", {
     sessionKey: RESEARCH,

@@ -69,7 +69,12 @@ test.each(
     fc.asyncProperty(viewers, fc.integer({ min: 1, max: 9 }), fc.boolean(), async (who, limit, archived) => {
       const viewer: Viewer =
         "key" in who
-          ? { kind: "session", ...who, agentId: (await app.session(who.key)).agentId }
+          ? {
+              kind: "session",
+              ...who,
+              agentId: (await app.session(who.key)).agentId,
+              sandboxClamp: "spawned",
+            }
           : operatorViewer(["operator.read"], who.patterns);
       const expected: string[] = [];
       for (const key of keys) {

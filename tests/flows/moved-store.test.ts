@@ -13,9 +13,7 @@ import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../ki
 import * as checks from "../kit/flow-checks.ts";
 import { freshUrl, good, jobOn } from "../store/moves.ts";
 import { silentLog } from "../store/samples.ts";
-
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 /** Main asks research and waits; then the two talk, and research announces. Other messages are echoed. */
 const speaks =
@@ -28,7 +26,7 @@ const speaks =
 
 const SCENARIO: Pick<FlowAppOptions, "plays" | "choices"> = {
   plays: { [MAIN]: speaks("main"), [RESEARCH]: speaks("research") },
-  choices: { session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } } },
+  choices: turns(2),
 };
 
 const embedded = (dir: string): Promise<Store> => openSqlite({ dir, durability: "normal", log: silentLog });

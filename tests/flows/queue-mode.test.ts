@@ -7,7 +7,7 @@ import { isEnded, type Run } from "../../src/core/run.ts";
 import type { Route } from "../../src/core/session.ts";
 import { type CrashPoint, endOf, temporaryFolder } from "../kit/engine.ts";
 import type { ScriptedAnswer } from "../kit/scripted-model.ts";
-import { openTurnApp, type TurnApp } from "../kit/turn-app.ts";
+import { openTurnApp, type TurnApp } from "./turn-app.ts";
 
 const MAIN = "agent:main:main";
 const HERE: Route = { channel: "telegram", to: "42", accountId: "default", threadId: "7" };

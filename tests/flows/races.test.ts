@@ -4,12 +4,7 @@ import { expect, test } from "vitest";
 import { getFlow } from "../../src/store/flows.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
-
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
-const turns = (maxPingPongTurns: number) => ({
-  session: { agentToAgent: { maxPingPongTurns, maxHops: 16, maxChainRuns: 200 } },
-});
+import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 /** Asks research once, and ends when the test says so. */
 function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {

@@ -13,15 +13,15 @@ import { removeAttachments } from "../../src/flows/attachments.ts";
 import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Db } from "../../src/store/sql.ts";
-import type { Timer, World } from "../../src/world.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import { sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { checkJobs, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
+import { inTime, type Life, pauseIn, worldOf } from "../kit/lives.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
-/** The simulation tells far more, of whole gateways (`tests/sim`): these need no agent and no tool to find a fault. */
+/** The simulation tells far more, of whole gateways (`tests/sim`): these are of subagents alone. */
 const SEEDS = 30;
 const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
 const STEPS_OF_A_LIFE = 12;
@@ -44,9 +44,8 @@ interface Story {
   readonly wrong: string[];
 }
 
-interface Life {
+interface Process extends Life {
   inside: number;
-  dead: boolean;
 }
 
 function settingsOf(roll: Dice, workspace: string): Settings {
@@ -67,21 +66,6 @@ function settingsOf(roll: Dice, workspace: string): Settings {
     maxConcurrent: 1 + roll.below(3),
     session: { ...base.session, agentToAgent: { ...limits, ...budget } },
   };
-}
-
-/** The story's world as one process sees it: once it is dead, none of its timers fires. */
-function worldOf(story: Story, life: Life): World {
-  const { clock } = story.world;
-  const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
-  return { ...story.world, clock: { ...clock, at } };
-}
-
-function pause(story: Story, ms: number, signal: AbortSignal): Promise<void> {
-  const { clock } = story.world;
-  return new Promise((resolve) => {
-    clock.at(clock.now() + ms, resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 async function spawnOne(story: Story, turn: Turn, luck: Dice, name: string): Promise<void> {
@@ -107,17 +91,17 @@ async function act(story: Story, turn: Turn): Promise<string> {
   const { runId } = turn.handle.run;
   const luck = dice(`${story.seed} ${runId}`);
   const isPersons = turn.handle.run.input.provenance === undefined;
-  if (luck.chance(0.4)) await pause(story, luck.below(40), turn.handle.signal);
+  if (luck.chance(0.4)) await pauseIn(story.world, luck.below(40), turn.handle.signal);
   const share = isPersons ? 0.8 : turn.step === "announce" ? 0.08 : 0.35;
   const names = luck.chance(share) ? ["one", "two", "three"].slice(0, 1 + luck.below(3)) : [];
   await Promise.all(names.map((name) => spawnOne(story, turn, luck, name)));
   turn.handle.text("half");
-  if (luck.chance(0.3)) await pause(story, luck.below(30), turn.handle.signal);
+  if (luck.chance(0.3)) await pauseIn(story.world, luck.below(30), turn.handle.signal);
   if (luck.chance(0.12)) throw new Error("the model failed");
   return luck.chance(0.15) ? luck.of(["ANNOUNCE_SKIP", ""]) : `words of ${runId}`;
 }
 
-function playOf(story: Story, life: Life): SpawnPlay {
+function playOf(story: Story, life: Process): SpawnPlay {
   return async (turn) => {
     const isChild = turn.session.spawnedBy !== undefined;
     life.inside += isChild ? 1 : 0;
@@ -139,7 +123,7 @@ function channelOf(story: Story): () => DeliveryOutcome {
 }
 
 /** A process that dies takes its store with it: whatever else was asked of it fails. */
-async function unlessDead(life: Life, work: () => Promise<void>): Promise<void> {
+async function unlessDead(life: Process, work: () => Promise<void>): Promise<void> {
   try {
     if (!life.dead) await work();
   } catch (error) {
@@ -147,12 +131,12 @@ async function unlessDead(life: Life, work: () => Promise<void>): Promise<void> 
   }
 }
 
-async function open(story: Story, life: Life, crashAt?: number): Promise<SpawnApp> {
+async function open(story: Story, life: Process, crashAt?: number): Promise<SpawnApp> {
   const crash = { commit: crashAt ?? 0, when: story.dice.of(["before", "after"] as const) };
   const app = await openSpawnApp({
     settings: story.settings,
     dir: story.dir,
-    world: worldOf(story, life),
+    world: worldOf(story.world, life),
     play: playOf(story, life),
     channel: channelOf(story),
     dies: true,
@@ -217,34 +201,20 @@ async function checkChildren(story: Story, db: Db): Promise<void> {
 /** A process from its start to its crash, or its planned stop. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
-  const life: Life = { inside: 0, dead: false };
+  const life: Process = { inside: 0, dead: false };
   const app = await open(story, life, roll.chance(0.7) ? 4 + roll.below(90) : undefined);
   for (let step = 0; step < STEPS_OF_A_LIFE && !life.dead; step += 1) {
     const doing = doSomething(story, app).catch(() => undefined);
-    if (roll.chance(0.5)) await inTime(story, life, "a person's request", doing);
+    if (roll.chance(0.5)) await inTime(story.world, life, "a person's request", doing);
     await world.advance(roll.below(25));
     await unlessDead(life, () => checkChildren(story, app.store.db));
   }
-  if (!life.dead) await inTime(story, life, "a stop", app.stop(roll.of([0, 20])));
+  if (!life.dead) await inTime(story.world, life, "a stop", app.stop(roll.of([0, 20])));
   life.dead = true;
 }
 
-/** Lets time pass until something has come to its end, or the process that does it is dead. */
-async function inTime(story: Story, life: Life, what: string, work: Promise<unknown>): Promise<void> {
-  let over = false;
-  const watched = work.finally(() => {
-    over = true;
-  });
-  watched.catch(() => undefined);
-  const until = Date.now() + PATIENCE_MS;
-  for (let round = 0; Date.now() < until && !over && !life.dead; round += 1) {
-    await story.world.advance(round < 100 ? 1 : 20);
-  }
-  if (!over && !life.dead) throw new Error(`${what} does not come to an end`);
-}
-
 /** The last process: works everything off, and lets a day pass. */
-async function settle(story: Story, life: Life): Promise<SpawnApp> {
+async function settle(story: Story, life: Process): Promise<SpawnApp> {
   const app = await open(story, life);
   const until = Date.now() + PATIENCE_MS;
   for (let round = 0; Date.now() < until && !(await app.isQuiet()); round += 1) {
@@ -316,17 +286,17 @@ async function storyOf(seed: number): Promise<number> {
     children: new Map(),
     wrong: [],
   };
-  const life: Life = { inside: 0, dead: false };
+  const life: Process = { inside: 0, dead: false };
   const first = await open(story, life);
   await first.store.transaction((tx) => insertSession(tx, sessionRow("agent:main:chat:one")));
   for (const key of ROOTS) if (roll.chance(0.6)) await first.route(key);
-  await inTime(story, life, "a stop", first.stop(0));
+  await inTime(story.world, life, "a stop", first.stop(0));
   life.dead = true;
   for (let lives = 1 + roll.below(2); lives > 0; lives -= 1) await live(story);
-  const lastLife: Life = { inside: 0, dead: false };
+  const lastLife: Process = { inside: 0, dead: false };
   const last = await settle(story, lastLife);
   const jobs = await checkStory(story, last);
-  await inTime(story, lastLife, "a stop", last.stop(0));
+  await inTime(story.world, lastLife, "a stop", last.stop(0));
   lastLife.dead = true;
   return jobs;
 }

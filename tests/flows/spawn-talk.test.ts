@@ -6,15 +6,13 @@ import type { Settings } from "../../src/core/settings.ts";
 import { endOf } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";
-
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 function settings(subagents: Partial<Settings["subagents"]> = {}): Settings {
   return settingsWith({
     subagents,
     tools: { subagents: { allow: ["*"], deny: [] } },
-    session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } },
+    ...turns(2),
   });
 }
 

@@ -5,6 +5,7 @@ import { setBindingLimits, unbind } from "../../src/flows/bindings.ts";
 import { deleteSession } from "../../src/flows/lifecycle.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { endOf, sessionRow, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 import {
   childOf,
   MAIN,
@@ -16,8 +17,7 @@ import {
   spawned,
   threadRows,
   writes,
-} from "../kit/thread-app.ts";
-import { fakeWorld } from "../kit/world.ts";
+} from "./thread-app.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -5,7 +5,9 @@ import { fail, ok } from "../../src/core/errors.ts";
 import type { Route } from "../../src/core/session.ts";
 import { bindingOf } from "../../src/flows/bindings.ts";
 import { updateSession } from "../../src/store/sessions.ts";
-import { type CrashPoint, endOf, temporaryFolder } from "../kit/engine.ts";
+import { insertBinding } from "../../src/store/thread-bindings.ts";
+import { type CrashPoint, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
 import {
   childOf,
   MAIN,
@@ -16,8 +18,7 @@ import {
   shown,
   spawned,
   threadRows,
-} from "../kit/thread-app.ts";
-import { fakeWorld } from "../kit/world.ts";
+} from "./thread-app.ts";
 
 /** Commits that a spawn with a thread never has. */
 const COMMITS_MAX = 60;
@@ -124,23 +125,27 @@ describe("sessions_spawn with a thread", () => {
     expect(answer).toMatchObject({ status: "forbidden", error: expect.stringContaining(child.key) });
     expect(await app.children(MAIN)).toHaveLength(1);
   });
+
+  test("I9: whose session a chat is bound to is told to nobody but who spawned that one", async () => {
+    const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
+    await app.store.transaction(async (tx) => {
+      const limits = { idleMs: 0, maxAgeMs: 0, createdAt: 1, usedAt: 1 };
+      await insertBinding(tx, { route: ROOM, kind: "bound", sessionKey: "agent:research:main", ...limits });
+    });
+    const answer = await spawned(app, "two");
+    expect(answer).toMatchObject({ status: "forbidden", error: expect.stringContaining("another session") });
+    expect(JSON.stringify(answer)).not.toContain("research");
+  });
 });
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a spawn with a thread", (when) => {
-  async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
+  async function crashAt(point: CrashPoint): Promise<boolean> {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, crash: point }).catch(() => undefined);
     // It died while it opened: nothing was accepted yet.
-    if (first === undefined) return "crashed";
+    if (first === undefined) return true;
     await first.app.tell(MAIN, "count the beans", "from-a-person", ROOM).catch(() => {});
-    const outcome = await Promise.race([
-      first.app.crashed().then(() => "crashed" as const),
-      first.app.quiet().then(
-        () => "too_late" as const,
-        () => new Promise<never>(() => {}),
-      ),
-    ]);
-    if (outcome === "too_late") return outcome;
+    if (!(await diesAtWork(first.app))) return false;
     const { app } = await openThreads({ dir });
     await app.quiet();
     const [run] = await app.runs(MAIN);
@@ -156,16 +161,10 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
       expect((await app.texts(MAIN)).filter((text) => text.includes("Result: did"))).toHaveLength(1);
     }
     await app.stop(0);
-    return "crashed";
+    return true;
   }
 
   test("I2, I4: the call is answered, one child has one thread, and its result is told once", async () => {
-    let crashes = 0;
-    for (let commit = 3; commit < COMMITS_MAX; commit += 1) {
-      if ((await crashAt({ commit, when })) === "too_late") break;
-      crashes += 1;
-    }
-    expect(crashes).toBeGreaterThan(5);
-    expect(crashes).toBeLessThan(COMMITS_MAX - 3);
+    expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(5);
   });
 });

@@ -1,40 +1,35 @@
-// Fuzzing by hand: npm run fuzz -- [--minutes 60] [--target NAME]... [--seed S [--path P]]
-// The minutes are shared by the targets. Prints a line for each target; ends with 1 if one of them fails.
+// Fuzzing by hand. Prints a line for each target; ends with 1 if one of them fails.
 // With NODE_V8_COVERAGE set to an empty folder, it ends with a line for each source of ours that ran, and how much of it.
 
-import { parseArgs } from "node:util";
 import { takeCoverage } from "node:v8";
+import { orEnd, readNumber, typed, WrongUsage } from "../kit/typed.ts";
 import { readCoverage } from "./coverage.ts";
 import { type Budget, drive, type Report } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-const MINUTES_DEFAULT = 60;
 /** Seeds stay small numbers: they are typed by people. */
 const SEEDS = 1_000_000_000;
 
-function fail(text: string): never {
-  process.stderr.write(`${text}\n`);
-  process.exit(2);
-}
+const USAGE = `npm run fuzz -- [options]
+  --minutes N    shared by the targets (default 60)
+  --target NAME  this one; may be given several times
+  --seed S       begin with this one
+  --path P       of the seed: the case that failed`;
 
-function readArguments() {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: "string" },
-      target: { type: "string", multiple: true },
-      seed: { type: "string" },
-      path: { type: "string" },
-    },
-  });
+const values = typed(USAGE, {
+  minutes: { type: "string", default: "60" },
+  target: { type: "string", multiple: true },
+  seed: { type: "string", default: String(Date.now() % SEEDS) },
+  path: { type: "string" },
+});
+
+function wanted() {
   const names = TARGETS.map(({ name }) => name);
   const unknown = values.target?.find((name) => !names.includes(name));
-  if (unknown !== undefined) fail(`no target ${unknown}; there are: ${names.join(", ")}`);
-  const minutes = Number(values.minutes ?? MINUTES_DEFAULT);
-  const seed = Number(values.seed ?? Date.now() % SEEDS);
-  if (!(minutes > 0) || !Number.isSafeInteger(seed))
-    fail("--minutes takes a number above 0, --seed a whole one");
+  if (unknown !== undefined) throw new WrongUsage(`no target ${unknown}; there are: ${names.join(", ")}`);
   const targets = TARGETS.filter(({ name }) => values.target?.includes(name) ?? true);
-  return { minutes, seed, path: values.path, targets };
+  const seed = readNumber("--seed", values.seed, 0);
+  return { targets, seed, minutes: readNumber("--minutes", values.minutes, 0.001) };
 }
 
 function line(report: Report, seconds: number): string {
@@ -44,7 +39,8 @@ function line(report: Report, seconds: number): string {
   return `${report.target.padEnd(18)} ${runs} in ${seconds.toFixed(1)} s${end}`;
 }
 
-const { minutes, seed, path, targets } = readArguments();
+const { minutes, seed, targets } = orEnd(USAGE, wanted);
+const { path } = values;
 process.stdout.write(`fuzz: seed ${seed}, ${minutes} minutes, ${targets.length} targets\n`);
 let failures = 0;
 for (const target of targets) {

@@ -27,7 +27,7 @@ const token = (text: string, scopes: readonly TokenScope[], sessions?: readonly 
 export const MAIN_TOKEN = "token-of-main";
 /** May read, and nothing else. */
 export const READER_TOKEN = "token-of-a-reader";
-/** The agent that only the reader and the main token of the tests may see. */
+/** A session that the reader's token covers, and that of `main` does not. */
 export const OTHER = "agent:research:main";
 /** One window of the limit on wrong tokens. */
 const FORGIVEN_AFTER_MS = 120_000;
@@ -55,7 +55,6 @@ export interface FuzzedHouse extends House {
   close(): Promise<void>;
 }
 
-/** A gateway with three agents, whose tools run nothing and write into a folder of its own. */
 /** Of web hooks that come in. */
 export const HOOK_TOKEN = "token-of-the-fuzzed-hooks";
 const signed: HookMapping = {
@@ -66,6 +65,7 @@ const signed: HookMapping = {
   message: "{{body}}",
 };
 
+/** A gateway with three agents, whose tools run nothing and write into a folder of its own. */
 export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): Promise<FuzzedHouse> {
   const base = mkdtempSync(join(tmpdir(), "parley-fuzz-house-"));
   const workspace = join(base, "workspace");

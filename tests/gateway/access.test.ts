@@ -12,6 +12,7 @@ import { type House, type HouseOptions, joined, openHouse, type Raw } from "./ki
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const WRITER = "agent:writer:main";
+const NODE = `node-${"ab".repeat(32)}`;
 const ADMIN = ["operator.admin" as const];
 const TOKENS = [
   {
@@ -88,7 +89,8 @@ test("tools, the send policy and the agents that may be spawned count as well as
     }),
     agentSettings("research"),
   ];
-  const house = await open({ choices: { agents } });
+  const tools = { agentToAgent: { enabled: true, allow: ["main", "research"] } };
+  const house = await open({ choices: { agents, tools } });
   await (await house.client()).call("sessions.patch", { key: RESEARCH, sendPolicy: "deny" });
   const answer = await explain(house, MAIN, RESEARCH);
   expect(answerTo(answer, "list").allowed).toBe(true);
@@ -106,6 +108,10 @@ test("tools, the send policy and the agents that may be spawned count as well as
     allowed: true,
     rule: 'a sub-agent of agent "research": agents.list[main].subagents.allowAgents has "research"',
   });
+  // A call meets the tool filters before anybody looks for the session.
+  const twice = answerTo(await explain(house, MAIN, WRITER), "read");
+  expect(twice.code).toBe("tool_denied");
+  expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
 });
 
 test("V1: a target without a row is answered like any of its key, and said to be none", async () => {
@@ -161,6 +167,9 @@ test("what holds now only is said: a conversation that is open, a wait that woul
   const inside = answerTo(await explain(house, RESEARCH, MAIN), "send");
   expect(inside).toMatchObject({ allowed: false, code: "open_flow", settings: [] });
   expect(inside.checks.filter(({ now }) => now === true)).toHaveLength(1);
+  await client.call("sessions.patch", { key: MAIN, sendPolicy: "deny" });
+  // A send asks first whether it is inside a conversation.
+  expect(answerTo(await explain(house, RESEARCH, MAIN), "send").code).toBe("open_flow");
   goOn.resolve();
   const wait = { targetRunId: "x", state: "open", deadlineAt: house.engine.now() + 60_000 } as const;
   await house.store.transaction(async (tx) => {
@@ -271,28 +280,28 @@ test("changes of the outbox are told to those who may read that row of it, and t
 test("I9: a delivery names no other session that the token does not cover", async () => {
   const house = await open();
   await house.store.transaction(async (tx) => {
-    const route = { channel: "internal", to: WRITER };
-    const error = `the requester ${WRITER} is not there to be told`;
-    const more = {
-      kind: "announce",
-      route,
-      text: "x",
-      state: "failed",
-      code: "x",
-      error,
-      createdAt: 1,
-    } as const;
-    await insertDelivery(tx, { id: "d", sessionKey: MAIN, ...more });
+    for (const to of [WRITER, NODE]) {
+      const error = `the requester ${to} is not there to be told, says node-fetch`;
+      const route = { channel: "internal", to };
+      const kept = { kind: "announce", text: "x", state: "failed", code: "x", createdAt: 1 } as const;
+      await insertDelivery(tx, { id: to, sessionKey: MAIN, route, error, ...kept });
+    }
   });
   const list = async (token?: string) => {
     const client = await house.client(token === undefined ? {} : { token });
-    return (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", {})).deliveries[0];
+    return (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", {})).deliveries;
   };
-  expect(await list()).toMatchObject({ route: { to: WRITER }, error: expect.stringContaining(WRITER) });
-  expect(await list("scoped")).toMatchObject({
-    route: { channel: "internal", to: "(not visible)" },
-    error: "the requester (not visible) is not there to be told",
-  });
+  const all = await list();
+  expect(all.map(({ route }) => route.to).sort()).toEqual([WRITER, NODE]);
+  for (const { route, error } of all) expect(error).toContain(route.to);
+  const scoped = await list("scoped");
+  expect(scoped).toHaveLength(2);
+  for (const row of scoped) {
+    expect(row).toMatchObject({
+      route: { channel: "internal", to: "(not visible)" },
+      error: "the requester (not visible) is not there to be told, says node-fetch",
+    });
+  }
 });
 
 test("a delivery's text is masked before it is cut to the length that was asked for", async () => {

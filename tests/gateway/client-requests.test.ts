@@ -159,3 +159,17 @@ test("CL4: more requests than may be under way are refused, with what to do", as
   void client.request("health").catch(() => {});
   expect(client.state).toBe("connected");
 });
+
+test("a client that its own listener closes when the connection breaks stays closed, and tries nothing", async () => {
+  const gateway = await scriptedGateway();
+  const world = fakeWorld();
+  const client = await connectNode({ url: gateway.url, world });
+  const closed = Promise.withResolvers<void>();
+  client.onState((state) => {
+    if (state === "reconnecting") client.close();
+    else closed.resolve();
+  });
+  gateway.hangUp();
+  await closed.promise;
+  expect([client.state, world.pendingDelays()]).toEqual(["closed", []]);
+});

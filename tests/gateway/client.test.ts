@@ -1,11 +1,10 @@
 // The client: clean errors, a connection that comes back, waits that go on.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../src/gateway/client.ts";
 import type { Clock } from "../../src/world.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { serveHttp } from "../kit/loopback.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 
@@ -29,13 +28,8 @@ test("nobody there, a wrong token, a wrong address: each is an error that says s
 });
 
 test("another program on the port is no gateway", async () => {
-  const server = createServer((_, response) => response.end("hello"));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await serveHttp((_, response) => void response.end("hello"));
+  cleanup(close);
   await expect(connect({ url: `ws://127.0.0.1:${port}`, token: TOKEN })).rejects.toMatchObject({
     code: "UNREACHABLE",
   });

@@ -1,9 +1,9 @@
 // The handshake: what a peer may do before it is known, and which peers become known.
 
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { expect, test } from "vitest";
 import { fakeWorld } from "../kit/world.ts";
 import { connectParams, joined, openHouse, openRaw, type Raw, TOKEN } from "./kit.ts";
+import { type Device, newDevice } from "./node-kit.ts";
 
 async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["res"]>>> {
   raw.send({ type: "req", id: "c", method: "connect", params });
@@ -208,22 +208,6 @@ test("wrong tokens are rate-limited by address, and time lets the right one in a
   expect((await say(await openRaw(house.url), connectParams())).ok).toBe(true);
 });
 
-interface Device {
-  readonly id: string;
-  readonly publicKey: string;
-  sign(text: string): string;
-}
-
-function device(): Device {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32);
-  return {
-    id: createHash("sha256").update(raw).digest("hex"),
-    publicKey: raw.toString("base64url"),
-    sign: (text) => sign(null, Buffer.from(text), privateKey).toString("base64url"),
-  };
-}
-
 async function challengeOf(raw: Raw): Promise<string> {
   return (await raw.next((frame) => frame.event === "connect.challenge")).payload.nonce;
 }
@@ -254,7 +238,7 @@ test.each(FORMS)(
   async (_, form) => {
     const house = await openHouse();
     const raw = await openRaw(house.url);
-    const key = device();
+    const key = newDevice();
     const signedAt = Date.now();
     const { text, ...nonce } = form(key, await challengeOf(raw), signedAt);
     const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
@@ -268,6 +252,10 @@ test.each(FORMS)(
   },
 );
 
+function proofOf(key: Device, nonce: string): Record<string, unknown> {
+  return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
+}
+
 test("a device proof that is wrong in any part is refused", async () => {
   const house = await openHouse();
   const wrong = async (
@@ -275,14 +263,7 @@ test("a device proof that is wrong in any part is refused", async () => {
   ) => {
     const raw = await openRaw(house.url);
     const nonce = await challengeOf(raw);
-    const key = device();
-    const good = {
-      id: key.id,
-      publicKey: key.publicKey,
-      signature: key.sign(nonce),
-      signedAt: Date.now(),
-      nonce,
-    };
+    const good = proofOf(newDevice(), nonce);
     return (await say(raw, connectParams({ device: change(good, nonce) }))).error;
   };
   expect(await wrong((proof) => ({ ...proof, nonce: "another" }))).toMatchObject({ code: "UNAUTHORIZED" });
@@ -295,14 +276,10 @@ test("a device proof that is wrong in any part is refused", async () => {
   });
 });
 
-function proofOf(key: Device, nonce: string): Record<string, unknown> {
-  return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
-}
-
 test("a proof that was made for one connection is good for no other", async () => {
   const house = await openHouse();
   const [first, second] = [await openRaw(house.url), await openRaw(house.url)];
-  const proof = proofOf(device(), await challengeOf(first));
+  const proof = proofOf(newDevice(), await challengeOf(first));
   expect((await say(first, connectParams({ device: proof }))).ok).toBe(true);
   expect((await say(second, connectParams({ device: proof }))).error?.code).toBe("UNAUTHORIZED");
 });
@@ -310,7 +287,7 @@ test("a proof that was made for one connection is good for no other", async () =
 test("a device token has the rights that its connection had, and can't be rewritten", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
-  const proof = proofOf(device(), await challengeOf(raw));
+  const proof = proofOf(newDevice(), await challengeOf(raw));
   const hello = await say(raw, connectParams({ device: proof, scopes: ["operator.read"] }));
   const token: string = hello.payload.auth.deviceToken;
   const again = await say(await openRaw(house.url), connectParams({ auth: { token } }));
@@ -328,15 +305,7 @@ test("a device token has the rights that its connection had, and can't be rewrit
 test("a signature is no substitute for a token", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
-  const nonce = await challengeOf(raw);
-  const key = device();
-  const proof = {
-    id: key.id,
-    publicKey: key.publicKey,
-    signature: key.sign(nonce),
-    signedAt: Date.now(),
-    nonce,
-  };
+  const proof = proofOf(newDevice(), await challengeOf(raw));
   expect((await say(raw, connectParams({ auth: undefined, device: proof }))).error?.code).toBe(
     "UNAUTHORIZED",
   );

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { readExposition } from "../kit/exposition.ts";
 import { startProcess } from "../kit/gateway-process.ts";
+import { readExposition } from "./exposition.ts";
 
 interface Panel {
   readonly id: number;

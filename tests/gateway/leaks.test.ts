@@ -11,7 +11,7 @@ import { insertBinding } from "../../src/store/thread-bindings.ts";
 import { endOf } from "../kit/engine.ts";
 import { codesOf } from "../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
-import { type House, joined, openHouse, type Raw, TOKEN } from "./kit.ts";
+import { type House, joined, openHouse, quiet, type Raw, TOKEN } from "./kit.ts";
 import { codeIn, newDevice, pairedDevice, tryNode } from "./node-kit.ts";
 
 const HIDDEN = "agent:main:main";
@@ -30,15 +30,8 @@ async function tell(house: House, sessionKey: string, text: string, senderName =
   const accepted = await house.engine.accept({ sessionKey, input: { text, senderName } });
   if (!accepted.ok) throw new Error(accepted.error);
   const run = await endOf(house.engine, accepted.value.run.runId);
-  for (;;) {
-    const open = await house.store.db
-      .selectFrom("runs")
-      .select("run_id")
-      .where("state", "in", ["queued", "running", "waiting"])
-      .executeTakeFirst();
-    if (open === undefined) return run.chainId;
-    await endOf(house.engine, open.run_id);
-  }
+  await quiet(house);
+  return run.chainId;
 }
 
 /** What goes on in the hidden session, and where it touches those that are seen. */

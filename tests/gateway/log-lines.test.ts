@@ -1,10 +1,8 @@
 // What strangers say stands in the log of a real process as part of a line, and never as one.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { cleanup } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";
+import { refusingModel } from "./refusing-model.ts";
 
 const EVIL =
   '\n{"level":60,"msg":"FORGED"}\r\u001b[2J\u001b]0;t\u0007\u009b8m\u202e\u2066\u200b\u2028\u0000 end';
@@ -12,18 +10,7 @@ const EVIL =
 const OBEYED = /[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 
 test("a line of the log is one JSON object of ours, whatever a provider, a client or a page says", async () => {
-  let asked = 0;
-  const server = createServer((_, response) => {
-    // A failure that may pass is logged with the provider's words, and tried again.
-    response.writeHead(asked++ === 0 ? 503 : 400, { "content-type": "application/json", "retry-after": "0" });
-    response.end(JSON.stringify({ error: { message: `no ${EVIL}`, type: EVIL } }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const baseUrl = await refusingModel(`no ${EVIL}`, EVIL);
   const models = { providers: { local: { api: "openai-completions", baseUrl, models: [{ id: "m" }] } } };
   const gateway = await startProcess({ config: { models, agents: { defaults: { model: "local/m" } } } });
   const client = await gateway.connect();

@@ -6,9 +6,9 @@ import type { TokenSettings } from "../../src/core/settings.ts";
 import { Counter, Histogram } from "../../src/gateway/figures.ts";
 import { History } from "../../src/gateway/history.ts";
 import { Metrics } from "../../src/gateway/metrics.ts";
-import { histogramFaults, readExposition } from "../kit/exposition.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
+import { histogramFaults, readExposition } from "./exposition.ts";
 import { type House, joined, openHouse, TOKEN } from "./kit.ts";
 
 const TOKENS: TokenSettings[] = [

@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { expect, test } from "vitest";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { openHouse, type Play } from "./kit.ts";
-import { allArchived, openAi, openAiSessions, PNG, runStates, said } from "./openai-kit.ts";
+import { allArchived, openAi, openAiSessions, PNG, runStates, said, until } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 
@@ -129,14 +129,20 @@ test("instructions, history, names, pictures and effort reach the run as what th
   expect(JSON.stringify(request?.entries)).not.toContain("provenance");
 });
 
-test("an unnamed request has a session of its own, which is archived after it", async () => {
+test("an unnamed request has a session of its own, which is archived after it, and told to be", async () => {
   const house = await openHouse();
+  const archived: string[] = [];
+  house.engine.bus.subscribe((event) => {
+    if (event.kind === "session" && event.archived === true) archived.push(event.sessionKey);
+  });
   await openAi(house).chat.completions.create({ model: MODEL, messages: [said("one")] });
   await openAi(house).chat.completions.create({ model: MODEL, messages: [said("two")] });
   await allArchived(house);
   const sessions = await openAiSessions(house);
   expect(sessions).toHaveLength(2);
   for (const { key } of sessions) expect(key).toMatch(/^agent:main:openai:[0-9a-f]{32}$/);
+  await until(async () => archived.length === sessions.length);
+  expect(archived.sort()).toEqual(sessions.map(({ key }) => key).sort());
 });
 
 test("a session that still waits for its sub-agent is archived only after that", async () => {

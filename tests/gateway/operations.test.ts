@@ -1,15 +1,13 @@
 // What an operator asks about the gateway itself: the tail of its log, and its configuration looked at again.
 
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { LogTail } from "../../src/world/log-tail.ts";
-import { cleanup } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openHouse } from "./kit.ts";
+import { refusingModel } from "./refusing-model.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 
@@ -79,21 +77,6 @@ test("lines that are no JSON or no object are told as text; what a line holds is
   ]);
 });
 
-/** A model server that is down at first and then refuses. */
-async function refusingModel(): Promise<string> {
-  let asked = 0;
-  const server = createServer((_, response) => {
-    response.writeHead(asked++ === 0 ? 503 : 400, { "content-type": "application/json", "retry-after": "0" });
-    response.end(JSON.stringify({ error: { message: "no", type: "x" } }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-}
-
 function withModel(baseUrl: string, id: string): Record<string, unknown> {
   const models = [{ id, contextWindow: 10_000 }];
   return {
@@ -103,7 +86,7 @@ function withModel(baseUrl: string, id: string): Record<string, unknown> {
 }
 
 test("I14: the tail of a real process is what it wrote to stderr, secrets masked", async () => {
-  const gateway = await startProcess({ config: withModel(await refusingModel(), KEY) });
+  const gateway = await startProcess({ config: withModel(await refusingModel("no"), KEY) });
   const client = await gateway.connect();
   const run = client.agent({ message: "x", idempotencyKey: "run" });
   await run.done;

@@ -1,20 +1,17 @@
 // Requests as other people's clients of the protocol make them, word for word but for ids: clawdbot 2026.1.24-3 (which
 // asks for version 3 and names a device) and openclaw 2026.9.6 (version 4). `npm run peers` tries the clients themselves.
 
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { expect, test } from "vitest";
 import { openHouse, openRaw, TOKEN } from "./kit.ts";
+import { newDevice } from "./node-kit.ts";
 
 /** A device as clawdbot makes one: what it proves over a challenge. */
 function makeDevice() {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32);
-  const id = createHash("sha256").update(raw).digest("hex");
+  const { id, publicKey, sign } = newDevice();
   return (nonce: string, scopes: readonly string[], token: string) => {
     const signedAt = Date.now();
     const text = ["v2", id, "cli", "cli", "operator", scopes.join(","), signedAt, token, nonce].join("|");
-    const signature = sign(null, Buffer.from(text), privateKey).toString("base64url");
-    return { id, publicKey: raw.toString("base64url"), signature, signedAt, nonce };
+    return { id, publicKey, signature: sign(text), signedAt, nonce };
   };
 }
 

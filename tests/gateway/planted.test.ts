@@ -2,13 +2,12 @@
 // servers that quote whatever they are sent. Whoever asks at whichever door, and whatever goes wrong, is told none of them.
 
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { METHODS } from "../../src/gateway/params.ts";
 import { cleanup } from "../kit/engine.ts";
 import { launch, writeHome } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { serveHttp } from "../kit/loopback.ts";
 import { startCollector } from "../kit/otlp-collector.ts";
 import { openRaw, type Raw } from "./kit.ts";
 
@@ -19,7 +18,7 @@ const GATEWAY = secret("gateway");
 
 /** A server that refuses everything, and quotes address, headers and body of what it was sent. */
 async function startParrot(): Promise<string> {
-  const server = createServer((request, response) => {
+  const { origin, close } = await serveHttp((request, response) => {
     let body = "";
     request.on("data", (chunk) => {
       body += String(chunk);
@@ -34,12 +33,8 @@ async function startParrot(): Promise<string> {
       );
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  cleanup(close);
+  return origin;
 }
 
 /** A program that says its arguments and its environment wherever it can, and ends. */

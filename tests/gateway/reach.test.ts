@@ -1,6 +1,8 @@
 // I9 from every side: what a token with key patterns may learn, and what it may not.
 
 import { expect, test } from "vitest";
+import type { Tx } from "../../src/store/sql.ts";
+import { insertBinding } from "../../src/store/thread-bindings.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { joined, openHouse } from "./kit.ts";
 
@@ -152,4 +154,18 @@ test("E1: of a reply turn no text is told, whatever the engine publishes", async
   await raw.next((frame) => frame.event === "sessions");
   const told = raw.frames.filter((frame) => frame.seq !== undefined).map((frame) => frame.event);
   expect(told.filter((event) => event !== "presence")).toEqual(["agent", "sessions"]);
+});
+
+test("I9: a token is told of the bindings that it covers, however many others there are", async () => {
+  const house = await openHouse({ gateway: { tokens: [scoped] } });
+  const times = { usedAt: 1, idleMs: 0, maxAgeMs: 0 };
+  const bind = (tx: Tx, to: string, sessionKey: string, createdAt: number) =>
+    insertBinding(tx, { route: { channel: "telegram", to }, sessionKey, kind: "bound", createdAt, ...times });
+  await house.store.transaction(async (tx) => {
+    await bind(tx, "mine", "agent:research:main", 1);
+    for (let made = 0; made < 1_000; made += 1) await bind(tx, `${made}`, `agent:main:chat:${made}`, 2);
+  });
+  const client = await house.client({ token: "scoped" });
+  const { bindings } = await client.request("bindings.list", {});
+  expect(bindings.map(({ route }) => route.to)).toEqual(["mine"]);
 });

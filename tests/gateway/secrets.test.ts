@@ -1,12 +1,10 @@
 // I14: secrets that were planted everywhere come out nowhere: no payload, no event, no log line.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";
-import { cleanup } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { joined, openHouse, openRaw, type Play, type Raw } from "./kit.ts";
+import { refusingModel } from "./refusing-model.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const PASSWORD = "correct-horse-7-battery";
@@ -21,20 +19,7 @@ function provider(baseUrl: string, id: string): Record<string, unknown> {
   };
 }
 
-/** A model server that is down at first and then refuses, and quotes the key each time. */
-async function refusingModel(): Promise<string> {
-  let asked = 0;
-  const server = createServer((_, response) => {
-    response.writeHead(asked++ === 0 ? 503 : 400, { "content-type": "application/json", "retry-after": "0" });
-    response.end(JSON.stringify({ error: { message: `the key ${KEY} is not good`, type: "x" } }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-}
+const QUOTED = `the key ${KEY} is not good`;
 
 async function say(raw: Raw, id: string, method: string, params: object = {}): Promise<void> {
   raw.send({ type: "req", id, method, params });
@@ -61,7 +46,7 @@ async function askEverything(raw: Raw, key: string): Promise<void> {
 }
 
 test("I14: a key that a provider quotes and what a person told are in no payload or log line", async () => {
-  const baseUrl = await refusingModel();
+  const baseUrl = await refusingModel(QUOTED);
   const gateway = await startProcess({ config: provider(baseUrl, "refuser") });
   const raw = await openRaw(gateway.url);
   await say(raw, "hello", "connect", {
@@ -88,7 +73,7 @@ test("I14: a key that a provider quotes and what a person told are in no payload
 });
 
 test("I14: whatever is logged, secrets in it are masked", async () => {
-  const gateway = await startProcess({ config: provider(await refusingModel(), KEY) });
+  const gateway = await startProcess({ config: provider(await refusingModel(QUOTED), KEY) });
   const client = await gateway.connect();
   await client.agent({ message: "x", idempotencyKey: "run" }).done;
   await gateway.end("SIGTERM");

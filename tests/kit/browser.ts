@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { expect } from "vitest";
+import { afterAll, describe, expect } from "vitest";
 import { cleanup } from "./engine.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
@@ -23,9 +23,8 @@ const WAIT_MAX_MS = 20_000;
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
-/** Undefined where there is none: such tests are skipped, never in CI. */
-export const browserPath: string | undefined =
-  existsSync(CHROMIUM) || process.env.CI === "true" ? CHROMIUM : undefined;
+// Without a Chromium there is nothing to drive: such tests are skipped, never in CI.
+export const describeInBrowser = describe.skipIf(!existsSync(CHROMIUM) && process.env.CI !== "true");
 
 let browser: Promise<Browser> | undefined;
 
@@ -35,11 +34,13 @@ function theBrowser(): Promise<Browser> {
   return browser;
 }
 
-/** Call it in `afterAll`. */
 export async function closeBrowser(): Promise<void> {
   await (await browser)?.close();
   browser = undefined;
 }
+
+// Outside a test runner (bench/screenshots.ts) whoever visits closes it.
+if (process.env.VITEST !== undefined) afterAll(closeBrowser);
 
 export interface VisitOptions {
   readonly viewport?: { readonly width: number; readonly height: number };
@@ -100,6 +101,14 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
   if (token !== undefined) await page.getByRole("navigation", { name: "Views" }).waitFor();
   if (at !== undefined) await page.goto(`${http}/#/${at}`);
   return { page, context, complaints };
+}
+
+/** Pixels by which the page, or a part of it that scrolls downwards only, is wider than its place. */
+export function sideways(page: Page): Promise<number> {
+  const parts = "html, #view, .split-list, .split-main, .scroller, dialog";
+  return page
+    .locator(parts)
+    .evaluateAll((found) => Math.max(...found.map((part) => part.scrollWidth - part.clientWidth)));
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

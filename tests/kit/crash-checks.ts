@@ -8,16 +8,7 @@ import { type Entry, isCompaction, type Message, textOf, toolCallsOf } from "../
 import type { Db } from "../../src/store/sql.ts";
 import type { CrashModel, ModelCall } from "./crash-model.ts";
 import type { Told } from "./crash-talker.ts";
-import {
-  checkChains,
-  checkDeliveries,
-  checkFlows,
-  checkJobs,
-  checkRuns,
-  checkTold,
-  checkTranscripts,
-  checkWaiting,
-} from "./flow-checks.ts";
+import { checkJobs, checkTalk, checkWaiting } from "./flow-checks.ts";
 
 export interface CrashFacts {
   readonly db: Db;
@@ -198,15 +189,10 @@ export async function checkStory(facts: CrashFacts): Promise<CrashCounts> {
   expect(told.problems).toEqual([]);
   expect(model.problems).toEqual([]);
   const transcripts = await entriesOf(db);
-  await checkRuns(db, [...told.accepted.keys()]);
+  await checkTalk(db, [...told.accepted.keys()], { maxHops: 16, maxChainRuns: 200 });
   const runs = await checkLanes(facts);
   await checkWord(db, told);
-  await checkFlows(db);
   const jobs = await checkJobs(db);
-  await checkDeliveries(db);
-  await checkTold(db);
-  await checkTranscripts(db);
-  await checkChains(db, { maxHops: 16, maxChainRuns: 200 });
   await checkWaiting(db, 0);
   await checkInputs(db);
   checkOrder(transcripts);

@@ -1,4 +1,4 @@
-// Seeded chance for the random tests.
+// Seeded chance: for random tests, for worlds of tests, and for what a comparison of figures resamples.
 
 /** Chance that is the same again for the same seed. */
 export type Dice = {
@@ -24,5 +24,17 @@ export function dice(seed: string): Dice {
     below,
     chance: (share) => next() < share,
     of: (values) => values[below(values.length)] as (typeof values)[number],
+  };
+}
+
+/** Numbers in [0, 1) from a seed (Mulberry32): small, and good enough for jitter. */
+export function numbersFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }

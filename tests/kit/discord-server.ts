@@ -1,10 +1,10 @@
 // Owns the Discord that tests speak to: its REST interface on a port of this machine, with the paths, bodies, numbers
 // and headers of the real one, and its gateway. One server with channels, a thread and a forum; three people; one bot.
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { type FakeGateway, startGateway } from "./discord-gateway.ts";
 import { cleanup } from "./engine.ts";
+import { type HttpHere, serveHttp } from "./loopback.ts";
 
 export const BOT = { id: "100000000000000001", username: "parley", bot: true };
 const APPLICATION = "100000000000000002";
@@ -258,8 +258,8 @@ function idsFrom(ms: number): () => string {
 }
 
 /** Takes calls, each with a body that is bounded. */
-async function startHttp(stateOf: () => State) {
-  const http = createServer((request, response) => {
+function startHttp(stateOf: () => State): Promise<HttpHere> {
+  return serveHttp((request, response) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     request.on("data", (chunk: Buffer) => {
@@ -270,8 +270,6 @@ async function startHttp(stateOf: () => State) {
     request.on("end", () => handle(stateOf(), request, response, Buffer.concat(chunks)));
     request.on("error", () => {});
   });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  return { http, origin: `http://127.0.0.1:${(http.address() as AddressInfo).port}` };
 }
 
 /** The gateway of this Discord. */
@@ -302,12 +300,19 @@ export async function startDiscord(): Promise<DiscordServer> {
   const channels = new Map(CHANNELS.map((one) => [one.id as string, structuredClone(one)]));
   const gateway = await openGateway(rules, channels);
   const history = new Map<string, Json[]>();
-  const { http, origin } = await startHttp(() => state);
+  const http = await startHttp(() => state);
   const nextId = idsFrom(Date.now());
   const files = new Map<string, Buffer>();
   let stopped: Promise<void> | undefined;
   const server: DiscordServer = {
-    ...{ restUrl: `${origin}/api`, gateway, asked: [], sent: [], channels, roles: structuredClone(ROLES) },
+    ...{
+      restUrl: `${http.origin}/api`,
+      gateway,
+      asked: [],
+      sent: [],
+      channels,
+      roles: structuredClone(ROLES),
+    },
     ...{ commands: [], rules, nextId },
     say(given, quiet = false) {
       const { guild_id } = channels.get(given.channel_id) ?? {};
@@ -324,14 +329,13 @@ export async function startDiscord(): Promise<DiscordServer> {
     keep(name, bytes) {
       const path = `/attachments/${nextId()}/${encodeURIComponent(name)}`;
       files.set(path, Buffer.from(bytes));
-      return `${origin}${path}`;
+      return `${http.origin}${path}`;
     },
     fault: (calls, fault, times = 1) => void state.faults.push({ calls, fault, times }),
     stop: () => {
       stopped ??= (async () => {
         await gateway.stop();
-        http.closeAllConnections();
-        await new Promise<void>((resolve) => http.close(() => resolve()));
+        await http.close();
       })();
       return stopped;
     },

@@ -57,6 +57,33 @@ export interface CrashPoint {
   readonly when: "before" | "after";
 }
 
+/** Whether a process that is to die does so before all its work is done. */
+export async function diesAtWork(app: {
+  crashed(): Promise<void>;
+  quiet(): Promise<void>;
+}): Promise<boolean> {
+  const isDone = app.quiet().then(
+    () => true,
+    () => false,
+  );
+  if (await Promise.race([app.crashed().then(() => false), isDone])) return false;
+  await app.crashed();
+  return true;
+}
+
+/** One story with a crash at each of its commits in turn, from the third on: how many it has. */
+export async function crashAtEach(
+  when: CrashPoint["when"],
+  commitsMax: number,
+  /** False: the story was over before that commit. */
+  tell: (point: CrashPoint) => Promise<boolean>,
+): Promise<number> {
+  for (let commit = 3; commit < commitsMax; commit += 1) {
+    if (!(await tell({ commit, when }))) return commit - 3;
+  }
+  throw new Error(`the story has more than ${commitsMax} commits`);
+}
+
 export interface CrashingStore {
   readonly store: Store;
   readonly crashed: Promise<void>;

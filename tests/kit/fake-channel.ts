@@ -50,7 +50,6 @@ export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccoun
     channel: "telegram",
     botToken: "1:secret",
     apiRoot: "http://127.0.0.1:1",
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1024 * 1024 },
     ...more,
   };
 }

@@ -7,20 +7,18 @@
 // FL3: a process that ends without having been told to is written down with its last words.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { freePort } from "./loopback.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 30_000;
+/** Apart from the ports of all other tests: nobody may take one while its process is down. */
+const PORT_FIRST = 12_000;
 /** What a process wrote last, in characters. */
 const WORDS_MAX = 20_000;
-/** Below the range that the system gives out, so that nobody takes a port while its process is down. */
-const PORT_FIRST = 20_000;
-const PORT_COUNT = 10_000;
 
 export const TOKEN = "a-token-for-tests";
 
@@ -38,7 +36,7 @@ export function launch(
   env: Readonly<Record<string, string>> = {},
 ): ChildProcess {
   // The first flag stands in the launcher's first line, which isn't read here.
-  return spawn(process.execPath, ["--max-semi-space-size=2", ...flags, LAUNCHER, ...args], {
+  return spawn(process.execPath, ["--max-semi-space-size=16", ...flags, LAUNCHER, ...args], {
     // As a launcher's own child it ends with us, however we end.
     env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn", PARLEY_LAUNCHED: "1", ...env },
     stdio: ["pipe", "pipe", "pipe", "ipc"],
@@ -68,21 +66,6 @@ export function addressOf(child: ChildProcess): Promise<string> {
       reject(new Error(`the gateway ended with ${code}: ${said}${words}`));
     });
   });
-}
-
-async function freePort(random: () => number): Promise<number> {
-  for (;;) {
-    const port = PORT_FIRST + Math.floor(random() * PORT_COUNT);
-    const server = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => resolve(true));
-    });
-    if (!free) continue;
-    server.close();
-    await once(server, "close");
-    return port;
-  }
 }
 
 /** One start of one process. */
@@ -127,7 +110,7 @@ export class Fleet {
   /** Finds addresses; starts nothing. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const ports = new Set<number>();
-    while (ports.size < options.processes) ports.add(await freePort(Math.random));
+    while (ports.size < options.processes) ports.add(await freePort(PORT_FIRST));
     return new Fleet(options, [...ports]);
   }
 

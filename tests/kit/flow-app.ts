@@ -25,10 +25,9 @@ import type { Outbound } from "../../src/flows/outbox.ts";
 import { sendToSession, sentBefore } from "../../src/flows/send.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
-import { listRuns } from "../../src/store/runs.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readHistory, readRun } from "../../src/store/transcripts.ts";
+import { readRun } from "../../src/store/transcripts.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
@@ -42,6 +41,7 @@ import {
   quietWorld,
   temporaryFolder,
 } from "./engine.ts";
+import { isQuiet, linesOf, runsOf, untilQuiet } from "./store-view.ts";
 
 export interface Actor {
   readonly handle: LaneHandle;
@@ -119,40 +119,6 @@ function refusingStore(store: Store, refuses: () => boolean): Store {
         return value;
       }),
   };
-}
-
-async function isQuiet(store: Store): Promise<boolean> {
-  const open = await store.db
-    .selectFrom("runs")
-    .select("run_id")
-    .where("state", "in", ["queued", "running", "waiting"])
-    .executeTakeFirst();
-  const flow = await store.db
-    .selectFrom("flows")
-    .select("flow_id")
-    .where("state", "=", "open")
-    .executeTakeFirst();
-  const pending = await store.db
-    .selectFrom("deliveries")
-    .select("id")
-    .where("state", "=", "pending")
-    .executeTakeFirst();
-  return open === undefined && flow === undefined && pending === undefined;
-}
-
-/** What stands in a session's transcript, a line a message. */
-async function textsOf(store: Store, { sessionId }: Session): Promise<string[]> {
-  const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
-  if (!page.ok) throw new Error(page.error);
-  return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
-}
-
-async function untilQuiet(store: Store): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!(await isQuiet(store))) {
-    if (Date.now() > deadline) throw new Error("work is left that nobody does");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor {
@@ -315,8 +281,8 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
         for (const key of keys) await updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } });
       });
     },
-    texts: async (sessionKey) => textsOf(store, await sessionOf(sessionKey)),
-    runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
+    texts: async (sessionKey) => linesOf(store.db, (await sessionOf(sessionKey)).sessionId),
+    runs: (sessionKey) => runsOf(store.db, sessionKey),
     async send(requesterKey, targetKey, text, timeoutSeconds) {
       const [requester, target] = [await sessionOf(requesterKey), await sessionOf(targetKey)];
       const callId = world.ids.uuid();
@@ -324,7 +290,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
       return sendToSession({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
     },
     commits: crashing.commits,
-    isQuiet: () => isQuiet(store),
+    isQuiet: () => isQuiet(store.db),
     async stop(graceMs) {
       await engine.stop(graceMs);
       await outbox.stop();
@@ -334,6 +300,6 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
       await crashing.crashed;
       await disk.close();
     },
-    quiet: () => untilQuiet(store),
+    quiet: () => untilQuiet(store.db),
   };
 }

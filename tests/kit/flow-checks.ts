@@ -178,3 +178,17 @@ export async function checkWaiting(db: Db, now: number): Promise<void> {
   }
   expect([...edges], "I7: waits in a cycle").toEqual([]);
 }
+
+/** All of it that a store shows once everything in it is quiet, jobs left out. */
+export async function checkTalk(
+  db: Db,
+  accepted: readonly string[],
+  limits: { maxHops: number; maxChainRuns: number },
+): Promise<void> {
+  await checkRuns(db, accepted);
+  await checkFlows(db);
+  await checkDeliveries(db);
+  await checkTold(db);
+  await checkTranscripts(db);
+  await checkChains(db, limits);
+}

@@ -2,9 +2,9 @@
 // and answers what a test wants.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, RequestListener, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
+import { serveHttp } from "./loopback.ts";
 
 export const SECRET = "a-secret-of-the-tests";
 
@@ -34,7 +34,7 @@ export async function startReceiver(
 ): Promise<Receiver> {
   const told: Told[] = [];
   const watchers = new Set<() => void>();
-  const server = createServer((request, response) => {
+  const take: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
@@ -53,16 +53,11 @@ export async function startReceiver(
       answer(one, response, told.length - 1);
       for (const watcher of [...watchers]) watcher();
     });
-  });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  };
+  const { origin, close } = await serveHttp(take, port);
   cleanup(close);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/told`,
+    url: `${origin}/told`,
     told,
     next: (fits) =>
       new Promise((resolve) => {

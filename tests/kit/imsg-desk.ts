@@ -1,10 +1,10 @@
 // What `imsg rpc` does with Messages, for a program (imsg.ts) that a channel starts: chats, a watch that goes on
 // behind a row, texts that leave; and what goes wrong with them on demand.
 
-import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { cleanup } from "./engine.ts";
 import { IMSG } from "./imsg.ts";
+import { listenHere } from "./loopback.ts";
 
 export interface ImsgDeskOptions {
   /** An older one, which knows neither `status` nor cursors nor what is answered. */
@@ -190,7 +190,7 @@ export async function startImsgDesk({ isOld = false }: ImsgDeskOptions = {}): Pr
     ...{ rows: [], sent: [], resumed: [], clients: new Set() },
   };
   const server = createServer((socket) => serve(state, socket));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenHere(server);
   const hangUp = (): void => {
     for (const { socket } of state.clients) socket.destroy();
   };
@@ -205,7 +205,6 @@ export async function startImsgDesk({ isOld = false }: ImsgDeskOptions = {}): Pr
       for (const subscription of client.watches.keys()) tell(state, client, subscription, row);
     }
   };
-  const { port } = server.address() as AddressInfo;
   return {
     command: [process.execPath, IMSG, String(port)],
     ...{ rows: state.rows, sent: state.sent, resumed: state.resumed },

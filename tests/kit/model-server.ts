@@ -6,9 +6,9 @@
 //   ... server.requests.at(-1)?.lastUserText ...
 //   await server.close();
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ModelSettings, ProviderApi, ProviderSettings } from "../../src/core/settings.ts";
+import { serveHttp } from "./loopback.ts";
 import { normalise, type ServedRequest } from "./model-server-requests.ts";
 import type { HttpError, Step } from "./model-server-steps.ts";
 import { WRITERS } from "./model-server-writers.ts";
@@ -50,18 +50,15 @@ const MALFORMED = 'event: content_block_start\ndata: {"type": "content_block_sta
 export async function startModelServer(first: Script): Promise<ModelServer> {
   let script = first;
   const requests: ServedRequest[] = [];
-  const server = createServer((incoming, outgoing) => {
+  const { origin, close } = await serveHttp((incoming, outgoing) => {
     serve(incoming, outgoing, requests, (request, index) => script(request, index)).catch(
       (error: unknown) => {
         outgoing.destroy(error instanceof Error ? error : new Error(String(error)));
       },
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
   return {
-    url,
+    url: origin,
     requests,
     script: (next) => {
       script = next;
@@ -69,16 +66,12 @@ export async function startModelServer(first: Script): Promise<ModelServer> {
     provider: (api, model = {}) => ({
       id: PROVIDERS[api].id,
       api,
-      baseUrl: `${url}${PROVIDERS[api].path}`,
+      baseUrl: `${origin}${PROVIDERS[api].path}`,
       apiKey: "test-key-123456",
       headers: {},
       models: [{ ...TEST_MODEL, ...model }],
     }),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close,
   };
 }
 

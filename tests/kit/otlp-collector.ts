@@ -1,8 +1,8 @@
 // A collector of traces on a real socket: takes OTLP over HTTP as JSON, and shows what it got as trees.
 
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
+import { serveHttp } from "./loopback.ts";
 
 /** What it says when it takes nothing. */
 export const COLLECTOR_WORDS = "go-away-sk-proj-abcdefghij0123456789ABCDEF";
@@ -113,7 +113,7 @@ export async function startCollector(): Promise<Collector> {
   const headers: IncomingHttpHeaders[] = [];
   const held = new Set<ServerResponse>();
   let manner: Manner = 200;
-  const server = createServer(async (request, response) => {
+  const { origin, close } = await serveHttp(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += String(chunk);
     bodies.push(body);
@@ -128,16 +128,9 @@ export async function startCollector(): Promise<Collector> {
     const more = manner === 200 ? {} : { "retry-after": "3600", location: "http://127.0.0.1:1/" };
     response.writeHead(manner, COLLECTOR_WORDS, { "content-type": "application/json", ...more }).end(words);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  cleanup(() => close());
+  cleanup(close);
   return {
-    url: `http://127.0.0.1:${port}/v1/traces`,
+    url: `${origin}/v1/traces`,
     spans,
     bodies,
     headers,

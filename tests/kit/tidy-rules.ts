@@ -20,8 +20,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   import: ["core", "world", "config", "store"],
   engine: ["core", "world", "store"],
   telemetry: ["core", "world", "store", "engine", "agent"],
-  flows: ["core", "store", "engine"],
-  tools: ["core", "store", "sandbox", "flows", "engine"],
+  flows: ["core", "store", "engine", "src/world/folders.ts"],
+  tools: [
+    ...["core", "store", "sandbox", "flows", "engine"],
+    ...["src/world/folders.ts", "src/world/programs.ts"],
+  ],
   channels: ["core", "world", "store", "engine", "flows"],
   triggers: ["core", "world", "store", "engine", "flows"],
   gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],
@@ -182,7 +185,7 @@ const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
   path === "ui/vite.config.ts" ||
-  /^ui\/build\.(js|d\.ts)$/.test(path) ||
+  /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   path === "tests/setup.ts" ||
@@ -275,6 +278,49 @@ export function headsAndFolders(tree: readonly SourceFact[]): string[] {
       ...(folder ? [`${path}: name the concept instead of utils, helpers or common`] : []),
     ];
   });
+}
+
+/** The numbers of the rules that a file's head gives. Those of the product (I1, I2, …) are everybody's. */
+const rulesIn = (text: string): string[] =>
+  [...text.matchAll(/^\/\/.*$/gm)].flatMap(([line]) =>
+    [...line.matchAll(/(?<=^\/\/ |\. )([A-Z]{1,3}\d+):/g)].map(([, id = ""]) => id),
+  );
+
+/** A number alone says nothing outside its file: many files have a rule of the same number. */
+export function namedRules(tree: readonly SourceFact[]): string[] {
+  const owners = new Map<string, string[]>();
+  const sources = tree.filter(({ path }) => /^(src|ui\/src)\//.test(path));
+  for (const { path, text } of sources) {
+    for (const id of rulesIn(text)) owners.set(id, [...(owners.get(id) ?? []), path]);
+  }
+  const foreign = sources.flatMap(({ path, text }) => {
+    const comments = [...text.matchAll(/(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm)]
+      .map(([, words]) => words)
+      .join(" ")
+      .replace(/\s+/g, " ");
+    const mentions = comments.matchAll(
+      /\b[A-Z]{1,3}\d+(?:(?:,| and| to) [A-Z]{1,3}\d+)*(?: of ([\w./-]*\w))?/g,
+    );
+    return [...mentions].flatMap(([words, file]) =>
+      [...words.matchAll(/\b[A-Z]{1,3}\d+\b/g)]
+        .filter(([id]) => !/^I\d/.test(id) && owners.has(id) && !owners.get(id)?.includes(path))
+        .filter(
+          ([id]) => file === undefined || !owners.get(id)?.some((owner) => `/${owner}`.endsWith(`/${file}`)),
+        )
+        .map(([id]) => `${path}: whose rule is ${id}? Write it like "${id} of ${owners.get(id)?.[0]}"`),
+    );
+  });
+  const tests = tree.filter(({ path }) => path.startsWith("tests/"));
+  const titles = tests.flatMap(({ path, text }) =>
+    [...text.matchAll(/^\s*test(?:\.\w+)*\(["`]([A-Z]{1,3}\d+(?:, [A-Z]{1,3}\d+)*):/gm)].flatMap(
+      ([, ids = ""]) =>
+        ids
+          .split(", ")
+          .filter((id) => !/^I\d/.test(id) && !owners.has(id))
+          .map((id) => `${path}: no source file has a rule ${id}`),
+    ),
+  );
+  return [...foreign, ...titles];
 }
 
 /** Paths of one person's machine. Put together from pieces, so that this file does not hold one itself. */

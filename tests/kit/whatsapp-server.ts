@@ -2,9 +2,9 @@
 // sent, media behind a token, and web hooks that it signs and posts.
 
 import { createHmac } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
+import { serveHttp } from "./loopback.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
 export const OUR_NUMBER = "15550783881";
@@ -199,21 +199,15 @@ export async function startWhatsApp(): Promise<WhatsAppServer> {
     ...{ sent: [], asked: [], paths: [], typed: [], scripts: [] },
     ...{ tokens, media: new Map(), port: 0 },
   };
-  const server = createServer((request, response) => {
+  const { port, origin, close } = await serveHttp((request, response) => {
     handle(platform, request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  platform.port = (server.address() as AddressInfo).port;
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  platform.port = port;
   cleanup(close);
   const next = (scripted: Scripted): void => void platform.scripts.push(scripted);
   return {
     ...platform,
-    graphUrl: `http://127.0.0.1:${platform.port}${VERSION}`,
+    graphUrl: `${origin}${VERSION}`,
     close,
     next,
     fail: (status, body, headers) => next((response) => answer(response, status, body, headers)),

@@ -3,6 +3,7 @@
 // K2: a held clock moves only in `advance`, and fires what falls due in order of time.
 
 import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
+import { numbersFrom } from "./dice.ts";
 
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
@@ -32,7 +33,7 @@ export interface FakeWorldOptions {
 const START_MS = 1_767_225_600_000;
 
 export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
-  const random = randomFrom(options.seed ?? 1);
+  const random = numbersFrom(options.seed ?? 1);
   const logged: LogLine[] = [];
   const write =
     (level: LogLine["level"]) =>
@@ -42,15 +43,14 @@ export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
   const held = heldClock(options.startMs ?? START_MS);
   const isReal = options.clock === "real";
   let ids = 0;
+  const uuid = (): string => {
+    ids += 1;
+    const seed = (options.seed ?? 1).toString(16).padStart(8, "0").slice(-8);
+    return `${seed}-0000-4000-8000-${ids.toString(16).padStart(12, "0")}`;
+  };
   return {
     clock: isReal ? realWorld({ level: "silent" }).clock : held.clock,
-    ids: {
-      uuid: () => {
-        ids += 1;
-        const seed = (options.seed ?? 1).toString(16).padStart(8, "0").slice(-8);
-        return `${seed}-0000-4000-8000-${ids.toString(16).padStart(12, "0")}`;
-      },
-    },
+    ids: { uuid, orderedUuid: uuid },
     random,
     log: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
     logged,
@@ -60,18 +60,6 @@ export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
     },
     pendingDelays: held.pendingDelays,
     timerWithin: held.timerWithin,
-  };
-}
-
-/** Mulberry32: small, and good enough for jitter. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = state;
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
 

@@ -25,13 +25,14 @@ test("each mutant has a name of its own and changes one place of the source", ()
   expect(Object.keys(FOUND_AT).filter((name) => !MUTANTS.some((mutant) => mutant.name === name))).toEqual([]);
 });
 
-/** The seed that finds it, the one that did so before first. */
-async function hunt({ name }: Mutant, cacheDir: string): Promise<number | undefined> {
+/** Whether a story finds it: the one that did so before, or any. A change of what stories tell moves some to another. */
+async function hunt({ name }: Mutant, cacheDir: string): Promise<boolean> {
   const known = FOUND_AT[name];
-  const wrong =
-    (known === undefined ? undefined : await tellAll({ from: known, count: 1, mutant: name, cacheDir })) ??
-    (await tellAll({ from: 1, count: STORIES_MAX, mutant: name, cacheDir }));
-  return wrong?.seed;
+  const again = known && (await tellAll({ from: known, count: 1, mutant: name, cacheDir }));
+  if (again) return true;
+  const wrong = await tellAll({ from: 1, count: STORIES_MAX, mutant: name, cacheDir });
+  if (wrong !== undefined) console.log(`found-at.ts, for minutes less: "${name}": ${wrong.seed},`);
+  return wrong !== undefined;
 }
 
 test(`each mutant is found within ${STORIES_MAX} stories`, { timeout: PATIENCE_MS }, async () => {
@@ -40,7 +41,7 @@ test(`each mutant is found within ${STORIES_MAX} stories`, { timeout: PATIENCE_M
   const missed: string[] = [];
   const hunter = async (): Promise<void> => {
     for (let mutant = left.shift(); mutant !== undefined; mutant = left.shift()) {
-      if ((await hunt(mutant, cacheDir)) === undefined) missed.push(mutant.name);
+      if (!(await hunt(mutant, cacheDir))) missed.push(mutant.name);
     }
   };
   await Promise.all(Array.from({ length: HUNTS }, hunter));

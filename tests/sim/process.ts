@@ -209,7 +209,7 @@ export class GatewayProcess {
         monotonic: () => time.now() - startMs,
         at: (atMs, action): Timer => time.at(atMs + lateMs(), () => fire(action)),
       },
-      ids: { uuid: () => this.#story.uuid() },
+      ids: { uuid: () => this.#story.uuid(), orderedUuid: () => this.#story.uuid() },
       random: () => luck.below(1_000) / 1_000,
       log: { debug: () => {}, info: () => {}, warn: note("warn"), error: note("error") },
     };

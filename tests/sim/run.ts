@@ -1,7 +1,7 @@
 // The simulation by hand: `npm run sim -- --seeds 100000`. See docs/SIMULATION.md.
 
 import { availableParallelism } from "node:os";
-import { parseArgs } from "node:util";
+import { orEnd, readNumber, typed } from "../kit/typed.ts";
 import { MUTANTS } from "./mutants.ts";
 import type { TellingLine } from "./telling-line.ts";
 import { tellAll } from "./workers.ts";
@@ -15,16 +15,19 @@ const USAGE = `npm run sim -- [options]
 
 const PROGRESS_EVERY = 500;
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1000" },
-    from: { type: "string", default: "1" },
-    seed: { type: "string" },
-    workers: { type: "string", default: String(availableParallelism()) },
-    mutant: { type: "string" },
-    help: { type: "boolean", default: false },
-  },
+const values = typed(USAGE, {
+  seeds: { type: "string", default: "1000" },
+  from: { type: "string", default: "1" },
+  seed: { type: "string" },
+  workers: { type: "string", default: String(availableParallelism()) },
+  mutant: { type: "string" },
 });
+const numbers = orEnd(USAGE, () => ({
+  count: readNumber("--seeds", values.seeds, 1),
+  from: readNumber("--from", values.from, 0),
+  workers: readNumber("--workers", values.workers, 1),
+  ...(values.seed === undefined ? {} : { seed: readNumber("--seed", values.seed, 0) }),
+}));
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
@@ -50,7 +53,7 @@ async function tellMany(from: number, count: number, mutant: string | undefined)
     const seconds = (performance.now() - begun) / 1_000;
     return `${stories} stories, ${runs} runs, ${(stories / seconds).toFixed(1)} stories a second`;
   };
-  const order = { from, count, workers: Number(values.workers), ...(mutant === undefined ? {} : { mutant }) };
+  const order = { from, count, workers: numbers.workers, ...(mutant === undefined ? {} : { mutant }) };
   const wrong = await tellAll(order, (line) => {
     stories += 1;
     runs += line.runs;
@@ -71,18 +74,14 @@ async function tellMutants(from: number, count: number): Promise<boolean> {
 }
 
 async function main(): Promise<boolean> {
-  const { seed, mutant } = values;
-  if (values.help) {
-    say(USAGE);
-    return true;
-  }
+  const { mutant } = values;
+  const { from, count, seed } = numbers;
   if (mutant === "list") {
     for (const one of MUTANTS) say(`${one.name}: ${one.breaks}`);
     return true;
   }
-  const [from, count] = [Number(values.from), Number(values.seeds)];
   if (mutant === "all") return tellMutants(from, count);
-  if (seed !== undefined) return (await tellOne(Number(seed), mutant))?.wrong === undefined;
+  if (seed !== undefined) return (await tellOne(seed, mutant))?.wrong === undefined;
   const clean = await tellMany(from, count, mutant);
   return mutant === undefined ? clean : !clean;
 }

@@ -12,8 +12,8 @@ import { StoreProblem, type StoreProblemKind } from "../../src/store/problems.ts
 import type { Store } from "../../src/store/sql.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { freshSchema, openPostgresStore, runSql, serverUrl } from "../kit/postgres.ts";
-import { tapInto } from "../kit/wire-tap.ts";
 import { keptLog } from "./samples.ts";
+import { tapInto } from "./wire-tap.ts";
 
 const world = realWorld({ level: "silent", sync: true });
 const undo: (() => Promise<unknown>)[] = [];

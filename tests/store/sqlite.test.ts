@@ -231,6 +231,15 @@ describe("files that cannot be used are left as they are", () => {
     expect((await problem()).problem).toBe("not_a_directory");
     expect(readFileSync(parent, "utf8")).toBe("a file");
   });
+
+  // Skipped where there is no /proc.
+  test.skipIf(process.platform !== "linux")("FO1: a path where the system makes no folder", async () => {
+    for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
+      const found = await problem();
+      expect(found).toMatchObject({ problem: "readonly", place: dir });
+      expect(found.message).toContain("no folder can be made there, mkdir '/proc/parley'");
+    }
+  });
 });
 
 describe("other processes", () => {

@@ -15,8 +15,8 @@ import type { Viewer } from "../../src/core/visibility.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
 import { keyRulesOf, sessionViewer } from "../../src/flows/access.ts";
-import { spawnChainOf } from "../../src/flows/chain.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
+import { spawnChainOf } from "../../src/flows/spawn-chain.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -53,6 +53,17 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
     ...more,
   };
 }
+
+/** Three who may spawn: main its own and research, research anybody, and boxed, which is sandboxed, main. */
+export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
+  agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
+  agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
+  agentSettings("boxed", {
+    workspace,
+    sandbox: { ...agentSettings("boxed").sandbox, mode: "all" },
+    subagents: { allowAgents: ["main"] },
+  }),
+];
 
 /** As the configuration has them by default. */
 const NODES: Settings["nodes"] = {

@@ -11,6 +11,7 @@ import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/ser
 import type { OutsideSet, ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup } from "../kit/engine.ts";
+import { listenHere } from "../kit/loopback.ts";
 import type { FakeWorld } from "../kit/world.ts";
 import { MAIN_CHAIN, settingsWith } from "./app.ts";
 import { type Deeds, PROGRAM } from "./mcp-program.ts";
@@ -91,8 +92,7 @@ export async function openWitness(): Promise<Witness> {
     lives.push({ socket, events, dead: new Promise((resolve) => socket.once("close", () => resolve())) });
     look();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenHere(server);
   cleanup(() => {
     for (const { socket } of lives) socket.destroy();
     server.close();
@@ -100,10 +100,8 @@ export async function openWitness(): Promise<Witness> {
   const until = async (holds: () => boolean): Promise<void> => {
     while (!holds()) await new Promise<void>((resolve) => watchers.push(resolve));
   };
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
   return {
-    port: address.port,
+    port,
     lives,
     async life(place) {
       await until(() => lives[place] !== undefined);

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import type { ToolResultMessage } from "../../src/core/message.ts";
 import type { McpSettings } from "../../src/core/settings.ts";
 import { readRun } from "../../src/store/transcripts.ts";
-import { freePort } from "../cli/kit.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import { endOf } from "../kit/engine.ts";
+import { freePort } from "../kit/loopback.ts";
 import { type ScriptedCall, type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
 import { agentSettings } from "./app.ts";
 import {

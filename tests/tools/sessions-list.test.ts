@@ -2,11 +2,12 @@
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
-import { type App, message, openApp } from "./app.ts";
+import { type App, message } from "./app.ts";
+import { appsOfFile } from "./apps.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -16,16 +17,10 @@ const LIST = "sessions_list";
 const SECRET = "sk-abcdefghijklmnopqrstuvwx1234";
 
 let app: App;
-let open: App[] = [];
-
-async function other(choices: Parameters<typeof openApp>[0]): Promise<App> {
-  const made = await openApp(choices);
-  open.push(made);
-  return made;
-}
+const other = appsOfFile();
 
 beforeAll(async () => {
-  app = await openApp();
+  app = await other();
   await app.add(GROUP, {
     updatedAt: 5_000,
     label: `key ${SECRET}`,
@@ -45,10 +40,6 @@ beforeAll(async () => {
   await app.add("cron:nightly", { updatedAt: 3_000, agentId: "research" });
   await app.add("agent:main:chat:archived", { updatedAt: 9_000, archivedAt: 1 });
   await app.add("unknown", { updatedAt: 9_500 });
-});
-afterAll(async () => {
-  for (const one of [app, ...open]) await one.close();
-  open = [];
 });
 
 const rowsOf = (result: ToolResult): ToolResult[] => result.sessions as ToolResult[];
@@ -200,7 +191,7 @@ test("I9: the tree's rows are all that a tree viewer lists, at any depth", async
 });
 
 test("a token's patterns bound what an operator lists as a session", async () => {
-  const as = { key: MAIN, agentId: "main", sandboxed: false };
+  const as = { key: MAIN, agentId: "main", sandboxed: false, sandboxClamp: "spawned" } as const;
   const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
 });

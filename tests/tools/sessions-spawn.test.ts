@@ -4,18 +4,13 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type App, agentSettings, openApp } from "./app.ts";
+import { type App, openApp, spawningAgents } from "./app.ts";
 
 const MAIN = "agent:main:main";
 const SPAWN = "sessions_spawn";
 
 const workspace = mkdtempSync(join(tmpdir(), "parley-spawn-tool-"));
-const box = (id: string) => ({ sandbox: { ...agentSettings(id).sandbox, mode: "all" as const } });
-const AGENTS = [
-  agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
-  agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
-  agentSettings("boxed", { workspace, ...box("boxed"), subagents: { allowAgents: ["main"] } }),
-];
+const AGENTS = spawningAgents(workspace);
 
 let app: App;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 // What the other session tools answer: every field, every default, every cap.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { type Message, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Session } from "../../src/core/session.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
@@ -10,7 +10,8 @@ import { addUsageRow } from "../../src/store/ledger.ts";
 import { listRuns } from "../../src/store/runs.ts";
 import { callTool, invokeTool } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
-import { type App, agentSettings, message, openApp, settingsWith } from "./app.ts";
+import { type App, agentSettings, message, settingsWith } from "./app.ts";
+import { appsOfFile } from "./apps.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -19,20 +20,10 @@ const HISTORY = "sessions_history";
 const SECRET = "sk-abcdefghijklmnopqrstuvwx1234";
 
 let app: App;
-let open: App[] = [];
-
-async function other(choices: Parameters<typeof openApp>[0]): Promise<App> {
-  const made = await openApp(choices);
-  open.push(made);
-  return made;
-}
+const other = appsOfFile();
 
 beforeAll(async () => {
-  app = await openApp();
-});
-afterAll(async () => {
-  for (const one of [app, ...open]) await one.close();
-  open = [];
+  app = await other();
 });
 
 const messagesOf = (result: ToolResult): Message[] => result.messages as Message[];
@@ -216,7 +207,7 @@ test("status names the open conversations, and a party only where it is visible"
   expect(sent.status).toBe("accepted");
   const status = await held.call(MAIN, "session_status", {});
   expect(status.openFlows).toEqual([expect.objectContaining({ from: "main", to: RESEARCH, turnsMax: 0 })]);
-  const as = { key: RESEARCH, agentId: "research", sandboxed: false };
+  const as = { key: RESEARCH, agentId: "research", sandboxed: false, sandboxClamp: "spawned" } as const;
   const narrow: Viewer = { kind: "operator", scopes: ["operator.read"], patterns: ["agent:research:*"], as };
   const seen = await held.call(RESEARCH, "session_status", {}, narrow);
   expect(seen.openFlows).toEqual([expect.objectContaining({ from: "(not visible)", to: "main" })]);

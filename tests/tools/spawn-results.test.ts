@@ -11,6 +11,7 @@ import type { Session } from "../../src/core/session.ts";
 import type { ProviderSettings, Settings } from "../../src/core/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { createExecutor } from "../../src/execute.ts";
+import { sessionViewer } from "../../src/flows/access.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { listRuns } from "../../src/store/runs.ts";
@@ -18,7 +19,8 @@ import { getSession } from "../../src/store/sessions.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { type App, agentSettings, type Choices, openApp, settingsWith } from "./app.ts";
+import { type App, agentSettings, type Choices, settingsWith, spawningAgents } from "./app.ts";
+import { appsOfFile } from "./apps.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -27,28 +29,16 @@ const CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001";
 const SPAWN = "sessions_spawn";
 
 const workspace = mkdtempSync(join(tmpdir(), "parley-spawn-tool-"));
-const box = (id: string) => ({ sandbox: { ...agentSettings(id).sandbox, mode: "all" as const } });
-const AGENTS = [
-  agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
-  agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
-  agentSettings("boxed", { workspace, ...box("boxed"), subagents: { allowAgents: ["main"] } }),
-];
+const AGENTS = spawningAgents(workspace);
 
 let app: App;
-const apps: App[] = [];
-async function other(choices: Choices): Promise<App> {
-  const made = await openApp({ agents: AGENTS, ...choices });
-  apps.push(made);
-  return made;
-}
+const opened = appsOfFile();
+const other = (choices: Choices): Promise<App> => opened({ agents: AGENTS, ...choices });
 beforeAll(async () => {
   app = await other({});
   await app.add(CHILD, { spawnedBy: MAIN, spawnDepth: 1 });
 });
-afterAll(async () => {
-  for (const one of apps) await one.close();
-  rmSync(workspace, { recursive: true, force: true });
-});
+afterAll(() => rmSync(workspace, { recursive: true, force: true }));
 
 const file = (more: object = {}) => ({ name: "a.txt", content: "a", ...more });
 
@@ -254,7 +244,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
   if (session === undefined) throw new Error("no main");
   const chain: SpawnChain = [session];
   const args = { task: "x", agentId: "research", ...(given.call === undefined ? {} : { model: given.call }) };
-  const viewer = { kind: "session" as const, key: MAIN, agentId: "main", sandboxed: false };
+  const viewer = sessionViewer(chain, settings);
   const [agent] = settings.agents;
   if (agent === undefined) throw new Error("no agent");
   const ctx = {

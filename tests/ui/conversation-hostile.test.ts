@@ -1,14 +1,12 @@
 // Hostile text in every place of a conversation that shows text: nothing runs, loads, moves or hangs the page.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
+import { describeInBrowser, sideways, visit } from "../kit/browser.ts";
 import { assistantMessage, toolResult, userMessage } from "../store/samples.ts";
-
-afterAll(closeBrowser);
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -89,8 +87,7 @@ function harm(page: Page) {
 
 const HARMLESS = { broken: false, elements: [], handlers: [], links: [], elsewhere: 1 };
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("hostile text", () => {
+describeInBrowser("hostile text", () => {
   test("MD1: in messages, names, tool calls, results and thinking nothing runs, loads or leaves its place", async () => {
     const house = await openHouse();
     const tool = (text: string, n: number): Message[] => [
@@ -156,8 +153,7 @@ describe.skipIf(browserPath === undefined)("hostile text", () => {
     const long = page.locator("[data-id=u0]");
     await long.getByRole("button", { name: "Show more (960 kB left)" }).click();
     await long.getByRole("button", { name: "Show more (920 kB left)" }).waitFor();
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    expect(wide).toBeLessThanOrEqual(0);
+    expect(await sideways(page)).toBe(0);
   });
 
   test("hostile text that is streamed does no more than one that is read", async () => {

@@ -1,13 +1,11 @@
 // A conversation while it goes on: streamed text, what waits, stopping, and what happens to it elsewhere.
 
 import type { Locator, Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
-import { browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
-
-afterAll(closeBrowser);
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -49,8 +47,7 @@ async function until(seen: Locator, say: () => void): Promise<void> {
   await expect.poll(look).toBeGreaterThan(0);
 }
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a conversation that goes on", () => {
+describeInBrowser("a conversation that goes on", () => {
   test("LV2: text is shown as it grows, as markdown, and stays once, as the transcript has it", async () => {
     const { house, speak, end } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -155,6 +152,10 @@ describe.skipIf(browserPath === undefined)("a conversation that goes on", () => 
         .poll(async () => (await entries(page)).map((text) => text.split("\n").at(-1)))
         .toEqual(["hello", "back"].flatMap((text) => [`quick ${text}`, `echo quick ${text}`]));
     }
+    const client = await house.client();
+    await client.request("sessions.patch", { key: MAIN, label: "the first room" });
+    for (const { page } of [first, second])
+      await page.getByRole("heading", { name: "the first room" }).waitFor();
   });
 
   test("RE2: a gateway restarts under an open page: what was said meanwhile is there after it, and nothing twice", async () => {

@@ -1,14 +1,12 @@
 // What a conversation shows, and what can be done to its session, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { TokenSettings } from "../../src/core/settings.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
-
-afterAll(closeBrowser);
 
 const MAIN = "agent:main:main";
 const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
@@ -51,8 +49,7 @@ async function openStory(more: HouseOptions = {}): Promise<House> {
 
 const entry = (page: Page, text: string | RegExp) => page.locator(".entry", { hasText: text });
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a conversation", () => {
+describeInBrowser("a conversation", () => {
   test("shows markdown, tool calls that open, links to the other session, and how each run ended", async () => {
     const house = await openStory({ choices: {} });
     const client = await house.client();
@@ -184,8 +181,7 @@ describe.skipIf(browserPath === undefined)("a conversation", () => {
     const phone = await visit(house.http, { token: TOKEN, at: at(MAIN), viewport: PHONE });
     await phone.page.locator(".run-end").first().waitFor();
     expect(await accessibilityProblems(phone.page)).toEqual([]);
-    const wide = await phone.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    expect(wide).toBeLessThanOrEqual(0);
+    expect(await sideways(phone.page)).toBe(0);
     const desktop = await visit(house.http, { token: TOKEN, at: at(MAIN) });
     await desktop.page.locator(".run-end").first().waitFor();
     expect(await accessibilityProblems(desktop.page)).toEqual([]);

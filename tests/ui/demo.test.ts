@@ -1,26 +1,23 @@
 // The first minutes: from an empty gateway to the demo and back, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { textOf } from "../../src/core/message.ts";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { openDemo } from "../../src/main.ts";
-import { freePort } from "../cli/kit.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
 
-afterAll(closeBrowser);
-
-/** Browsers and gateways start, stop and start again, beside other tests. */
-const MINUTE = { timeout: 60_000 };
-
+const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";
 const houseWithDemo = (more: HouseOptions = {}) =>
   openHouse({ openDemo: () => openDemo(quietWorld()), ...more });
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
 const banner = (page: Page) => page.getByRole("complementary", { name: "Demo" });
 
 /** The demo of a gateway, entered beside the page. */
@@ -36,11 +33,12 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
   return messages.map(textOf);
 }
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
+describeInBrowser("the demo", () => {
   test("an empty gateway offers the demo in one click; it plays in a store of its own, and leads back", async () => {
     const house = await houseWithDemo();
-    const { page } = await visit(house.http, { token: TOKEN });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
+    await field(page).fill("for my own gateway");
+    await page.goto(`${house.http}/#/sessions`);
     await button(page, "Play the demo").click();
     await banner(page).getByText("This is a demo with a store of its own").waitFor();
     await button(page, "Next: three jobs").waitFor();
@@ -56,9 +54,15 @@ describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
     expect(refused.join("\n")).toContain("wait_cycle");
     const { sessions } = await demo.request("sessions.list", {});
     expect(sessions.filter(({ key }) => key.includes(":subagent:"))).toHaveLength(3);
+    // SC1: what was begun to be written for the one is not there in the other.
+    await page.goto(`${house.http}/#/${AT_MAIN}`);
+    await field(page).waitFor();
+    expect(await field(page).inputValue()).toBe("");
     await button(page, "Back to your gateway").click();
     await button(page, "Play the demo").waitFor();
     expect(await banner(page).count()).toBe(0);
+    await page.goto(`${house.http}/#/${AT_MAIN}`);
+    await expect.poll(() => field(page).inputValue()).toBe("for my own gateway");
     expect((await own.request("status")).unused).toBe(true);
     expect(await page.evaluate(() => window.sessionStorage.getItem("parley.token"))).toBe(TOKEN);
   });
@@ -129,6 +133,6 @@ describe.skipIf(browserPath === undefined)("the demo", MINUTE, () => {
     await page.getByRole("navigation", { name: "Operations" }).waitFor();
     await page.locator("main:not(:has(.loading))").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
+    expect(await sideways(page)).toBe(0);
   });
 });

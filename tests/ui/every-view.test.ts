@@ -1,11 +1,9 @@
 // What holds on every view of the page, over a gateway that has something to show in each.
 
-import { afterAll, describe, expect, test } from "vitest";
-import { accessibilityProblems, browserPath, closeBrowser, DESKTOP, PHONE, visit } from "../kit/browser.ts";
+import { expect, test } from "vitest";
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { PAGE_VIEWS, STORY_CONFIG, showView, tellStory } from "../kit/page-views.ts";
-
-afterAll(closeBrowser);
 
 const SHAPES = [
   { name: "a desktop", viewport: DESKTOP },
@@ -13,8 +11,7 @@ const SHAPES = [
 ];
 const MINUTES_2 = 120_000;
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("every view", () => {
+describeInBrowser("every view", () => {
   for (const { name, viewport } of SHAPES) {
     test(
       `on ${name}: keeps to the page's policy, fits, and axe-core finds nothing`,
@@ -28,10 +25,10 @@ describe.skipIf(browserPath === undefined)("every view", () => {
         for (const view of PAGE_VIEWS.filter(({ unused, signedOut }) => !unused && !signedOut)) {
           if (view.needs !== undefined && !methods.includes(view.needs)) continue;
           await showView(page, gateway.httpUrl, view, facts);
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-          found.push({ view: view.name, wide, problems: await accessibilityProblems(page), complaints });
+          const problems = await accessibilityProblems(page);
+          found.push({ view: view.name, sideways: await sideways(page), problems, complaints });
         }
-        const good = { wide: viewport.width, problems: [], complaints: [] };
+        const good = { sideways: 0, problems: [], complaints: [] };
         expect(found).toEqual(found.map((one) => ({ ...one, ...good })));
       },
       MINUTES_2,

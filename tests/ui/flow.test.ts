@@ -1,22 +1,20 @@
 // The flow view in a real browser against a real gateway: each story as it is drawn, and what can be done with it.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { insertRun } from "../../src/store/runs.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
 import {
   accessibilityProblems,
-  browserPath,
-  closeBrowser,
+  describeInBrowser,
   PHONE,
+  sideways,
   type VisitOptions,
   visit,
 } from "../kit/browser.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { sampleRun } from "../store/samples.ts";
-
-afterAll(closeBrowser);
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -46,8 +44,7 @@ async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<
 
 const stepNamed = (page: Page, name: RegExp) => page.locator(".step").and(page.getByRole("button", { name }));
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("the flow view", () => {
+describeInBrowser("the flow view", () => {
   test("a conversation is drawn with its turns and its announcement, and every step opens its message", async () => {
     const here = await house({ choices: rules({ maxPingPongTurns: 5 }) });
     const lastRoute = { channel: "webchat", to: "people" };
@@ -275,10 +272,7 @@ describe.skipIf(browserPath === undefined)("the flow view", () => {
     const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
     await phone.locator(".step").first().click();
     expect(await accessibilityProblems(phone)).toEqual([]);
-    const wide = await phone.evaluate(
-      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    );
-    expect(wide).toBe(0);
+    expect(await sideways(phone)).toBe(0);
     await phone.getByRole("link", { name: "All chains" }).click();
     await phone.locator(".chain-row").first().waitFor();
     expect(await accessibilityProblems(phone)).toEqual([]);

@@ -1,21 +1,16 @@
-// What the page makes of a bad day: a gateway that restarts, a network that stalls and breaks, a second tab.
+// What the page makes of a bad day: a gateway that restarts, a network that stalls and breaks.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { textOf } from "../../src/core/message.ts";
 import type { GatewayClient } from "../../src/gateway/client.ts";
-import { freePort } from "../cli/kit.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-import { openLine } from "../kit/line.ts";
-
-afterAll(closeBrowser);
-
-/** Browsers and gateways start, stop and start again, beside other tests. */
-const MINUTE = { timeout: 60_000 };
+import { freePort } from "../kit/loopback.ts";
+import { openLine } from "./line.ts";
 
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
@@ -50,8 +45,7 @@ async function expectUsable(page: Page): Promise<void> {
   await expect.poll(() => page.url()).toContain("#/sessions");
 }
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a bad day", MINUTE, () => {
+describeInBrowser("a bad day", () => {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     test(`after a restart (${signal}) the open page comes back by itself and shows what it missed, once`, async () => {
       const home = homeWith({ gateway: { port: await freePort(), auth: { token: PROCESS_TOKEN } } });
@@ -121,19 +115,5 @@ describe.skipIf(browserPath === undefined)("a bad day", MINUTE, () => {
     await write(page, "slowly");
     await shown(page, "echo slowly").waitFor();
     await expectUsable(page);
-  });
-
-  test("what is done in one tab is seen in the other", async () => {
-    const house = await openHouse();
-    const one = await visit(house.http, { token: TOKEN, at: AT_MAIN });
-    const two = await visit(house.http, { token: TOKEN, at: AT_MAIN, context: one.context });
-    await write(one.page, "from the first tab");
-    await shown(two.page, "echo from the first tab").waitFor();
-    await write(two.page, "from the second tab");
-    await shown(one.page, "echo from the second tab").waitFor();
-    for (const { page } of [one, two]) expect(await shown(page, "from the first tab").count()).toBe(1);
-    const client = await house.client();
-    await client.request("sessions.patch", { key: MAIN, label: "the first room" });
-    for (const { page } of [one, two]) await page.getByText("the first room").first().waitFor();
   });
 });

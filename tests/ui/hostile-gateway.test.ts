@@ -1,14 +1,9 @@
 // What the page makes of a gateway that says what no gateway would, and what the browser lets nobody do to it.
 
 import type { Page, WebSocketRoute } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { browserPath, closeBrowser, visit } from "../kit/browser.ts";
-
-afterAll(closeBrowser);
-
-/** Browsers and gateways start, stop and start again, beside other tests. */
-const MINUTE = { timeout: 60_000 };
+import { describeInBrowser, visit } from "../kit/browser.ts";
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 /** What the page itself says of a view or a listener that failed. */
@@ -68,8 +63,7 @@ const FRAMES: readonly string[] = [
   '{"type":"res","id":"1","ok":false}',
 ];
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("a hostile gateway", MINUTE, () => {
+describeInBrowser("a hostile gateway", () => {
   test("frames that no gateway sends leave the page usable", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: OWN_WORDS });
@@ -133,8 +127,7 @@ describe.skipIf(browserPath === undefined)("a hostile gateway", MINUTE, () => {
   });
 });
 
-// As above.
-describe.skipIf(browserPath === undefined)("the page's policy", () => {
+describeInBrowser("the page's policy", () => {
   test("scripts that get into the page's text are not run by the browser", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: /Content Security Policy|TrustedHTML|TrustedScript/ });

@@ -1,14 +1,12 @@
 // How the gateway stands, its log and its configuration, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { TokenSettings } from "../../src/core/settings.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { fakeWorld } from "../kit/world.ts";
-
-afterAll(closeBrowser);
 
 const TOKENS: TokenSettings[] = [
   { token: "reader-token", role: "operator", scopes: ["operator.read"] },
@@ -28,16 +26,12 @@ async function held(options: HouseOptions = {}) {
   return { house, world, say };
 }
 
-/** The machine may be busy with other tests. */
-const until = <T>(read: () => Promise<T>) => expect.poll(read, { timeout: 15_000 });
-
 const tabs = (page: Page) => page.getByRole("navigation", { name: "Operations" });
 const messages = (page: Page) => page.locator(".log-msg").allInnerTexts();
 const paths = (page: Page) =>
   page.locator(".plot-line").evaluateAll((found) => found.map((one) => one.getAttribute("d")).join(" "));
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
+describeInBrowser("the gateway's own work", () => {
   test("PL1: figures are plots, each with its values now, at any moment by mouse and keys, and as a table", async () => {
     const { house, world } = await held();
     const client = await house.client();
@@ -47,7 +41,7 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     }
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/status" });
     const runs = page.getByRole("region", { name: "Runs" });
-    await until(() => runs.locator(".plot-values li").first().innerText()).toMatch(/^6\/min\s+ended$/);
+    await expect.poll(() => runs.locator(".plot-values li").first().innerText()).toMatch(/^6\/min\s+ended$/);
     expect(await page.locator(".plot").count()).toBe(12);
     expect(await runs.locator(".visually-hidden").innerText()).toMatch(/^Runs\. ended: now 6\/min, lowest/);
     const moment = runs.getByRole("slider");
@@ -76,7 +70,7 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     const before = await paths(page);
     await world.advance(20_000);
     await page.clock.fastForward(11_000);
-    await until(() => paths(page)).not.toBe(before);
+    await expect.poll(() => paths(page)).not.toBe(before);
   });
 
   test("the log is followed, paused, filtered by level and searched; lines open and lead to their session", async () => {
@@ -84,22 +78,22 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     say(30, "one", { sessionKey: "agent:research:main", runId: "run-1" });
     say(50, "two", { err: { type: "Error", message: "no", stack: "Error: no\n    at deep (file.ts:1)" } });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
-    await until(() => messages(page)).toEqual(["one", "two"]);
+    await expect.poll(() => messages(page)).toEqual(["one", "two"]);
     expect(await page.getByRole("link", { name: "research" }).getAttribute("href")).toBe(
       "#/sessions/agent%3Aresearch%3Amain",
     );
     await page.getByRole("button", { name: /two/ }).press("Enter");
     expect(await page.locator(".log-details").innerText()).toContain("at deep (file.ts:1)");
     say(40, "three");
-    await until(() => messages(page)).toEqual(["one", "two", "three"]);
+    await expect.poll(() => messages(page)).toEqual(["one", "two", "three"]);
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("3 lines, paused").waitFor();
     say(30, "four");
     await page.getByLabel("Level").selectOption("warn");
-    await until(() => messages(page)).toEqual(["two", "three"]);
+    await expect.poll(() => messages(page)).toEqual(["two", "three"]);
     await page.getByLabel("Level").selectOption("debug");
     await page.getByLabel("Search in the log").fill("FOUR");
-    await until(() => messages(page)).toEqual(["four"]);
+    await expect.poll(() => messages(page)).toEqual(["four"]);
     await page.getByLabel("Search in the log").fill("nothing like it");
     await page.getByText("No line of the log fits.").waitFor();
   });
@@ -110,12 +104,12 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     await first.world.advance(10_000);
     const allow = /WebSocket|ERR_CONNECTION/;
     const { page } = await visit(first.house.http, { token: TOKEN, at: "operations/log", allow });
-    await until(() => messages(page)).toEqual(["the old one"]);
+    await expect.poll(() => messages(page)).toEqual(["the old one"]);
     const { dir, port } = first.house;
     await first.house.stop();
     const second = await held({ dir, gateway: { port } });
     second.say(30, "the new one");
-    await until(() => messages(page)).toEqual(["the new one"]);
+    await expect.poll(() => messages(page)).toEqual(["the new one"]);
     await page.goto(`${first.house.http}/#/operations/status`);
     await page.getByText("The first values come in a few seconds.").waitFor();
   });
@@ -127,13 +121,13 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     const box = page.locator(".log-lines");
     const fromEnd = () => box.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
     await page.locator(".log-line").first().waitFor();
-    await until(fromEnd).toBeLessThan(5);
+    await expect.poll(fromEnd).toBeLessThan(5);
     say(30, "a new one");
-    await until(async () => (await messages(page)).at(-1)).toBe("a new one");
+    await expect.poll(async () => (await messages(page)).at(-1)).toBe("a new one");
     expect(await fromEnd()).toBeLessThan(5);
     await box.evaluate((one) => one.scrollTo(0, 100));
     say(30, "another one");
-    await until(async () => (await messages(page)).at(-1)).toBe("another one");
+    await expect.poll(async () => (await messages(page)).at(-1)).toBe("another one");
     expect(await box.evaluate((one) => one.scrollTop)).toBe(100);
   });
 
@@ -147,16 +141,14 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
     for (const viewport of [undefined, PHONE]) {
       const shape = viewport === undefined ? {} : { viewport };
       const { page } = await visit(house.http, { token: TOKEN, at: "operations/log", ...shape });
-      await until(async () => (await messages(page)).length).toBe(3);
+      await expect.poll(async () => (await messages(page)).length).toBe(3);
       for (const one of await page.locator("button.log-what").all()) await one.click();
       expect(await page.locator(".log img, .log script").count()).toBe(0);
       const text = await page.locator(".log-lines").innerText();
       expect(text).toContain("<img src=x onerror=");
       for (const hidden of ["\u202E", "\u200B", "\u0007"]) expect(text).not.toContain(hidden);
       expect(await page.title()).toBe("Operations · Parley");
-      expect(
-        await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
-      ).toBeLessThan(1);
+      expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
     }
   });
@@ -216,8 +208,7 @@ describe.skipIf(browserPath === undefined)("the gateway's own work", () => {
         await page.goto(`${house.http}/#/operations/${tab}`);
         await page.locator(shows).first().waitFor({ state: "attached" });
         expect(await accessibilityProblems(page)).toEqual([]);
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-        expect({ tab, wide: wide > 0 }).toEqual({ tab, wide: false });
+        expect(await sideways(page), tab).toBe(0);
       }
     }
   }, 120_000);

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { type History, inUnit, inWords, joined, plotsOf, spanOf } from "../../ui/src/operations/figures.ts";
 import { added, detailsOf, NOTHING } from "../../ui/src/operations/log-lines.ts";
 import { extremes, HEIGHT, lineShape, nearest, niceTop, WIDTH } from "../../ui/src/operations/plot-shape.ts";
+import { ago } from "../../ui/src/parts/format.ts";
 
 function history(times: number[], values: (number | null)[], pointsMax = 360): History {
   const series = [{ name: "runs", title: "Runs ended", unit: "per_minute" as const, help: "x", values }];
@@ -69,6 +70,14 @@ test("a figure that the page does not know has a plot of its own, and every plot
     "12.3k",
     "0.50/min",
   ]);
+});
+
+test("what is long past is said as its date, and what was a moment ago as that", () => {
+  const day = 86_400_000;
+  const at = Date.UTC(2026, 2, 14, 12);
+  const said = [0, 12_000, 3 * 3_600_000, 29 * day].map((passed) => ago(at, at + passed));
+  expect(said).toEqual(["just now", "12 s ago", "3 h ago", "29 d ago"]);
+  expect(ago(at, at + 31 * day)).toMatch(/2026$/);
 });
 
 test("LL1: the page keeps a bounded number of lines, each once", () => {

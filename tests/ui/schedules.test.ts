@@ -2,12 +2,10 @@
 // looked back on and removed; live; and harmless whatever their names are.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { ParamsOf } from "../../src/gateway/params.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, DESKTOP, PHONE, visit } from "../kit/browser.ts";
-
-afterAll(closeBrowser);
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 
 const AT = "operations/schedules";
 const HOURLY = { kind: "every", everyMs: 3_600_000 } as const;
@@ -25,8 +23,7 @@ async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): P
 
 const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("schedules", () => {
+describeInBrowser("schedules", () => {
   test("a job is made with a preview of its next dates, and stands in the list with its next one", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -42,7 +39,14 @@ describe.skipIf(browserPath === undefined)("schedules", () => {
     await form.getByLabel("Expression").fill("61 * * * *");
     await expect.poll(() => preview.innerText()).toMatch(/not a cron expression/);
     await form.getByRole("button", { name: "Schedule it" }).click();
-    await expect.poll(() => form.getByRole("alert").innerText()).toMatch(/Invalid value for minute/);
+    const refusal = form.getByRole("alert");
+    await expect.poll(() => refusal.innerText()).toMatch(/Invalid value for minute/);
+    // DI1: nothing lies over its words, however long the form is.
+    const inSight = await refusal.evaluate((alert) => {
+      const { x, y, width, height } = alert.getBoundingClientRect();
+      return alert.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+    });
+    expect(inSight).toBe(true);
     await form.getByLabel("Expression").fill("30 7 * * *");
     await form.getByLabel("Tell the reply to").fill("main");
     await form.getByRole("button", { name: "Schedule it" }).click();
@@ -152,11 +156,7 @@ describe.skipIf(browserPath === undefined)("schedules", () => {
       await page.locator("li.job").waitFor();
       expect(await page.locator("li.job img, li.job script").count()).toBe(0);
       expect(await page.locator("li.job").innerText()).not.toContain("\u202E");
-      const view = await page.evaluate(() => {
-        const box = document.querySelector(".view");
-        return box === null ? 0 : box.scrollWidth - box.clientWidth;
-      });
-      expect(view).toBe(0);
+      expect(await sideways(page)).toBe(0);
     }
   });
 

@@ -1,7 +1,6 @@
 // Sessions for the page's tests, put into the store at once, and the list in which the page shows them.
 
 import type { Locator, Page } from "playwright-core";
-import { expect } from "vitest";
 import type { Session } from "../../src/core/session.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -82,6 +81,3 @@ export const names = (page: Page): Promise<string[]> => page.locator(".session-n
 export const row = (page: Page, name: string | RegExp): Locator =>
   page.getByRole("treeitem", { name }).first();
 export const tree = (page: Page): Locator => page.getByRole("tree");
-
-/** What becomes true once events and answers are there. */
-export const soon = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 10_000 });

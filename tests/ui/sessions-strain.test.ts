@@ -1,15 +1,12 @@
 // The session list of the page under strain: narrow tokens, hostile names, a gateway that restarts; and what
 // axe-core says of it.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
-import { FAMILY, manySessions, names, row, seedSessions, soon } from "./session-seed.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { FAMILY, manySessions, names, row, seedSessions } from "./session-seed.ts";
 
-afterAll(closeBrowser);
-
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("sessions", () => {
+describeInBrowser("sessions", () => {
   test("I9: a scoped token sees the sessions that it covers, and may make none where it may not write", async () => {
     const scoped = {
       token: "scoped",
@@ -27,7 +24,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     for (const sessionKey of ["agent:main:chat:plan", "agent:research:subagent:one"]) {
       await client.agent({ message: "go", sessionKey, idempotencyKey: sessionKey }).done;
     }
-    await soon(async () => (await names(page))[0]).toBe("look it up");
+    await expect.poll(async () => (await names(page))[0]).toBe("look it up");
     expect(await names(page)).toHaveLength(2);
     expect(await page.content()).not.toContain("agent:main:chat:plan");
   });
@@ -39,9 +36,9 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     await page.getByRole("dialog").getByLabel("Agent").selectOption("writer");
     await page.getByRole("dialog").getByLabel("Label").fill("by hand");
     await page.getByRole("button", { name: "Create" }).click();
-    await soon(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
-    await soon(async () => (await names(page))[0]).toBe("by hand");
-    await soon(() => row(page, /by hand/).getAttribute("aria-selected")).toBe("true");
+    await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
+    await expect.poll(async () => (await names(page))[0]).toBe("by hand");
+    await expect.poll(() => row(page, /by hand/).getAttribute("aria-selected")).toBe("true");
   });
 
   test("hostile names stay text on one line, in their row, and change nothing around them", async () => {
@@ -79,8 +76,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
         );
       expect(new Set(sizes.map(([height]) => height)).size).toBe(1);
       expect(new Set(sizes.map(([, width]) => width)).size).toBe(1);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      expect(wide).toBeLessThanOrEqual(0);
+      expect(await sideways(page)).toBe(0);
     }
   });
 

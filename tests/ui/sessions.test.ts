@@ -1,17 +1,14 @@
 // The session list of the page, in a real browser against a real gateway.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { insertRun } from "../../src/store/runs.ts";
 import { insertWait } from "../../src/store/waits.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { sampleRun } from "../store/samples.ts";
-import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, soon, tree } from "./session-seed.ts";
+import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./session-seed.ts";
 
-afterAll(closeBrowser);
-
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("sessions", () => {
+describeInBrowser("sessions", () => {
   test("the tree shows roots, and below an opened one what it spawned, at any depth", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
@@ -62,8 +59,8 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     expect(await row(page, /the group.*running/).innerText()).toContain("running, 1 queued");
     expect(await row(page, /^main/).innerText()).toContain("queued 1");
     await row(page, /plan/).getByRole("link", { name: "the group" }).click();
-    await soon(() => page.url()).toContain(encodeURIComponent("agent:main:telegram:group:7"));
-    await soon(() => row(page, /^the group/).getAttribute("aria-selected")).toBe("true");
+    await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:main:telegram:group:7"));
+    await expect.poll(() => row(page, /^the group/).getAttribute("aria-selected")).toBe("true");
   });
 
   test("the list, the search, the filters and the archived ones are the gateway's, in one list", async () => {
@@ -76,23 +73,23 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     await row(page, /part 0 of 0/).waitFor();
     const search = page.getByLabel("Search sessions");
     await search.fill("WRITE it");
-    await soon(() => names(page)).toEqual(["write it"]);
+    await expect.poll(() => names(page)).toEqual(["write it"]);
     expect(await row(page, /write it/).innerText()).toContain("main · sub-agent of main · chat plan");
     await search.fill("no such thing");
     await page.getByText("Nothing matches.").waitFor();
     await search.fill("");
     await page.getByRole("button", { name: "Tree" }).click();
     await page.getByLabel("Kind").selectOption("main");
-    await soon(async () => (await names(page)).toSorted()).toEqual([...MAINS].toSorted());
+    await expect.poll(async () => (await names(page)).toSorted()).toEqual([...MAINS].toSorted());
     await page.getByLabel("Agent").selectOption("research");
-    await soon(() => names(page)).toEqual(["research"]);
+    await expect.poll(() => names(page)).toEqual(["research"]);
     await page.getByLabel("Kind").selectOption("");
     await row(page, /look it up/).waitFor();
     await page.getByLabel("Agent").selectOption("");
     await search.fill("long past");
     await page.getByText("Nothing matches.").waitFor();
     await page.getByLabel("Archived").check();
-    await soon(() => names(page)).toEqual(["long past"]);
+    await expect.poll(() => names(page)).toEqual(["long past"]);
     expect(await row(page, /long past/).innerText()).toContain("archived");
   });
 
@@ -117,7 +114,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
       await page.locator(".session-row.active").getAttribute("id"),
     );
     await press("Enter");
-    await soon(() => page.url()).toContain(encodeURIComponent("agent:main:subagent:two"));
+    await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:main:subagent:two"));
     expect(await page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("tree");
     expect(await press("ArrowLeft")).toBe("plan");
     expect(await press("ArrowLeft")).toBe("plan");
@@ -146,10 +143,10 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     const box = page.locator(".session-list");
     await box.evaluate((element) => element.scrollTo(0, 900));
     await page.getByLabel("Search sessions").fill("conversation");
-    await soon(() => box.getAttribute("aria-label")).toBe("Matching sessions");
-    await soon(() => box.evaluate((element) => element.scrollTop)).toBe(0);
+    await expect.poll(() => box.getAttribute("aria-label")).toBe("Matching sessions");
+    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(0);
     await page.getByLabel("Search sessions").fill("of many");
-    await soon(() => names(page)).toEqual([long.label]);
+    await expect.poll(() => names(page)).toEqual([long.label]);
     await page.locator(".session-name a").focus();
     expect(await page.locator(".session-name").evaluate((element) => element.scrollLeft)).toBe(0);
   });
@@ -169,22 +166,22 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     const key = "agent:research:chat:c7";
     const sent = client.agent({ message: "go", sessionKey: key, idempotencyKey: "go" });
     await sent.accepted;
-    await soon(async () => (await names(page))[0]).toBe("conversation 7");
-    await soon(() => row(page, /^conversation 7/).innerText()).toContain("running");
+    await expect.poll(async () => (await names(page))[0]).toBe("conversation 7");
+    await expect.poll(() => row(page, /^conversation 7/).innerText()).toContain("running");
     gate.resolve();
     await sent.done;
-    await soon(() => row(page, /^conversation 7/).innerText()).not.toContain("running");
+    await expect.poll(() => row(page, /^conversation 7/).innerText()).not.toContain("running");
     const made = await client.call<{ key: string }>("sessions.create", {
       label: "fresh",
       idempotencyKey: "f",
     });
-    await soon(async () => (await names(page))[0]).toBe("fresh");
+    await expect.poll(async () => (await names(page))[0]).toBe("fresh");
     await client.call("sessions.patch", { key: made.key, label: "renamed" });
-    await soon(() => names(page)).toContain("renamed");
+    await expect.poll(() => names(page)).toContain("renamed");
     await client.call("sessions.delete", { key: made.key });
-    await soon(() => names(page)).not.toContain("renamed");
+    await expect.poll(() => names(page)).not.toContain("renamed");
     await client.call("sessions.patch", { key: "agent:main:chat:past", archived: false });
-    await soon(() => names(page)).toContain("long past");
+    await expect.poll(() => names(page)).toContain("long past");
   });
 
   test("FO1: while the pointer is above the list no row moves; it says so, and they move once it has left", async () => {
@@ -201,12 +198,12 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     expect(await names(page)).toEqual(before);
     expect(await row(page, /conversation 6/).innerText()).toContain("gone");
     await page.mouse.move(900, 400);
-    await soon(async () => (await names(page))[0]).toBe("conversation 9");
+    await expect.poll(async () => (await names(page))[0]).toBe("conversation 9");
     expect(await names(page)).not.toContain("conversation 6");
     await row(page, /conversation 3/).hover();
     await client.agent({ message: "go", sessionKey: "agent:research:chat:c1", idempotencyKey: "2" }).done;
     await page.getByRole("button", { name: "Show 1 change" }).click();
-    await soon(async () => (await names(page))[0]).toBe("conversation 1");
+    await expect.poll(async () => (await names(page))[0]).toBe("conversation 1");
   });
 
   test("SP2: thousands of sessions: few rows in the document, pages as one scrolls, and what is in sight stays", async () => {
@@ -219,7 +216,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     for (let pages = 0; pages < 5; pages++) {
       const before = await last();
       await page.keyboard.press("End");
-      await soon(last).not.toBe(before);
+      await expect.poll(last).not.toBe(before);
     }
     expect(await page.getByRole("treeitem").count()).toBeLessThan(60);
     const box = tree(page);
@@ -236,7 +233,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     await box.evaluate((element) => {
       element.scrollTop = 5_000;
     });
-    await soon(async () => (await names(page)).includes("conversation 100")).toBe(true);
+    await expect.poll(async () => (await names(page)).includes("conversation 100")).toBe(true);
     const before = await inSight();
     const rowInSight = await row(page, /conversation 100/).elementHandle();
     const client = await house.client();
@@ -245,7 +242,7 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
       await client.agent({ message: "go", sessionKey: key, idempotencyKey: `${n}` }).done;
     }
     // The keys that were pressed hold the rows for a moment.
-    await soon(() => box.evaluate((element) => element.scrollTop)).toBe(5_050);
+    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(5_050);
     expect(await inSight()).toEqual(before);
     expect(await rowInSight?.evaluate((element) => element.isConnected)).toBe(true);
     await box.evaluate((element) => {
@@ -262,14 +259,14 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
     const at = `sessions/${encodeURIComponent("agent:main:subagent:deep")}`;
     const { page } = await visit(house.http, { token: TOKEN, at });
     await row(page, /^check it/).waitFor();
-    await soon(() => row(page, /^check it/).getAttribute("aria-selected")).toBe("true");
+    await expect.poll(() => row(page, /^check it/).getAttribute("aria-selected")).toBe("true");
     const inSight = () =>
       row(page, /^check it/).evaluate((element) => {
         const list = document.querySelector(".session-list")?.getBoundingClientRect();
         const { top, bottom } = element.getBoundingClientRect();
         return list !== undefined && top >= list.top && bottom <= list.bottom;
       });
-    await soon(inSight).toBe(true);
+    await expect.poll(inSight).toBe(true);
   });
 
   test("on a phone the list is where it was when one comes back from a conversation", async () => {
@@ -281,8 +278,8 @@ describe.skipIf(browserPath === undefined)("sessions", () => {
       element.scrollTop = 2_000;
     });
     await row(page, /conversation 42\b/).click();
-    await soon(() => page.url()).toContain("c42");
-    await soon(() => tree(page).isVisible()).toBe(false);
+    await expect.poll(() => page.url()).toContain("c42");
+    await expect.poll(() => tree(page).isVisible()).toBe(false);
     await page.goBack();
     await row(page, /conversation 42\b/).waitFor();
     expect(await tree(page).evaluate((element) => element.scrollTop)).toBe(2_000);

@@ -1,16 +1,11 @@
 // The way into the page, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect, test } from "vitest";
-import { freePort } from "../cli/kit.ts";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, browserPath, closeBrowser, PHONE, visit } from "../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-
-afterAll(closeBrowser);
-
-/** Browsers and gateways start, stop and start again, beside other tests. */
-const MINUTE = { timeout: 60_000 };
+import { freePort } from "../kit/loopback.ts";
 
 /** What a browser says when nobody is at the gateway's address. */
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;
@@ -30,8 +25,7 @@ function traces(page: Page): Promise<string> {
   );
 }
 
-// Without a Chromium at /usr/bin/chromium there is nothing to drive; in CI there is one.
-describe.skipIf(browserPath === undefined)("sign-in", MINUTE, () => {
+describeInBrowser("sign-in", () => {
   test("TK1: the token of the link is taken out of the address and the history, and kept for this tab", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN });

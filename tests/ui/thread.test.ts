@@ -6,8 +6,8 @@ import { ZERO_USAGE } from "../../src/core/message.ts";
 import { isTame } from "../../src/core/tame-markdown.ts";
 import { filesOf, parsed, sessionOf, summaryOf, type ToolCall } from "../../ui/src/conversation/calls.ts";
 import { itemsOf } from "../../ui/src/conversation/items.ts";
+import { lastBlockAt } from "../../ui/src/conversation/last-block.ts";
 import { originOf } from "../../ui/src/conversation/origin.ts";
-import { lastBlockAt } from "../../ui/src/conversation/tame.ts";
 import {
   currentRun,
   type Message,
@@ -194,15 +194,7 @@ test("OR1: who a message is from comes from its provenance and its run, whatever
   for (const [message, run, manner, who, marks] of cases) {
     expect(originOf(message, run, "main")).toMatchObject({ manner, who, marks });
   }
-  const hidden = user({
-    provenance: { ...from, sourceSessionKey: "(not visible)", sourceTool: "sessions_send" },
-  });
   expect(originOf(sent, RUN, "main").sessionKey).toBe("agent:b:main");
-  expect(originOf(hidden, RUN, "main")).toEqual({
-    manner: "session",
-    who: "(not visible)",
-    marks: ["sent by"],
-  });
 });
 
 test("CA1: calls and results of any shape are read without failing, and name sessions and files where they do", () => {
@@ -262,7 +254,7 @@ describe("a growing text", () => {
     ...["> quoted", "", "1. one", "", "2. two", "", "Last words", ""],
   ].join("\n");
 
-  test("TM2: it is parted where a block has ended whatever follows, never inside a list or code", () => {
+  test("LB1: it is parted where a block has ended whatever follows, never inside a list or code", () => {
     const parts = new Set<string>();
     let from = 0;
     for (let end = 0; end <= DOC.length; end += 1) {

@@ -19,7 +19,7 @@ import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 const RETRY_MS = 2_000;
 
 type Stage =
-  | { readonly kind: "signed-out"; readonly problem?: string }
+  | { readonly kind: "signed-out"; readonly problem?: string | undefined }
   | { readonly kind: "connecting"; readonly problem?: string }
   | { readonly kind: "signed-in" };
 
@@ -85,7 +85,7 @@ function hear(opened: Connection): void {
   });
   opened.onState((state, error) => {
     if (opened !== client) return;
-    if (state === "closed") return inDemo ? again() : lost(error);
+    if (state === "closed") return inDemo ? again() : leave(error);
     linkState.value = state;
     if (state === "connected") stands(opened);
   });
@@ -109,15 +109,15 @@ function drop(): void {
 function again(): void {
   const token = keptToken();
   linkState.value = "reconnecting";
-  if (token === undefined) lost(undefined);
+  if (token === undefined) leave(undefined);
   else void signIn(token, { keepsView: true });
 }
 
-/** The connection is closed for good: the gateway no longer takes the token, or the reader signed out. */
-function lost(error: GatewayError | undefined): void {
-  client = undefined;
+/** Back to the sign-in: the gateway does not take the token, or no longer (GC2). */
+function leave(error: GatewayError | undefined): void {
+  drop();
   forgetToken();
-  stage.value = { kind: "signed-out", ...(error === undefined ? {} : { problem: error.message }) };
+  stage.value = { kind: "signed-out", problem: error?.message };
 }
 
 /** Signs in with a token; failing that, `stage` says why. `keepsView`: what is shown stays meanwhile. */
@@ -137,12 +137,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
     stage.value = { kind: "signed-in" };
   } catch (error) {
     if (mine !== attempt) return;
-    if (isRefusal(error)) {
-      drop();
-      forgetToken();
-      stage.value = { kind: "signed-out", problem: wordsOf(error) };
-      return;
-    }
+    if (isRefusal(error)) return leave(error);
     if (!keepsView) stage.value = { kind: "connecting", problem: wordsOf(error) };
     const pauseMs = error instanceof GatewayError ? Math.max(RETRY_MS, error.retryAfterMs ?? 0) : RETRY_MS;
     after(pauseMs, () => mine === attempt && void signIn(token, { keepsView }));

@@ -28,7 +28,5 @@ root?.replaceChildren();
 if (root !== null) render(<Page />, root);
 // A link with another token, pasted into an open page.
 window.addEventListener("hashchange", () => {
-  if (!/^#(?:.*&)?token=/.test(window.location.hash)) return;
-  takeTokenFromAddress();
-  resume();
+  if (takeTokenFromAddress()) resume();
 });

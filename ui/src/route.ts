@@ -6,10 +6,10 @@ import { signal } from "@preact/signals";
 
 export type Route =
   /** The list; with `key` a conversation, with `messageId` at that message. */
-  | { readonly view: "sessions"; readonly key?: string; readonly messageId?: string }
+  | { readonly view: "sessions"; readonly key?: string | undefined; readonly messageId?: string | undefined }
   /** The chains; with `chainId` one of them. */
-  | { readonly view: "flow"; readonly chainId?: string }
-  | { readonly view: "operations"; readonly tab?: string; readonly about?: string };
+  | { readonly view: "flow"; readonly chainId?: string | undefined }
+  | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
 function part(text: string | undefined): string | undefined {
   if (text === undefined || text === "") return undefined;
@@ -20,17 +20,11 @@ function part(text: string | undefined): string | undefined {
   }
 }
 
-function given<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
-}
-
 function parseRoute(hash: string): Route {
   const [view, first, second] = hash.replace(/^#?\/?/, "").split("/");
-  if (view === "flow") return { view, ...given({ chainId: part(first) }) } as Route;
-  if (view === "operations") {
-    return { view, ...given({ tab: part(first), about: part(second) }) } as Route;
-  }
-  return { view: "sessions", ...given({ key: part(first), messageId: part(second) }) } as Route;
+  if (view === "flow") return { view, chainId: part(first) };
+  if (view === "operations") return { view, tab: part(first), about: part(second) };
+  return { view: "sessions", key: part(first), messageId: part(second) };
 }
 
 /** What stands in a link to a route. */

@@ -28,12 +28,13 @@ export function tokenIn(text: string): string {
   }
 }
 
-/** Takes the token of the link that the gateway prints out of the address, and keeps it. */
-export function takeTokenFromAddress(): void {
+/** Takes the token of the gateway's link out of the address, and keeps it. False: there is none. */
+export function takeTokenFromAddress(): boolean {
   const { hash, pathname, search } = window.location;
-  if (!/^#(?:.*&)?token=/.test(hash)) return;
+  if (!/^#(?:.*&)?token=/.test(hash)) return false;
   window.history.replaceState(null, "", pathname + search);
   keepToken(tokenIn(hash));
+  return true;
 }
 
 export function keptToken(): string | undefined {

@@ -15,8 +15,8 @@ import { identityOf, type Viewer } from "../../core/visibility.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { type AccessContext, keyRulesOf, sessionViewer } from "../../flows/access.ts";
-import { spawnChainOf } from "../../flows/chain.ts";
 import type { Outbound } from "../../flows/outbox.ts";
+import { spawnChainOf } from "../../flows/spawn-chain.ts";
 
 /** What commands are done with. */
 export interface CommandParts {

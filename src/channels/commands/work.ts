@@ -7,7 +7,7 @@ import { textOf } from "../../core/message.ts";
 import type { Run } from "../../core/run.ts";
 import type { Session } from "../../core/session.ts";
 import { openGate } from "../../flows/access.ts";
-import { cancelJob } from "../../flows/cancel-jobs.ts";
+import { cancelJob } from "../../flows/cancel.ts";
 import { listVisible } from "../../flows/list.ts";
 import { type Flow, getFlow, openSpawnsOf } from "../../store/flows.ts";
 import { activeRuns, getRun } from "../../store/runs.ts";

@@ -3,7 +3,8 @@
 //      what was stored already is known by its id to whoever takes it.
 
 import type { World } from "../../world.ts";
-import { idOf, idOfTime, isNewer, type Raw, rawsOf } from "./fields.ts";
+import { type Fields, objectsOf } from "../fields.ts";
+import { idOf, idOfTime, isNewer } from "./fields.ts";
 import type { Marks } from "./marks.ts";
 import { patiently } from "./patience.ts";
 import { type Places, seen } from "./places.ts";
@@ -28,7 +29,7 @@ async function readChannel(
   { world, rest, signal }: Around,
   channelId: string,
   afterId: string,
-  take: (message: Raw) => Promise<void>,
+  take: (message: Fields) => Promise<void>,
 ): Promise<void> {
   let after = afterId;
   for (let page = 0; page < PAGES_MAX && !signal.aborted; page += 1) {
@@ -36,8 +37,8 @@ async function readChannel(
     const answer = await patiently(world, signal, () =>
       seen(rest.ask((api, inner) => api.channels.getMessages(channelId, query, { signal: inner }), signal)),
     );
-    const messages = rawsOf(answer, PAGE)
-      .flatMap((message): [string, Raw][] => {
+    const messages = objectsOf(answer, PAGE)
+      .flatMap((message): [string, Fields][] => {
         const id = idOf(message.id);
         return id === undefined || !isNewer(id, after) ? [] : [[id, message]];
       })
@@ -53,7 +54,7 @@ async function readChannel(
 }
 
 /** Gives what was missed to `take`, which has stored it when it resolves. */
-export async function catchUp(around: Around, take: (message: Raw) => Promise<void>): Promise<void> {
+export async function catchUp(around: Around, take: (message: Fields) => Promise<void>): Promise<void> {
   const { world, places, marks, signal } = around;
   const oldest = idOfTime(world.clock.now() - AGE_MAX_MS);
   for (const [channelId, lastId] of await marks.channels()) {

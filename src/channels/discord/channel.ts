@@ -3,7 +3,7 @@
 
 import type { DiscordAccount } from "../../core/channel-settings.ts";
 import { fail, ok } from "../../core/errors.ts";
-import type { Route } from "../../core/route.ts";
+import { accountFor } from "../account-for.ts";
 import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { DISCORD } from "./incoming.ts";
@@ -29,33 +29,32 @@ async function openAccount(account: DiscordAccount, host: ChannelHost): Promise<
 /** Opens the channel with its accounts, of which there is at least one. */
 export async function openDiscord(accounts: readonly DiscordAccount[], host: ChannelHost): Promise<Channel> {
   const lines = await Promise.all(accounts.map((account) => openAccount(account, host)));
-  const named = (accountId: string | undefined): Open | undefined =>
-    accountId === undefined ? lines[0] : lines.find((line) => line.account.accountId === accountId);
-  const unknown = (accountId: string | undefined): string =>
-    `no account ${JSON.stringify((accountId ?? "").slice(0, 60))} of Discord is configured; there is ` +
-    lines.map(({ account }) => account.accountId).join(", ");
-  const senderOf = ({ accountId }: Route): Sender | undefined => named(accountId)?.sender;
+  const lineFor = accountFor(DISCORD, lines, ({ account }) => account.accountId);
   return {
     id: DISCORD,
     deduplicates: false,
     textMaxChars: TEXT_CHARS_MAX,
-    deliver: async (message) =>
-      (await senderOf(message.route)?.deliver(message)) ?? {
-        kind: "refused",
-        error: unknown(message.route.accountId),
-      },
+    async deliver(message) {
+      const line = lineFor(message.route.accountId);
+      return line.ok ? line.value.sender.deliver(message) : { kind: "refused", error: line.error };
+    },
     accounts: lines.map((line) => ({
       name: accountName(DISCORD, line.account.accountId),
       listen: (ear) => listenToDiscord(line, ear),
     })),
-    typing: async (route) => senderOf(route)?.typing(route),
-    openThread: async (at, title) =>
-      (await senderOf(at)?.openThread(at, title)) ?? fail("channel_unknown", unknown(at.accountId)),
+    async typing(route) {
+      const line = lineFor(route.accountId);
+      if (line.ok) await line.value.sender.typing(route);
+    },
+    async openThread(at, title) {
+      const line = lineFor(at.accountId);
+      return line.ok ? line.value.sender.openThread(at, title) : line;
+    },
     async test(accountId) {
-      const line = named(accountId);
-      if (line === undefined) return fail("channel_unknown", unknown(accountId));
+      const line = lineFor(accountId);
+      if (!line.ok) return line;
       try {
-        const { id, name } = await whoAmI(line);
+        const { id, name } = await whoAmI(line.value);
         return ok(`${name} (${id})`);
       } catch (error) {
         if (!(error instanceof DiscordProblem)) throw error;

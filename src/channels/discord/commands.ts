@@ -4,8 +4,8 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import type { ChannelHost } from "../channel.ts";
-import { textOf } from "../fields.ts";
-import { numberOf, type Raw, rawsOf } from "./fields.ts";
+import { type Fields, objectsOf, textOf } from "../fields.ts";
+import { numberOf } from "./fields.ts";
 import type { Rest } from "./rest.ts";
 
 /** What Discord takes: so many, each with a short name in small letters. */
@@ -40,8 +40,8 @@ function menuOf(commands: Commands) {
 }
 
 /** What makes a command another one, as one text. */
-function looks(command: Raw): string {
-  const options = rawsOf(command.options, COMMANDS_MAX).map((option) => [
+function looks(command: Fields): string {
+  const options = objectsOf(command.options, COMMANDS_MAX).map((option) => [
     textOf(option.name),
     numberOf(option.type),
     numberOf(option.max_length),
@@ -58,7 +58,7 @@ export async function writeMenu(rest: Rest, host: ChannelHost, signal: AbortSign
       (api, inner) => api.applicationCommands.getGlobalCommands(id, {}, { signal: inner }),
       signal,
     );
-    const before = rawsOf(there, COMMANDS_MAX).map(looks).sort();
+    const before = objectsOf(there, COMMANDS_MAX).map(looks).sort();
     const after = menu.map((command) => looks(command)).sort();
     if (JSON.stringify(before) === JSON.stringify(after)) return;
     await rest.ask(

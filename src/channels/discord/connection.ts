@@ -7,8 +7,8 @@
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
 import type { Timer, World } from "../../world.ts";
-import { textOf } from "../fields.ts";
-import { numberOf, type Raw, rawOf } from "./fields.ts";
+import { type Fields, objectOf, textOf } from "../fields.ts";
+import { numberOf } from "./fields.ts";
 
 /** From the first byte until Discord has taken us in. */
 const READY_MS = 30_000;
@@ -49,13 +49,13 @@ export interface ConnectionParts {
   begun(session: GatewaySession | undefined): void;
   /** Messages come in from now on: anew, or from where the last connection ended. */
   ready(how: "anew" | "resumed"): void;
-  event(type: string, data: Raw, sequence: number): void;
+  event(type: string, data: Fields, sequence: number): void;
 }
 
 /** What of the library's connection is reached into. */
 interface Innards {
   readonly connection: Socket | null;
-  unpackMessage(data: unknown, isBinary: boolean): Promise<Raw | null>;
+  unpackMessage(data: unknown, isBinary: boolean): Promise<Fields | null>;
   onMessage(data: unknown, isBinary: boolean): Promise<void>;
 }
 interface Socket {
@@ -67,8 +67,8 @@ const OPENING = 0;
 const CLOSED = 3;
 
 /** Whether the library can read this frame without failing at it. */
-function isSound(frame: Raw): boolean {
-  const data = rawOf(frame.d);
+function isSound(frame: Fields): boolean {
+  const data = objectOf(frame.d);
   switch (frame.op) {
     case 0: {
       if (numberOf(frame.s) === undefined || textOf(frame.t) === undefined) return false;
@@ -86,10 +86,10 @@ function isSound(frame: Raw): boolean {
   }
 }
 
-function readFrame(data: unknown, isBinary: boolean): Raw | undefined {
+function readFrame(data: unknown, isBinary: boolean): Fields | undefined {
   if (isBinary || typeof data !== "string") return undefined;
   try {
-    const frame = rawOf(JSON.parse(data));
+    const frame = objectOf(JSON.parse(data));
     return frame !== undefined && isSound(frame) ? frame : undefined;
   } catch {
     return undefined;
@@ -198,7 +198,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   shard.on("error", () => {});
   shard.on("closed", (code) => end({ kind: "closed", code, ...(words === undefined ? {} : { words }) }));
   shard.on("dispatch", ({ t, d, s }) => {
-    if (ending === undefined) parts.event(t, rawOf(d) ?? {}, s);
+    if (ending === undefined) parts.event(t, objectOf(d) ?? {}, s);
   });
   signal.addEventListener("abort", stop, { once: true });
   shard.connect().catch(() => {});

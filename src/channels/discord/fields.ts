@@ -1,10 +1,5 @@
-// Owns how what Discord says is read: nothing in it is taken for granted, whoever sent it.
+// Owns how numbers and ids are read of what Discord says, and what an id tells.
 // DF1: what has another shape than it should have is as if it were not there; nothing throws.
-
-import { isObject } from "../../core/json.ts";
-
-/** A JSON object whose fields may be anything. */
-export type Raw = Readonly<Record<string, unknown>>;
 
 /** Discord's numbers for things have at most 64 bits, as decimal digits. */
 const ID = /^[0-9]{1,20}$/;
@@ -12,16 +7,6 @@ const ID = /^[0-9]{1,20}$/;
 /** Discord counts its ids' milliseconds from the first moment of 2015. */
 const EPOCH_MS = 1_420_070_400_000;
 const TIME_SHIFT = 22n;
-
-export function rawOf(value: unknown): Raw | undefined {
-  return isObject(value) ? value : undefined;
-}
-
-/** The objects of a list, at most `max`. */
-export function rawsOf(value: unknown, max: number): Raw[] {
-  const list: readonly unknown[] = Array.isArray(value) ? value.slice(0, max) : [];
-  return list.map(rawOf).filter((one) => one !== undefined);
-}
 
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;

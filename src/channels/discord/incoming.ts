@@ -6,8 +6,8 @@
 import { optional } from "../../core/optional.ts";
 import type { Route } from "../../core/route.ts";
 import type { InboundMessage } from "../channel.ts";
-import { textOf } from "../fields.ts";
-import { idOf, numberOf, type Raw, rawOf, rawsOf, timeOfId } from "./fields.ts";
+import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
+import { idOf, numberOf, timeOfId } from "./fields.ts";
 import { mediaOf } from "./media.ts";
 import type { Place, Places, Roles } from "./places.ts";
 import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText } from "./words.ts";
@@ -74,7 +74,7 @@ async function spotOf(
 }
 
 /** What the numbers in a message stand for. */
-function namesIn(message: Raw, { botId, places }: Reader, roles: Roles): Names {
+function namesIn(message: Fields, { botId, places }: Reader, roles: Roles): Names {
   const users = mentionedUsers(message);
   return {
     botId,
@@ -86,7 +86,7 @@ function namesIn(message: Raw, { botId, places }: Reader, roles: Roles): Names {
 }
 
 /** The text of a message or of one that was passed on, with notes of what is no text. */
-function wholeText(message: Raw, names: Names): string {
+function wholeText(message: Fields, names: Names): string {
   const forwarded = forwardedOf(message);
   const own = [readableText(textOf(message.content) ?? "", names), ...notesOf(message)];
   const passedOn =
@@ -96,25 +96,25 @@ function wholeText(message: Raw, names: Names): string {
   return [...own, ...passedOn].filter((part) => part !== "").join("\n");
 }
 
-function quotedOf(message: Raw, names: Names): InboundMessage["quoted"] {
-  const answered = rawOf(message.referenced_message);
+function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {
+  const answered = objectOf(message.referenced_message);
   if (answered === undefined) return undefined;
   const text = wholeText(answered, names);
-  const senderName = nameOf(rawOf(answered.author));
-  const files = rawsOf(answered.attachments, 1).length > 0 ? "[file]" : "";
+  const senderName = nameOf(objectOf(answered.author));
+  const files = objectsOf(answered.attachments, 1).length > 0 ? "[file]" : "";
   return { text: text === "" ? files : text, ...optional({ senderName }) };
 }
 
 /** Whether somebody wrote it, and not a program. */
-function isWritten(message: Raw, botId: string): boolean {
-  const author = rawOf(message.author);
+function isWritten(message: Fields, botId: string): boolean {
+  const author = objectOf(message.author);
   if (author === undefined || idOf(author.id) === undefined || author.id === botId) return false;
   if (author.bot === true || author.system === true || idOf(message.webhook_id) !== undefined) return false;
   return WRITTEN.includes(numberOf(message.type) ?? 0);
 }
 
 /** Different for every change; undefined: nobody changed it, or long ago. `null`: leave it alone. */
-function editOf(message: Raw, isUpdate: boolean, now: number): string | undefined | null {
+function editOf(message: Fields, isUpdate: boolean, now: number): string | undefined | null {
   if (!isUpdate) return undefined;
   const edited = textOf(message.edited_timestamp);
   const at = edited === undefined ? Number.NaN : Date.parse(edited);
@@ -123,12 +123,12 @@ function editOf(message: Raw, isUpdate: boolean, now: number): string | undefine
 
 /** What somebody wrote; undefined: nothing to be answered. */
 export async function readMessage(
-  message: Raw,
+  message: Fields,
   reader: Reader,
   isUpdate = false,
 ): Promise<InboundMessage | undefined> {
   const [id, channelId] = [idOf(message.id), idOf(message.channel_id)];
-  const author = rawOf(message.author);
+  const author = objectOf(message.author);
   const senderId = idOf(author?.id);
   if (id === undefined || channelId === undefined || senderId === undefined) return undefined;
   const edit = editOf(message, isUpdate, reader.now());
@@ -142,19 +142,19 @@ export async function readMessage(
       ? NO_ROLES
       : await reader.places.rolesOf(guildId, reader.botId, reader.signal);
   const names = namesIn(message, reader, roles);
-  const answered = rawOf(rawOf(message.referenced_message)?.author);
+  const answered = objectOf(objectOf(message.referenced_message)?.author);
   const text = wholeText(message, names);
   const forwarded = forwardedOf(message);
   const media = [message, ...(forwarded === undefined ? [] : [forwarded])].flatMap((one) =>
     mediaOf(one, reader.restUrl),
   );
   const mentioned =
-    rawsOf(message.mentions, ROLES_MAX).some((user) => user.id === reader.botId) ||
+    objectsOf(message.mentions, ROLES_MAX).some((user) => user.id === reader.botId) ||
     (roles.own !== undefined && namedRoles.includes(roles.own)) ||
     answered?.id === reader.botId;
   if (text === "" && media.length === 0 && !mentioned) return undefined;
   const quoted = quotedOf(message, names);
-  const senderName = nameOf(author, rawOf(message.member));
+  const senderName = nameOf(author, objectOf(message.member));
   return {
     ...{ channel: DISCORD, accountId: reader.accountId, messageId: id, chat: spot.chat, media },
     text: text === "" && media.length === 0 ? "[mention without text]" : text,
@@ -174,12 +174,12 @@ export interface Called {
 }
 
 /** Who called which command, and where; undefined: it is something else. */
-export async function readCommand(interaction: Raw, reader: Reader): Promise<Called | undefined> {
-  const data = rawOf(interaction.data);
+export async function readCommand(interaction: Fields, reader: Reader): Promise<Called | undefined> {
+  const data = objectOf(interaction.data);
   const [id, token, name] = [idOf(interaction.id), textOf(interaction.token), textOf(data?.name)];
   const channelId = idOf(interaction.channel_id);
-  const member = rawOf(interaction.member);
-  const user = rawOf(member?.user) ?? rawOf(interaction.user);
+  const member = objectOf(interaction.member);
+  const user = objectOf(member?.user) ?? objectOf(interaction.user);
   const senderId = idOf(user?.id);
   if (interaction.type !== SLASH_COMMAND || id === undefined || token === undefined) return undefined;
   if (name === undefined || channelId === undefined || senderId === undefined) return undefined;
@@ -188,7 +188,7 @@ export async function readCommand(interaction: Raw, reader: Reader): Promise<Cal
       ? undefined
       : await spotOf(reader, channelId, idOf(interaction.guild_id), senderId);
   if (spot === undefined) return { id, token, message: undefined };
-  const words = rawsOf(data?.options, 1).flatMap((option) => textOf(option.value) ?? []);
+  const words = objectsOf(data?.options, 1).flatMap((option) => textOf(option.value) ?? []);
   const senderName = nameOf(user, member);
   const message: InboundMessage = {
     ...{ channel: DISCORD, accountId: reader.accountId, messageId: id, chat: spot.chat, media: [] },

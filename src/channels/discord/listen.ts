@@ -8,11 +8,11 @@ import type { DiscordAccount } from "../../core/channel-settings.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { textOf } from "../fields.ts";
+import { type Fields, objectOf, textOf } from "../fields.ts";
 import { catchUp } from "./catch-up.ts";
 import { writeMenu } from "./commands.ts";
 import { type Ending, type GatewaySession, holdConnection } from "./connection.ts";
-import { idOf, numberOf, type Raw, rawOf } from "./fields.ts";
+import { idOf, numberOf } from "./fields.ts";
 import { type Reader, readCommand, readMessage } from "./incoming.ts";
 import { Intake } from "./intake.ts";
 import { Marks } from "./marks.ts";
@@ -76,13 +76,13 @@ function isSafe(url: string, restUrl: string): boolean {
 /** Where a new session is begun, if Discord lets us. */
 async function gatewayUrl({ rest, account }: Line, signal: AbortSignal): Promise<string> {
   const answer = await rest.ask((api, inner) => api.gateway.getBot({ signal: inner }), signal);
-  const { url, session_start_limit: limit } = answer as unknown as Raw;
+  const { url, session_start_limit: limit } = answer as unknown as Fields;
   const address = textOf(url) ?? "";
   if (!isSafe(address, account.restUrl)) {
     throw new ListenProblem("Discord named no address for its gateway that can be used");
   }
-  if (numberOf(rawOf(limit)?.remaining) === 0) {
-    const minutes = Math.ceil((numberOf(rawOf(limit)?.reset_after) ?? 0) / 60_000);
+  if (numberOf(objectOf(limit)?.remaining) === 0) {
+    const minutes = Math.ceil((numberOf(objectOf(limit)?.reset_after) ?? 0) / 60_000);
     throw new ListenProblem(`the bot has connected too often today; again in ${minutes} min`, true);
   }
   return address;
@@ -220,7 +220,7 @@ class Listening {
         this.#menu ??= writeMenu(this.#line.rest, host, this.#stopper.signal);
         if (how === "anew") this.#intake.push({ work: () => this.#begin() });
       },
-      event: (type: string, data: Raw, sequence: number) => {
+      event: (type: string, data: Fields, sequence: number) => {
         const work = this.#workOf(type, data);
         this.#intake.push(work === undefined ? { sequence } : { sequence, work });
       },
@@ -240,7 +240,7 @@ class Listening {
     await this.#marks.begin({ ...begun, sequence: 0, botId: this.#botId, restUrl });
   }
 
-  #workOf(type: string, data: Raw): (() => Promise<void>) | undefined {
+  #workOf(type: string, data: Fields): (() => Promise<void>) | undefined {
     switch (type) {
       case "MESSAGE_CREATE":
         return () => this.#take(data, false);
@@ -266,7 +266,7 @@ class Listening {
     }
   }
 
-  async #take(data: Raw, isUpdate: boolean): Promise<void> {
+  async #take(data: Fields, isUpdate: boolean): Promise<void> {
     const { host } = this.#line;
     const message = await this.#read(() => readMessage(data, this.#reader, isUpdate));
     if (message === undefined) return;
@@ -275,7 +275,7 @@ class Listening {
     if (channelId !== undefined && !isUpdate) await this.#marks.passed(channelId, message.messageId);
   }
 
-  async #called(data: Raw): Promise<void> {
+  async #called(data: Fields): Promise<void> {
     const { host, rest } = this.#line;
     const called = await this.#read(() => readCommand(data, this.#reader));
     if (called === undefined) return;

@@ -6,9 +6,9 @@
 
 import { jsonOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";
-import { textOf } from "../fields.ts";
+import { type Fields, objectOf, textOf } from "../fields.ts";
 import type { GatewaySession } from "./connection.ts";
-import { idOf, isNewer, numberOf, type Raw, rawOf } from "./fields.ts";
+import { idOf, isNewer, numberOf } from "./fields.ts";
 
 /** Channels whose messages are looked for after a longer absence: those that last had some. */
 const CHANNELS_MAX = 100;
@@ -27,7 +27,7 @@ export interface Resumption extends GatewaySession {
   readonly restUrl: string;
 }
 
-function resumptionIn(value: Raw | undefined): Resumption | undefined {
+function resumptionIn(value: Fields | undefined): Resumption | undefined {
   const [id, url, sequence] = [textOf(value?.id), textOf(value?.url), numberOf(value?.sequence)];
   const [botId, restUrl] = [idOf(value?.botId), textOf(value?.restUrl)];
   if (id === undefined || url === undefined || sequence === undefined) return undefined;
@@ -54,7 +54,7 @@ export class Marks {
     const list = jsonOf((await host.cursor(accountId, CHANNELS)) ?? "");
     const channels = Array.isArray(list) ? list.flatMap((id) => idOf(id) ?? []) : [];
     const marks = new Marks(host, accountId, channels.slice(-CHANNELS_MAX));
-    marks.#session = resumptionIn(rawOf(jsonOf((await host.cursor(accountId, SESSION)) ?? "")));
+    marks.#session = resumptionIn(objectOf(jsonOf((await host.cursor(accountId, SESSION)) ?? "")));
     return marks;
   }
 

@@ -4,8 +4,8 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { InboundMedia } from "../channel.ts";
-import { textOf } from "../fields.ts";
-import { numberOf, type Raw, rawsOf } from "./fields.ts";
+import { type Fields, objectsOf, textOf } from "../fields.ts";
+import { numberOf } from "./fields.ts";
 import { readBody } from "./rest.ts";
 
 /** Discord allows ten. */
@@ -44,9 +44,9 @@ async function load(address: URL, bytesMax: number, signal: AbortSignal): Promis
 }
 
 /** The files of a message. */
-export function mediaOf(message: Raw, restUrl: string): InboundMedia[] {
+export function mediaOf(message: Fields, restUrl: string): InboundMedia[] {
   const isVoice = ((numberOf(message.flags) ?? 0) & VOICE_FLAG) !== 0;
-  return rawsOf(message.attachments, FILES_MAX).map((file): InboundMedia => {
+  return objectsOf(message.attachments, FILES_MAX).map((file): InboundMedia => {
     const mimeType = textOf(file.content_type)?.split(";")[0]?.trim().toLowerCase();
     const name = textOf(file.filename);
     const bytes = numberOf(file.size);

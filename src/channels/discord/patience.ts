@@ -1,7 +1,7 @@
 // Owns how a question that Discord can't answer yet is asked again, where nobody else would.
 
+import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
-import { pause } from "../pause.ts";
 import { DiscordProblem } from "./problem.ts";
 
 /** Times that a question is asked, and the pause where Discord names none. */
@@ -20,7 +20,7 @@ export async function patiently<T>(world: World, signal: AbortSignal, ask: () =>
       const passing = error.kind !== "token" && error.kind !== "refused";
       const pauseMs = error.afterMs ?? PAUSE_MS;
       if (!passing || tries >= TRIES_MAX || pauseMs > PAUSE_MAX_MS) throw error;
-      await pause(world, pauseMs, signal);
+      await pause(world.clock, pauseMs, signal);
     }
   }
 }

@@ -5,8 +5,8 @@
 
 import { dropOldest } from "../../core/bounded.ts";
 import { optional } from "../../core/optional.ts";
-import { textOf } from "../fields.ts";
-import { idOf, numberOf, type Raw, rawsOf } from "./fields.ts";
+import { type Fields, objectsOf, textOf } from "../fields.ts";
+import { idOf, numberOf } from "./fields.ts";
 import { DiscordProblem } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 
@@ -44,7 +44,7 @@ export interface Roles {
 }
 
 /** What Discord says of a channel. `guildId`: where it does not say so itself. */
-function placeOf(channel: Raw, guildId?: string): Place | undefined {
+function placeOf(channel: Fields, guildId?: string): Place | undefined {
   const id = idOf(channel.id);
   const type = numberOf(channel.type);
   if (id === undefined || type === undefined) return undefined;
@@ -69,12 +69,12 @@ export class Places {
   }
 
   /** Takes in what an event tells of places. Events that tell nothing of them are left alone. */
-  learn(type: string, data: Raw): void {
+  learn(type: string, data: Fields): void {
     const guildId = idOf(data.guild_id) ?? "";
     switch (type) {
       case "GUILD_CREATE": {
         const guild = idOf(data.id);
-        for (const one of [...rawsOf(data.channels, LISTED_MAX), ...rawsOf(data.threads, LISTED_MAX)]) {
+        for (const one of [...objectsOf(data.channels, LISTED_MAX), ...objectsOf(data.threads, LISTED_MAX)]) {
           this.#keep(placeOf(one, guild));
         }
         return;
@@ -109,7 +109,7 @@ export class Places {
     const known = this.#places.get(id);
     if (known !== undefined) return known;
     const asked = await seen(this.#rest.ask((api, inner) => api.channels.get(id, { signal: inner }), signal));
-    const place = asked === undefined ? undefined : placeOf(asked as unknown as Raw);
+    const place = asked === undefined ? undefined : placeOf(asked as unknown as Fields);
     this.#keep(place);
     return place;
   }
@@ -123,11 +123,11 @@ export class Places {
     );
     const names = new Map<string, string>();
     let own: string | undefined;
-    for (const role of rawsOf(asked, ROLES_MAX)) {
+    for (const role of objectsOf(asked, ROLES_MAX)) {
       const id = idOf(role.id);
       if (id === undefined) continue;
       names.set(id, textOf(role.name) ?? id);
-      if ((role.tags as Raw | undefined)?.bot_id === botId) own = id;
+      if ((role.tags as Fields | undefined)?.bot_id === botId) own = id;
     }
     const roles = own === undefined ? { names } : { names, own };
     this.#roles.set(guildId, roles);

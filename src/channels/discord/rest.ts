@@ -7,7 +7,8 @@ import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
 import type { DiscordAccount } from "../../core/channel-settings.ts";
 import type { World } from "../../world.ts";
-import { numberOf, rawOf } from "./fields.ts";
+import { objectOf } from "../fields.ts";
+import { numberOf } from "./fields.ts";
 import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
 /** From the request to the last byte of its answer. */
@@ -85,7 +86,7 @@ function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): Dis
   }
   if (error instanceof kinds.HTTPError) return refusal(error.status, undefined, error.message);
   if (error instanceof kinds.DiscordAPIError) {
-    const body = rawOf(error.rawError);
+    const body = objectOf(error.rawError);
     return refusal(error.status, numberOf(body?.code), error.message);
   }
   return unanswered(error);

@@ -1,8 +1,8 @@
 // Owns how a message of Discord reads: mentions become names, what is no text becomes a note.
 // DT1: the time is linear in the text, and what a note holds is bounded.
 
-import { textOf } from "../fields.ts";
-import { idOf, numberOf, type Raw, rawOf, rawsOf } from "./fields.ts";
+import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
+import { idOf, numberOf } from "./fields.ts";
 
 /** Discord lets a message name a hundred people, and ten answers of a poll. */
 const MENTIONS_MAX = 100;
@@ -20,16 +20,16 @@ export interface Names {
 }
 
 /** What a person is called: by this server, by themselves, by their account. */
-export function nameOf(user: Raw | undefined, member?: Raw): string | undefined {
+export function nameOf(user: Fields | undefined, member?: Fields): string | undefined {
   return textOf(member?.nick) ?? textOf(user?.global_name) ?? textOf(user?.username);
 }
 
 /** The names of those whom a message mentions, by id. */
-export function mentionedUsers(message: Raw): Map<string, string> {
+export function mentionedUsers(message: Fields): Map<string, string> {
   return new Map(
-    rawsOf(message.mentions, MENTIONS_MAX).flatMap((user): [string, string][] => {
+    objectsOf(message.mentions, MENTIONS_MAX).flatMap((user): [string, string][] => {
       const id = idOf(user.id);
-      const name = nameOf(user, rawOf(user.member));
+      const name = nameOf(user, objectOf(user.member));
       return id === undefined || name === undefined ? [] : [[id, name]];
     }),
   );
@@ -68,24 +68,24 @@ function note(kind: string, words: string): string {
   return `[${kind}${line === "" ? "" : `: ${line.slice(0, NOTE_CHARS_MAX)}`}]`;
 }
 
-function pollNote(poll: Raw): string {
-  const answers = rawsOf(poll.answers, LISTED_MAX).flatMap(
-    (answer) => textOf(rawOf(answer.poll_media)?.text)?.slice(0, NOTE_CHARS_MAX) ?? [],
+function pollNote(poll: Fields): string {
+  const answers = objectsOf(poll.answers, LISTED_MAX).flatMap(
+    (answer) => textOf(objectOf(answer.poll_media)?.text)?.slice(0, NOTE_CHARS_MAX) ?? [],
   );
-  const question = textOf(rawOf(poll.question)?.text) ?? "";
+  const question = textOf(objectOf(poll.question)?.text) ?? "";
   return note("poll", `${question.slice(0, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
 /** What a message has besides text and files, as short notes. */
-export function notesOf(message: Raw): string[] {
-  const poll = rawOf(message.poll);
-  const stickers = rawsOf(message.sticker_items, LISTED_MAX).map((one) =>
+export function notesOf(message: Fields): string[] {
+  const poll = objectOf(message.poll);
+  const stickers = objectsOf(message.sticker_items, LISTED_MAX).map((one) =>
     note("sticker", textOf(one.name) ?? ""),
   );
   // Under a text they are previews of its links; alone they are all that there is.
   const embeds =
     textOf(message.content) === undefined
-      ? rawsOf(message.embeds, LISTED_MAX).map((one) =>
+      ? objectsOf(message.embeds, LISTED_MAX).map((one) =>
           note("embed", textOf(one.title) ?? textOf(one.description)?.slice(0, NOTE_CHARS_MAX) ?? ""),
         )
       : [];
@@ -93,8 +93,8 @@ export function notesOf(message: Raw): string[] {
 }
 
 /** What somebody passed on: Discord sends it as it was, without its author. */
-export function forwardedOf(message: Raw): Raw | undefined {
-  if (numberOf(rawOf(message.message_reference)?.type) !== 1) return undefined;
-  const [first] = rawsOf(message.message_snapshots, 1);
-  return rawOf(first?.message);
+export function forwardedOf(message: Fields): Fields | undefined {
+  if (numberOf(objectOf(message.message_reference)?.type) !== 1) return undefined;
+  const [first] = objectsOf(message.message_snapshots, 1);
+  return objectOf(first?.message);
 }

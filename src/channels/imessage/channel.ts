@@ -8,6 +8,7 @@
 import type { IMessageAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
+import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
@@ -294,10 +295,7 @@ export function openIMessage(accounts: readonly IMessageAccount[], host: Channel
     const name = accountName(ID, settings.accountId);
     return { settings, host, runner: createRunner(settings.command, name, host.world) };
   });
-  const placeOf = (accountId: string | undefined): Place | undefined =>
-    accountId === undefined ? places[0] : places.find(({ settings }) => settings.accountId === accountId);
-  const noAccount = (accountId = ""): string =>
-    `iMessage has no account ${safeLine(accountId).slice(0, 60)} here`;
+  const placeFor = accountFor(ID, places, ({ settings }) => settings.accountId);
   return {
     id: ID,
     deduplicates: false,
@@ -307,13 +305,12 @@ export function openIMessage(accounts: readonly IMessageAccount[], host: Channel
       return { name: accountName(ID, place.settings.accountId), listen: (ear) => listener.listen(ear) };
     }),
     async deliver(message) {
-      const { accountId } = message.route;
-      const place = placeOf(accountId);
-      return place === undefined ? { kind: "refused", error: noAccount(accountId) } : deliver(place, message);
+      const place = placeFor(message.route.accountId);
+      return place.ok ? deliver(place.value, message) : { kind: "refused", error: place.error };
     },
     async test(accountId) {
-      const place = placeOf(accountId);
-      return place === undefined ? fail("channel_unknown", noAccount(accountId)) : test(place);
+      const place = placeFor(accountId);
+      return place.ok ? test(place.value) : place;
     },
     async close() {
       await Promise.all(places.map(({ runner }) => runner.close()));

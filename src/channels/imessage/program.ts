@@ -7,11 +7,11 @@
 //      itself is killed, the end of the input is what is left of that.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { stat } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { jsonOf } from "../../core/json.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
+import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 import { type Fields, fieldsOf } from "../fields.ts";
@@ -26,7 +26,7 @@ const TOLD_CHARS = 300;
 const START_MS = 20_000;
 const STOP_STEP_MS = 2_000;
 /** Where programs are on a Mac. */
-const SEARCH_PATH = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+const SEARCH_PATH_MAC = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const NEWLINE = 10;
 
 /** What became of a request. */
@@ -49,19 +49,10 @@ export interface Program {
   stop(): Promise<void>;
 }
 
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // Nobody is left in the group.
-  }
-}
-
 /** What it is started with: its home, a language, and where programs are. */
 function environment(): Record<string, string> {
   const { username } = userInfo();
-  return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH };
+  return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH_MAC };
 }
 
 /** Cuts what the program writes into lines. */
@@ -178,12 +169,10 @@ class Running implements Program {
     else waiting.answer({ kind: "error", code, message: more, data: fieldsOf(data) });
   }
 
-  /** What it wrote last is in the pipe; a process that left the group may hold the pipe open for ever. */
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.#over = true;
-    signalGroup(this.#child, "SIGKILL");
-    await stat("/").catch(() => undefined);
-    await stat("/").catch(() => undefined);
+    killGroup(this.#child);
+    await lastWordsRead();
     for (const stream of this.#child.stdio) stream?.destroy();
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
     const words = safeLine(redactSecrets(this.#words.trim())).slice(-TOLD_CHARS);
@@ -197,7 +186,7 @@ class Running implements Program {
     const child = this.#child;
     if (this.#over) return;
     child.stdin?.end();
-    const kill = clock.at(clock.now() + 2 * STOP_STEP_MS, () => signalGroup(child, "SIGKILL"));
+    const kill = clock.at(clock.now() + 2 * STOP_STEP_MS, () => killGroup(child));
     const ask = clock.at(clock.now() + STOP_STEP_MS, () => signalGroup(child, "SIGTERM"));
     await this.ended;
     kill.cancel();

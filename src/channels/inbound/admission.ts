@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { dropOldest } from "../../core/bounded.ts";
-import type { ChannelAccount } from "../../core/channel-settings.ts";
+import { accountOf, type ChannelAccount } from "../../core/channel-settings.ts";
 import type { CommandCall } from "../../core/command.ts";
 import { decideInbound, type InboundQuestion, type InboundVerdict } from "../../core/inbound-policy.ts";
 import { cleanName, isVisible } from "../../core/inbound-text.ts";
@@ -180,8 +180,8 @@ async function admit(
   message: InboundMessage,
 ): Promise<Admitted | undefined> {
   const { settings, world } = parts;
-  const { channel, accountId } = message;
-  const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
+  const { channel } = message;
+  const account = accountOf(settings.channels, message);
   if (account === undefined || !hasFitIds(message)) {
     const why = account === undefined ? "its account is not configured" : "an id in it is unfit";
     world.log.warn({ channel: safeLine(channel.slice(0, 64)), why }, "a message was left out");

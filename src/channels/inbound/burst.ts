@@ -7,7 +7,7 @@
 // BU4: the model is told who wrote, unless it is the only one who can have: the one other end of a direct
 //      chat's own session, or an owner in a main session.
 
-import type { QueueMode } from "../../core/channel-settings.ts";
+import { accountOf, type QueueMode } from "../../core/channel-settings.ts";
 import { isOwner } from "../../core/inbound-policy.ts";
 import { type ChatPlace, chatContext, cleanName, partText, type SaidPart } from "../../core/inbound-text.ts";
 import type { ImageBlock } from "../../core/message.ts";
@@ -83,9 +83,8 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
   return groups;
 }
 
-function modeOf(settings: Settings, { channel, accountId }: Place): QueueMode {
-  const account = settings.channels.find((one) => one.channel === channel && one.accountId === accountId);
-  return account?.inbound.queue ?? "followup";
+function modeOf(settings: Settings, place: Place): QueueMode {
+  return accountOf(settings.channels, place)?.inbound.queue ?? "followup";
 }
 
 /** Who is not alone in a session, or not its owner where the owner speaks, too, is named to the model. */

@@ -111,25 +111,29 @@ async function keepSettled(unit: Unit, admitted: Admitted, state: "done" | "refu
   return seq !== undefined;
 }
 
+/** False: the answer is left out, as too many texts wait for the place. */
 async function answer(
   parts: CommandParts,
   unit: Unit,
   { place }: Admitted,
   { sessionKey, text }: { sessionKey: string; text: string },
-): Promise<void> {
-  if (text.trim() === "") return;
-  await queueNote(parts, unit, { sessionKey, route: place.replyTo, text, about: "command" });
+): Promise<boolean> {
+  if (text.trim() === "") return true;
+  return queueNote(parts, unit, { sessionKey, route: place.replyTo, text, about: "command" });
 }
 
-/** Does a command in the unit that keeps its message. What waits before it becomes a run first. */
+/**
+ * Does a command in the unit that keeps its message. What waits before it becomes a run first. False: it is
+ * done, and its answer is left out, as too many texts wait for the place.
+ */
 export async function keepCommand(
   parts: CommandParts,
   unit: Unit,
   admitted: Admitted,
   call: CommandCall,
-): Promise<void> {
+): Promise<boolean> {
   const { place, burstKey, isOwner } = admitted;
-  if (!(await keepSettled(unit, admitted, "done"))) return;
+  if (!(await keepSettled(unit, admitted, "done"))) return true;
   await joinBurst(parts, unit, burstKey);
   const sessionKey = await keyFor(parts, unit, place);
   const text = await performCommand(parts, unit, {
@@ -140,7 +144,7 @@ export async function keepCommand(
     route: place.replyTo,
     accountId: place.accountId,
   });
-  await answer(parts, unit, admitted, { sessionKey, text });
+  return answer(parts, unit, admitted, { sessionKey, text });
 }
 
 /** A command that failed by a mistake of ours is told as that, and not tried again. */

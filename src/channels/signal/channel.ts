@@ -10,6 +10,7 @@ import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { jsonOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
+import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type {
   Channel,
@@ -222,10 +223,7 @@ export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost
   const places = accounts.map(
     (settings): Place => ({ settings, host, daemon: daemonAt(settings.url, host.world.clock) }),
   );
-  const placeOf = (accountId: string | undefined): Place | undefined =>
-    accountId === undefined ? places[0] : places.find(({ settings }) => settings.accountId === accountId);
-  const noAccount = (accountId = ""): string =>
-    `Signal has no account ${safeLine(accountId).slice(0, 60)} here`;
+  const placeFor = accountFor(ID, places, ({ settings }) => settings.accountId);
   return {
     id: ID,
     deduplicates: false,
@@ -235,20 +233,19 @@ export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost
       return { name: accountName(ID, place.settings.accountId), listen: (ear) => listener.listen(ear) };
     }),
     async deliver(message) {
-      const place = placeOf(message.route.accountId);
-      return place === undefined
-        ? { kind: "refused", error: noAccount(message.route.accountId) }
-        : deliver(place, message);
+      const place = placeFor(message.route.accountId);
+      return place.ok ? deliver(place.value, message) : { kind: "refused", error: place.error };
     },
     async typing(route) {
-      const place = placeOf(route.accountId);
+      const place = placeFor(route.accountId);
       const to = recipientOf(route.to);
-      if (place === undefined || to === undefined) return;
-      await place.daemon.call("sendTyping", { account: place.settings.number, ...to }, ASK_LIMITS);
+      if (!place.ok || to === undefined) return;
+      const { daemon, settings } = place.value;
+      await daemon.call("sendTyping", { account: settings.number, ...to }, ASK_LIMITS);
     },
     async test(accountId) {
-      const place = placeOf(accountId);
-      return place === undefined ? fail("channel_unknown", noAccount(accountId)) : test(place);
+      const place = placeFor(accountId);
+      return place.ok ? test(place.value) : place;
     },
   };
 }

@@ -2,14 +2,18 @@
 // TB1: a call ends in time as one of four: done, refused by the server, certainly not made, or not known.
 // TB2: the token is in no word that leaves here: not in errors, not in what the server says of itself.
 // TB3: what the server says is handed on as it came, of no type: readers look into it (fields.ts).
+// TB4: what does something goes over a connection of its own (HX2 of exchange.ts). Only reading, which may be
+//      repeated, keeps its connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import type { TelegramAccount } from "../../core/channel-settings.ts";
+import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import type { World } from "../../world.ts";
+import { plainHttp, secureHttp } from "../../world/http.ts";
+import type { Clock, World } from "../../world.ts";
+import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 import { fieldsOf, textOf } from "../fields.ts";
 import { idOf, numberOf } from "./fields.ts";
-import { type Exchanged, openTransport, type Transport } from "./transport.ts";
 
 /** For a call that answers at once. */
 const CALL_MS = 20_000;
@@ -73,7 +77,7 @@ class NotAnswered extends Error {
 
 /** What the server said, in the shape that the library reads. */
 function answerOf(exchanged: Exchanged): object {
-  if (exchanged.kind === "failed") throw new NotAnswered(exchanged.why, exchanged.reached);
+  if (exchanged.kind !== "answered") throw new NotAnswered(exchanged.why, exchanged.reached);
   const { status, body } = exchanged;
   let answer: ReturnType<typeof fieldsOf> = {};
   try {
@@ -91,15 +95,33 @@ function answerOf(exchanged: Exchanged): object {
 
 type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
 
+/** Asks the server. `isKept`: over the connection that is kept for reading. */
+interface Transport {
+  ask(asked: Omit<Exchange, "server" | "agent">, isKept?: boolean): Promise<Exchanged>;
+  close(): void;
+}
+
+function openTransport(apiRoot: string, clock: Clock): Transport {
+  const { Agent } = apiRoot.startsWith("https:") ? secureHttp() : plainHttp();
+  const agents = { kept: new Agent({ keepAlive: true }), fresh: new Agent({ keepAlive: false }) };
+  return {
+    ask: (asked, isKept = false) => {
+      const agent = isKept ? agents.kept : agents.fresh;
+      return exchange({ ...asked, agent, server: "the server" }, clock);
+    },
+    close: () => {
+      agents.kept.destroy();
+      agents.fresh.destroy();
+    },
+  };
+}
+
 /** The library's way to the server. Only these two of its answer's many sides are ever asked for. */
 function fetchBy(transport: Transport): LibraryFetch {
   const call = async (url: string, init: { body?: string; signal?: AbortSignal }): Promise<object> => {
-    const { body = "{}", signal } = init;
-    const exchanged = await transport.exchange({
-      ...{ url, body, timeoutMs: 2 * CALL_MS, bytesMax: ANSWER_BYTES_MAX },
-      isKept: url.endsWith("/getUpdates"),
-      ...(signal === undefined ? {} : { stop: signal }),
-    });
+    const { body = "{}", signal: stop } = init;
+    const asked = { url, body, timeoutMs: 2 * CALL_MS, bytesMax: ANSWER_BYTES_MAX, ...optional({ stop }) };
+    const exchanged = await transport.ask(asked, url.endsWith("/getUpdates"));
     return { json: async () => answerOf(exchanged) };
   };
   return call as unknown as LibraryFetch;
@@ -151,13 +173,9 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
       // Each step of the path stays one: a server's path leads nowhere but below the bot's files.
       const steps = path.split("/").map(encodeURIComponent).join("/");
       const url = `${apiRoot}/file/bot${botToken}/${steps}`;
-      const exchanged = await transport.exchange({
-        url,
-        timeoutMs: FILE_MS,
-        bytesMax: maxBytes,
-        stop: signal,
-      });
-      if (exchanged.kind === "failed") {
+      const asked = { url, timeoutMs: FILE_MS, bytesMax: maxBytes, stop: signal };
+      const exchanged = await transport.ask(asked);
+      if (exchanged.kind !== "answered") {
         return { kind: exchanged.reached ? "unknown" : "unreached", why: exchanged.why };
       }
       const { status, body } = exchanged;

@@ -1,15 +1,15 @@
 // Owns how messages are fetched from Telegram: one request that waits, again and again.
-// TL1: an update is confirmed, by the offset of the next request, after it was stored (CH1); what could not
-//      be stored comes again, and what follows it in its chat waits.
+// TL1: an update is confirmed, by the offset of the next request, after it was stored (CH1 of
+//      channel.ts); what could not be stored comes again, and what follows it in its chat waits.
 // TL2: an offset is only given to confirm something: when the platform counts anew, nothing is missed.
 // TL3: trouble that may pass is waited out a little; trouble that lasts ends the listening, with its reason.
 // TL4: chats don't wait for each other's files: each is stored in its order, all at the same time.
 
+import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { listOf } from "../fields.ts";
-import { pause } from "../pause.ts";
 import { type Item, openAlbum, readBatch } from "./batch.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
@@ -67,7 +67,7 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
     } else await stumble(NO_SERVER_WORDS, place, host.world, ear.signal);
     // A server that does not let requests wait must not be asked without end.
     const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
-    if (isHasty) await pause(host.world, HASTY_MS, ear.signal);
+    if (isHasty) await pause(host.world.clock, HASTY_MS, ear.signal);
   }
 }
 
@@ -97,7 +97,7 @@ async function endure(
     if (failure.code === 409) throw new ListenProblem(conflictWords(failure.why));
     if (failure.code === 429) {
       const askedMs = Math.max(HASTY_MS, failure.afterMs ?? PAUSE_MAX_MS);
-      return pause(world, Math.min(askedMs, ASKED_PAUSE_MAX_MS), signal);
+      return pause(world.clock, Math.min(askedMs, ASKED_PAUSE_MAX_MS), signal);
     }
   }
   await stumble(failureWords(failure), place, world, signal);
@@ -113,7 +113,7 @@ function conflictWords(why: string): string {
 async function stumble(why: string, place: Place, world: World, signal: AbortSignal): Promise<void> {
   place.failures += 1;
   if (place.failures >= FAILURES_MAX) throw new ListenProblem(why);
-  await pause(world, Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 4 ** (place.failures - 1)), signal);
+  await pause(world.clock, Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 4 ** (place.failures - 1)), signal);
 }
 
 interface Taker {
@@ -152,7 +152,7 @@ async function take(updates: readonly unknown[], place: Place, taker: Taker): Pr
   }
   if (waiting !== undefined) {
     place.album = { firstId: waiting.firstId, parts: waiting.parts };
-    return pause(world, ALBUM_MS, signal);
+    return pause(world.clock, ALBUM_MS, signal);
   }
   if (place.offset === before) {
     return stumble("Telegram brings messages again that were confirmed", place, world, signal);

@@ -1,6 +1,8 @@
 // Owns how a route is a place at Telegram: which account's bot, which chat, which topic.
 
+import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Route } from "../../core/session.ts";
+import { accountFor } from "../account-for.ts";
 import type { Bot } from "./bot.ts";
 
 /** The topic that every forum has: text without a topic goes there, and text with its id nowhere. */
@@ -25,16 +27,22 @@ export function anyTopicField({ topicId }: Place): { message_thread_id?: number 
 
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
 
-/** The place that a route names, or what is wrong with it. `bots`: the first is the default. */
-export function placeOf(bots: readonly Bot[], { to, accountId, threadId }: Route): Place | string {
-  const bot = accountId === undefined ? bots[0] : bots.find((one) => one.accountId === accountId);
-  if (bot === undefined) return `no account ${shown(accountId ?? "")} of telegram is configured`;
+export const TELEGRAM = "telegram";
+
+export const botFor = (bots: readonly Bot[]) => accountFor(TELEGRAM, bots, (bot) => bot.accountId);
+
+/** The place that a route names, or what is wrong with it. */
+export function placeOf(bots: readonly Bot[], { to, accountId, threadId }: Route): Result<Place> {
+  const found = botFor(bots)(accountId);
+  if (!found.ok) return found;
+  const bot = found.value;
   if (!/^(?:-?[1-9]\d{0,15}|@[A-Za-z]\w{3,31})$/.test(to)) {
-    return `${shown(to)} is no chat of Telegram: a chat is a number like -1001234567890, or @name`;
+    const error = `${shown(to)} is no chat of Telegram: a chat is a number like -1001234567890, or @name`;
+    return fail("invalid_argument", error);
   }
-  if (threadId === undefined) return { bot, chatId: to };
+  if (threadId === undefined) return ok({ bot, chatId: to });
   if (!/^[1-9]\d{0,15}$/.test(threadId)) {
-    return `${shown(threadId)} is no topic of Telegram: a topic is a number`;
+    return fail("invalid_argument", `${shown(threadId)} is no topic of Telegram: a topic is a number`);
   }
-  return { bot, chatId: to, topicId: Number(threadId) };
+  return ok({ bot, chatId: to, topicId: Number(threadId) });
 }

@@ -3,8 +3,8 @@
 //      the very bytes. Both are compared in constant time.
 // WW2: what a web hook brings goes to the account whose number it names, if that account's app signed it.
 //      What is of no such number is answered and left.
-// WW3: the platform is told that it was received when it is stored (CH1): a failure leaves the rest to the
-//      next time, when what was stored already is known again by its id.
+// WW3: the platform is told that it was received when it is stored (CH1 of channel.ts): a failure leaves
+//      the rest to the next time, when what was stored already is known again by its id.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";

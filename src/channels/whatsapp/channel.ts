@@ -5,10 +5,11 @@
 // WA3: there are no threads, and no second attempt that the platform would know again.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
-import { fail, ok } from "../../core/errors.ts";
+import { fail, ok, type Result } from "../../core/errors.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Route } from "../../core/session.ts";
+import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
 import { answerCall } from "./calls.ts";
@@ -53,9 +54,9 @@ const openLine = (account: WhatsAppAccount): Line => ({
   failure: undefined,
 });
 
-/** The line that a route means; undefined: there is none. */
-function lineOf({ lines }: Parts, accountId: string | undefined): Line | undefined {
-  return accountId === undefined ? lines[0] : lines.find(({ account }) => account.accountId === accountId);
+/** The line that a route means. */
+function lineFor({ lines }: Parts, accountId: string | undefined): Result<Line> {
+  return accountFor(WHATSAPP, lines, ({ account }) => account.accountId)(accountId);
 }
 
 /** Tells whoever listens, if it is the account itself that has trouble. */
@@ -154,10 +155,9 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
 
 async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<DeliveryOutcome> {
   const { accountId, to } = route;
-  const line = lineOf(parts, accountId);
-  if (line === undefined) {
-    return { kind: "refused", error: `no account "${safeLine(accountId ?? "")}" of WhatsApp is configured` };
-  }
+  const found = lineFor(parts, accountId);
+  if (!found.ok) return { kind: "refused", error: found.error };
+  const line = found.value;
   const recipient = recipientOf(to);
   if (recipient === undefined) {
     const error = `"${safeLine(to.slice(0, 100))}" is neither a number, like +491701234567, nor a group's id`;
@@ -231,29 +231,29 @@ export async function openWhatsApp(
     accounts: lines.map((line): Account => ({ name: line.name, listen: (ear) => listen(parts, line, ear) })),
     deliver: (message) => deliver(parts, message),
     async typing({ accountId, to }: Route) {
-      const line = lineOf(parts, accountId);
+      const line = lineFor(parts, accountId);
       const recipient = recipientOf(to);
       // In groups it can't be shown.
-      if (line === undefined || recipient?.recipient_type !== "individual") return;
-      const messageId = line.memory.newest(chatIdOf(recipient));
+      if (!line.ok || recipient?.recipient_type !== "individual") return;
+      const messageId = line.value.memory.newest(chatIdOf(recipient));
       if (messageId === undefined) return;
-      await showTyping(line.account, messageId, world);
+      await showTyping(line.value.account, messageId, world);
     },
     async called(call) {
-      const line = lineOf(parts, call.accountId);
-      if (line === undefined) return { status: 404, body: "not found" };
+      const found = lineFor(parts, call.accountId);
+      if (!found.ok) return { status: 404, body: "not found" };
+      const line = found.value;
       return answerCall(call, line.account, async (news) => {
         line.calledAt = world.clock.now();
         await take(parts, line, news);
       });
     },
     async test(accountId) {
-      const line = lineOf(parts, accountId);
-      if (line === undefined)
-        return fail("channel_unknown", `no account "${safeLine(accountId)}" of WhatsApp is configured`);
-      const asked = await askNumber(line.account, world);
-      if ("words" in asked) return fail("channel_unknown", asked.words);
-      return ok([asked.name, ...remarks(line, world.clock.now())].join("; "));
+      const line = lineFor(parts, accountId);
+      if (!line.ok) return line;
+      const asked = await askNumber(line.value.account, world);
+      if ("words" in asked) return fail("channel_failed", asked.words);
+      return ok([asked.name, ...remarks(line.value, world.clock.now())].join("; "));
     },
   };
 }

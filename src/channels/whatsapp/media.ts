@@ -6,9 +6,10 @@ import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { jsonOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
+import type { Exchanged } from "../exchange.ts";
 import { fieldsOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
-import { askGraph, type GraphAnswer } from "./graph.ts";
+import { askGraph } from "./graph.ts";
 import { problemOf } from "./problems.ts";
 
 const ADDRESS_BYTES_MAX = 64 * 1024;
@@ -19,7 +20,7 @@ function tooLarge(maxBytes: number): Result<never> {
   return fail("too_large", `the file is larger than ${maxBytes} bytes`);
 }
 
-function unread(answer: GraphAnswer, token: string): Result<never> {
+function unread(answer: Exchanged, token: string): Result<never> {
   const why = problemOf(answer, token)?.words ?? "the answer is of no kind that is known here";
   const isGone = answer.kind === "answered" && (answer.status === 404 || answer.status === 410);
   // Ids of media are good for some days.
@@ -44,11 +45,11 @@ export async function readMedia(
 ): Promise<Result<Uint8Array>> {
   const url = new URL(`${graphUrl}/${encodeURIComponent(id)}`);
   url.searchParams.set("phone_number_id", phoneNumberId);
-  const common = { method: "GET", token, signal } as const;
+  const common = { token, stop: signal };
   const bounds = { bytesMax: ADDRESS_BYTES_MAX, timeoutMs: ADDRESS_TIMEOUT_MS };
   const asked = await askGraph({ ...common, url, ...bounds }, world);
   if (asked.kind !== "answered" || problemOf(asked, token) !== undefined) return unread(asked, token);
-  const said = fieldsOf(jsonOf(asked.bytes));
+  const said = fieldsOf(jsonOf(asked.body));
   if (Number(said.file_size) > maxBytes) return tooLarge(maxBytes);
   const address = addressIn(textOf(said.url), graphUrl);
   if (address === undefined)
@@ -57,7 +58,7 @@ export async function readMedia(
     { ...common, url: address, bytesMax: maxBytes, timeoutMs: MEDIA_TIMEOUT_MS },
     world,
   );
-  if (read.kind === "too_large" && read.status < 300) return tooLarge(maxBytes);
+  if (read.kind === "too_long" && read.status < 300) return tooLarge(maxBytes);
   if (read.kind !== "answered" || problemOf(read, token) !== undefined) return unread(read, token);
-  return ok(read.bytes);
+  return ok(read.body);
 }

@@ -7,9 +7,9 @@ import { optional } from "../../core/optional.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
+import type { Exchanged } from "../exchange.ts";
 import { type Fields, fieldsOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
-import type { GraphAnswer } from "./graph.ts";
 
 const DETAILS_CHARS_MAX = 200;
 
@@ -105,16 +105,14 @@ function problemOfStatus(status: number): GraphProblem {
 }
 
 /** What is wrong with an answer; undefined: nothing, it is a success. */
-export function problemOf(answer: GraphAnswer, token: string): GraphProblem | undefined {
-  if (answer.kind === "unreached") return { kind: "passing", words: answer.error };
-  if (answer.kind === "lost") return { kind: "unclear", words: answer.error };
+export function problemOf(answer: Exchanged, token: string): GraphProblem | undefined {
+  if (answer.kind === "failed") return { kind: answer.reached ? "unclear" : "passing", words: answer.why };
   const { status } = answer;
   if (status >= 200 && status < 300) {
-    if (answer.kind === "answered") return undefined;
-    return { kind: "unclear", words: "the platform's answer is too long" };
+    return answer.kind === "answered" ? undefined : { kind: "unclear", words: answer.why };
   }
-  if (answer.kind === "too_large") return problemOfStatus(status);
-  const error = fieldsOf(jsonOf(answer.bytes)).error;
+  if (answer.kind === "too_long") return problemOfStatus(status);
+  const error = fieldsOf(jsonOf(answer.body)).error;
   const said = saidProblem(error, token);
   const after = optional({ afterMs: answer.retryAfterMs });
   if (said === undefined) return { ...problemOfStatus(status), ...after };

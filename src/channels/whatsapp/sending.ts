@@ -7,9 +7,10 @@ import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { World } from "../../world.ts";
+import type { Exchanged } from "../exchange.ts";
 import { fieldsOf, listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
-import { askGraph, type GraphAnswer } from "./graph.ts";
+import { askGraph } from "./graph.ts";
 import type { Recipient } from "./places.ts";
 import { type GraphProblem, problemOf } from "./problems.ts";
 
@@ -17,16 +18,13 @@ const TIMEOUT_MS = 20_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const NAME_CHARS_MAX = 100;
 
-type Post = (account: WhatsAppAccount, body: object, world: World) => Promise<GraphAnswer>;
+const BOUNDS = { bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS };
 
-const post: Post = ({ graphUrl, phoneNumberId, accessToken: token }, body, world) => {
+function post(account: WhatsAppAccount, message: object, world: World): Promise<Exchanged> {
+  const { graphUrl, phoneNumberId, accessToken: token } = account;
   const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}/messages`);
-  const bounds = { bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS };
-  return askGraph(
-    { method: "POST", url, token, body: { messaging_product: "whatsapp", ...body }, ...bounds },
-    world,
-  );
-};
+  return askGraph({ url, token, body: { messaging_product: "whatsapp", ...message }, ...BOUNDS }, world);
+}
 
 /** Sends a text: the id that the platform gave it, or what came between. */
 export async function sendText(
@@ -42,7 +40,7 @@ export async function sendText(
   );
   const problem = problemOf(answer, account.accessToken);
   if (problem !== undefined) return problem;
-  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.bytes)) : {};
+  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
   const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
   if (messageId !== "") return { messageId };
   // Something between here and the platform may have answered.
@@ -63,11 +61,10 @@ export async function askNumber(
 ): Promise<{ readonly name: string } | GraphProblem> {
   const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}`);
   url.searchParams.set("fields", "verified_name,display_phone_number");
-  const bounds = { bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS };
-  const answer = await askGraph({ method: "GET", url, token, ...bounds, ...optional({ signal }) }, world);
+  const answer = await askGraph({ url, token, ...BOUNDS, ...optional({ stop: signal }) }, world);
   const problem = problemOf(answer, token);
   if (problem !== undefined) return problem;
-  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.bytes)) : {};
+  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
   const number = textOf(said.display_phone_number);
   if (number === "") return { kind: "account", words: "what answers at graphUrl is not the Graph API" };
   const name = textOf(said.verified_name);

@@ -16,7 +16,7 @@ import type { Message } from "../../core/message.ts";
 import { GatewayError } from "../../gateway/client.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
 import type { Cli } from "../cli.ts";
-import type { Link, Reply } from "../link.ts";
+import type { Link, Reply } from "../gateway-link.ts";
 import { promptOf, RunTeller, replay } from "./updates.ts";
 
 type Sdk = typeof import("@agentclientprotocol/sdk");

@@ -4,7 +4,7 @@
 //      the file stays as it is.
 // CA2: a file that is made for it is its owner's alone: secrets stand in it.
 
-import { mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt } from "../../config/insert.ts";
 import { showPath } from "../../config/source.ts";
@@ -13,6 +13,7 @@ import { CHANNEL_IDS, type ChannelId } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Settings } from "../../core/settings.ts";
+import { ensureFolder } from "../../world/folders.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
@@ -155,9 +156,9 @@ function place(cli: Cli, { channel, values }: Wanted, account: string | undefine
 }
 
 /** Written beside it first: whoever reads the file sees the old text or the new one. */
-function write({ path, exists, text }: Placed): void {
+async function write({ path, exists, text }: Placed): Promise<void> {
   const file = exists ? realpathSync(path) : path;
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  await ensureFolder(dirname(file));
   const beside = `${file}.new`;
   writeFileSync(beside, text, { mode: exists ? statSync(file).mode & 0o777 : 0o600 });
   renameSync(beside, file);
@@ -195,7 +196,7 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
   } else if (isLater && !isConfigured) {
     cli.note("A variable that it names is not set here: it was not tried.");
   }
-  write(placed.value);
+  await write(placed.value);
   return ok({ channel: channel.value, account: placed.value.accountId, path: placed.value.path });
 }
 

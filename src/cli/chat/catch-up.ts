@@ -3,7 +3,7 @@
 //      is said.
 
 import type { Message } from "../../core/message.ts";
-import type { Link, Reply } from "../link.ts";
+import type { Link, Reply } from "../gateway-link.ts";
 
 const PAGE_MESSAGES = 200;
 /** More messages than these at once are not caught up with. */

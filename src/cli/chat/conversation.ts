@@ -1,16 +1,16 @@
 // Owns one conversation at the terminal: what is typed goes out, what happens in the session comes in, also
 // after the gateway was gone for a while.
 // CO1: a message is sent with one id, so that however often it is sent, it is said once.
-// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (view.ts,
-//      CV1).
+// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (CV1 of
+//      view.ts).
 
 import { COMMANDS, parseCommand } from "../../core/command.ts";
 import type { Message } from "../../core/message.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
 import type { Cli, Trouble } from "../cli.ts";
+import type { Link } from "../gateway-link.ts";
 import { count } from "../layout.ts";
-import type { Link } from "../link.ts";
 import { messageLines } from "../message-lines.ts";
 import { Reader } from "./catch-up.ts";
 import { subagentLines } from "./subagents.ts";
@@ -39,7 +39,7 @@ function isCommand(text: string): boolean {
 }
 
 export interface ConversationEnd {
-  /** Everything that was said while it lasted. */
+  /** With --json everything that was said while it lasted: it is the answer. */
   readonly messages: readonly Message[];
   /** Why it had to end. */
   readonly trouble?: Trouble;
@@ -180,7 +180,7 @@ class Conversation {
   }
 
   async #say(text: string): Promise<void> {
-    const runId = this.#cli.parts.world.ids.uuid();
+    const runId = this.#cli.parts.world.ids.orderedUuid();
     // A command is no message: the transcript has its answer alone.
     if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);
@@ -252,7 +252,7 @@ class Conversation {
       const { messages, begunAnew, gap } = read.value;
       if (begunAnew) this.#tell("the session was reset");
       if (gap) this.#tell("more was said meanwhile than is shown here; see /history");
-      this.#said.push(...messages);
+      if (this.#cli.options.json) this.#said.push(...messages);
       this.#terminal.show(this.#view.settle(messages));
     });
     return this.#reading;

@@ -7,6 +7,7 @@
 // CV3: a sub-agent's result comes by up to three ways (its event, its delivery, the transcript) and is shown
 //      once, by the first of them.
 
+import { dropOldest } from "../../core/bounded.ts";
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
 import { growingText, safeLine, safeText } from "../../core/safe-text.ts";
 import { isSubagentKey } from "../../core/session-key.ts";
@@ -31,8 +32,10 @@ export type Op =
   | { readonly op: "grow"; readonly text: string }
   | { readonly op: "end" };
 
-/** Texts that were shown and not yet met in the transcript. More than this are never under way. */
+/** Of each sort of thing that was shown and may come a second time. More than this are never under way. */
 const REMEMBERED_MAX = 500;
+/** The calls of a long run are all met in the transcript at its end. */
+const CALLS_REMEMBERED_MAX = 10_000;
 const TASK_CHARS_MAX = 160;
 /** Of a result, to tell it from others. */
 const MARK_CHARS = 200;
@@ -52,6 +55,14 @@ function take(texts: string[], text: string): boolean {
 function remember(texts: string[], text: string): void {
   texts.push(gist(text));
   if (texts.length > REMEMBERED_MAX) texts.shift();
+}
+
+/** Remembers a call; false if it is known. */
+function isFirst(calls: Set<string>, id: string): boolean {
+  if (calls.has(id)) return false;
+  calls.add(id);
+  dropOldest(calls, CALLS_REMEMBERED_MAX);
+  return true;
 }
 
 export class ChatView {
@@ -111,8 +122,7 @@ export class ChatView {
     const call = data.toolCallId.split(":").slice(-2).join(":");
     const isStart = data.phase === "start";
     const told = isStart ? this.#calls : this.#results;
-    if (told.has(call)) return [];
-    told.add(call);
+    if (!isFirst(told, call)) return [];
     if (isStart) return [{ op: "line", text: callLine(this.#paint, data.name, data.args) }];
     return [{ op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
   }
@@ -209,16 +219,14 @@ export class ChatView {
         const fresh = toolCallsOf(message).flatMap((call, index): Op[] => {
           const id = `${message.id}:${index}`;
           calls.set(call.id, id);
-          if (this.#calls.has(id)) return [];
-          this.#calls.add(id);
+          if (!isFirst(this.#calls, id)) return [];
           return [{ op: "line", text: callLine(this.#paint, call.name, call.arguments) }];
         });
         return [...before, ...fresh];
       }
       case "toolResult": {
         const id = calls.get(message.toolCallId);
-        if (id !== undefined && this.#results.has(id)) return [];
-        if (id !== undefined) this.#results.add(id);
+        if (id !== undefined && !isFirst(this.#results, id)) return [];
         return this.#aside(this.#lines(message));
       }
     }
@@ -270,8 +278,7 @@ export class ChatView {
 
   #arrives(runId: string, from: string, text: string): void {
     this.#arriving.set(runId, { from, text });
-    const [oldest] = this.#arriving.keys();
-    if (this.#arriving.size > REMEMBERED_MAX && oldest !== undefined) this.#arriving.delete(oldest);
+    dropOldest(this.#arriving, REMEMBERED_MAX);
   }
 
   /** The message that is being written is whole now. Without text: as far as it got. */
@@ -315,8 +322,7 @@ export class ChatView {
 
   #noteAnnounced(mark: string, childKey: string): void {
     this.#announced.set(mark, childKey);
-    const [oldest] = this.#announced.keys();
-    if (this.#announced.size > REMEMBERED_MAX && oldest !== undefined) this.#announced.delete(oldest);
+    dropOldest(this.#announced, REMEMBERED_MAX);
   }
 
   #speaker(): string {

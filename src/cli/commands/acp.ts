@@ -6,7 +6,7 @@ import { Readable, Writable } from "node:stream";
 import type { DoorOptions } from "../acp/door.ts";
 import { findAddress } from "../address.ts";
 import { type Cli, createCli, EXIT } from "../cli.ts";
-import { exitFor, type Link, openLink } from "../link.ts";
+import { type Link, openLink } from "../gateway-link.ts";
 
 /** How long an embedded gateway's runs may take to end when the editor has left. */
 const STOP_GRACE_MS = 10_000;
@@ -36,7 +36,7 @@ async function serve(cli: Cli, link: Link, options: DoorOptions): Promise<number
       if (state === "reconnecting") cli.note("The connection to the gateway broke; trying again.");
       if (state === "connected") cli.note("Connected again.");
       if (state === "closed")
-        resolve(cli.fail({ code: "CLOSED", error: error?.message ?? "" }, EXIT.unreachable));
+        resolve(cli.fail({ code: error?.code ?? "CLOSED", error: error?.message ?? "" }));
     }),
   ];
   try {
@@ -57,7 +57,7 @@ export async function runAcp(given: Cli, _args: readonly string[], options: Door
   if (attached.ok) return whileOpen(attached.value, () => serve(cli, attached.value, options));
   const { url, token, config } = cli.options;
   const mayEmbed = attached.code === "UNREACHABLE" && url === undefined && token === undefined;
-  if (!mayEmbed) return cli.fail(attached, exitFor(attached));
+  if (!mayEmbed) return cli.fail(attached);
   const opened = await cli.parts.openGateway({
     quiet: true,
     ...(config === undefined ? {} : { configPath: config }),
@@ -67,7 +67,7 @@ export async function runAcp(given: Cli, _args: readonly string[], options: Door
   cli.note(`No gateway is running: this process is one, at ${gateway.httpUrl}.`);
   try {
     const link = await openLink({ url: gateway.url, token: gateway.token }, { reconnect: true, world });
-    if (!link.ok) return cli.fail(link, exitFor(link));
+    if (!link.ok) return cli.fail(link);
     return await whileOpen(link.value, () => serve(cli, link.value, options));
   } finally {
     await gateway.close(STOP_GRACE_MS);

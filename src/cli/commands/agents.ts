@@ -1,8 +1,8 @@
 // Owns `parley agents`: the configured agents.
 
 import { type Cli, EXIT } from "../cli.ts";
+import { withLink } from "../gateway-link.ts";
 import { table } from "../layout.ts";
-import { withLink } from "../link.ts";
 
 interface AgentsAnswer {
   readonly agents: readonly {

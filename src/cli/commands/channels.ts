@@ -1,9 +1,9 @@
 // Owns `parley channels`: how the accounts stand, whether they work, and who may write to them.
 
 import { safeLine } from "../../core/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { type Cli, EXIT, isGone } from "../cli.ts";
+import { withLink } from "../gateway-link.ts";
 import { age, table } from "../layout.ts";
-import { exitFor, type Link, withLink } from "../link.ts";
 
 const ERROR_CHARS_MAX = 100;
 
@@ -30,7 +30,7 @@ interface Peer {
 export async function listChannels(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const rows = answer.value.channels.map(({ id, state, connectedSince, pending, failed, lastError }) => [
       id,
       state,
@@ -53,7 +53,7 @@ export async function listChannels(cli: Cli): Promise<number> {
 export async function testChannels(cli: Cli, [named]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
     const status = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
-    if (!status.ok) return cli.fail(status, exitFor(status));
+    if (!status.ok) return cli.fail(status);
     const accounts = status.value.channels.filter(({ kind }) => kind === "channel").map(({ id }) => id);
     const wanted = accounts.filter((id) => named === undefined || id === named || id.startsWith(`${named}:`));
     if (wanted.length === 0) {
@@ -62,25 +62,24 @@ export async function testChannels(cli: Cli, [named]: readonly string[]): Promis
       return cli.fail({ code: "channel_unknown", error: `${error}; ${there}` });
     }
     const results = [];
-    for (const id of wanted) results.push(await testOne(cli, link, id));
+    for (const id of wanted) {
+      const [channel = "", accountId = ""] = id.split(":");
+      const answer = await link.call<{ name: string }>("channels.test", { channel, accountId });
+      if (!answer.ok && isGone(answer)) return cli.fail(answer);
+      const text = answer.ok ? answer.value.name : answer.error;
+      const mark = answer.ok ? cli.style("green", "✓") : cli.style("red", "✗");
+      cli.line(`${mark} ${safeLine(id)}: ${safeLine(text)}`);
+      results.push({ account: id, ok: answer.ok, text });
+    }
     cli.document({ ok: results.every(({ ok }) => ok), accounts: results });
     return results.every(({ ok }) => ok) ? EXIT.done : EXIT.failed;
   });
 }
 
-async function testOne(cli: Cli, link: Link, account: string) {
-  const [channel = "", accountId = ""] = account.split(":");
-  const answer = await link.call<{ name: string }>("channels.test", { channel, accountId });
-  const text = answer.ok ? answer.value.name : answer.error;
-  const mark = answer.ok ? cli.style("green", "✓") : cli.style("red", "✗");
-  cli.line(`${mark} ${safeLine(account)}: ${safeLine(text)}`);
-  return { account, ok: answer.ok, text };
-}
-
 export async function listPeers(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.call<{ peers: readonly Peer[] }>("channels.pair.list", {});
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const nowMs = cli.parts.world.clock.now();
     const rows = answer.value.peers.map(({ channel, accountId, peerId, name, state, code, askedAt }) => [
       code ?? "",
@@ -100,7 +99,7 @@ export async function listPeers(cli: Cli): Promise<number> {
 async function decide(cli: Cli, method: string, params: object, done: string): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.call<{ peer: Peer }>(method, params);
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const { channel, peerId, name } = answer.value.peer;
     cli.line(safeLine(`${channel}:${peerId}${name === undefined ? "" : ` (${name})`} ${done}.`));
     cli.document(answer.value);
@@ -148,7 +147,7 @@ function hours(ms: number): string {
 export async function listBindings(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.call<{ bindings: readonly Binding[] }>("bindings.list", {});
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const nowMs = cli.parts.world.clock.now();
     const rows = answer.value.bindings.map(({ route, sessionKey, kind, usedAt, idleMs, maxAgeMs }) => [
       [route.channel, route.to, route.threadId ?? ""].join(" ").trim(),
@@ -169,7 +168,7 @@ export async function listBindings(cli: Cli): Promise<number> {
 export async function unbindSession(cli: Cli, [sessionKey = ""]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.call<{ ended: number }>("bindings.unbind", { sessionKey });
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const { ended } = answer.value;
     cli.line(
       safeLine(

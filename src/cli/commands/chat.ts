@@ -2,7 +2,7 @@
 
 import { runConversation } from "../chat/conversation.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { exitFor, type Link, type Reply, withLink } from "../link.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
 
 interface ChatOptions {
   readonly session?: string;
@@ -19,10 +19,10 @@ async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promis
 export async function runChat(cli: Cli, _args: readonly string[], options: ChatOptions): Promise<number> {
   const talk = async (link: Link): Promise<number> => {
     const session = await chooseSession(cli, link, options);
-    if (!session.ok) return cli.fail(session, exitFor(session));
+    if (!session.ok) return cli.fail(session);
     const { key } = session.value;
     const end = await runConversation(cli, link, key, { fresh: options.new === true });
-    if (end.trouble !== undefined) return cli.fail(end.trouble, exitFor(end.trouble));
+    if (end.trouble !== undefined) return cli.fail(end.trouble);
     cli.document({ ok: true, sessionKey: key, messages: end.messages });
     return EXIT.done;
   };

@@ -4,8 +4,8 @@ import { safeLine } from "../../core/safe-text.ts";
 import { closestKeys } from "../../core/session-key.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, excerpt, table } from "../layout.ts";
-import { type Link, type Reply, withLink } from "../link.ts";
 
 const ERROR_CHARS_MAX = 60;
 
@@ -227,7 +227,7 @@ async function send(cli: Cli, link: Link, method: string, params: Asked, done: s
   if (!answer.ok) return cli.fail(answer);
   const { job, note } = answer.value;
   const next = nextWords(job);
-  cli.line(safeLine(`${job.id}: ${done}. ${job.words}${next === "" ? "" : `; next: ${next}`}`));
+  cli.line(safeLine(`${job.id} is ${done}: ${job.words}${next === "" ? "" : `; next: ${next}`}`));
   if (note !== undefined) cli.note(safeLine(note));
   cli.document(answer.value);
   return EXIT.done;
@@ -249,7 +249,7 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
     ...given("thinking", options.thinking),
     ...(options.disabled === true ? { enabled: false } : {}),
   };
-  return withLink(cli, (link) => send(cli, link, "cron.add", params, "is scheduled"));
+  return withLink(cli, (link) => send(cli, link, "cron.add", params, "scheduled"));
 }
 
 /** A text that takes a setting away when it is empty. */
@@ -270,14 +270,14 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   if (Object.keys(patch).length === 0) {
     return cli.fail({ code: "usage", error: "what is to change? See parley cron update --help" }, EXIT.usage);
   }
-  return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "is changed"));
+  return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "changed"));
 }
 
 export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {
   return withJob(cli, args, async (link, id) => {
     const answer = await link.call("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
-    cli.line(safeLine(`${id}: is removed. Its session cron:${id} stays.`));
+    cli.line(safeLine(`${id} is removed. Its session cron:${id} stays.`));
     cli.document(answer.value);
     return EXIT.done;
   });
@@ -288,7 +288,7 @@ export async function runJob(cli: Cli, args: readonly string[]): Promise<number>
     const answer = await link.call<{ runId: string; sessionKey: string }>("cron.run", { id });
     if (!answer.ok) return cli.fail(answer);
     const { runId, sessionKey } = answer.value;
-    cli.line(safeLine(`${id}: runs now, in ${sessionKey} (run ${runId}).`));
+    cli.line(safeLine(`${id} runs now, in ${sessionKey} (run ${runId}).`));
     cli.document(answer.value);
     return EXIT.done;
   });

@@ -2,8 +2,8 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { withLink } from "../gateway-link.ts";
 import { age, excerpt, table } from "../layout.ts";
-import { withLink } from "../link.ts";
 
 const TEXT_CHARS_MAX = 60;
 const ERROR_CHARS_MAX = 120;
@@ -76,7 +76,7 @@ async function settle(cli: Cli, method: string, id: string, done: string): Promi
   return withLink(cli, async (link) => {
     const answer = await link.call(method, { id });
     if (!answer.ok) return cli.fail(answer);
-    cli.line(safeLine(`${id}: ${done}`));
+    cli.line(safeLine(`${id} ${done}`));
     cli.document(answer.value);
     return EXIT.done;
   });

@@ -6,7 +6,7 @@ import { AGENTS, OPEN_TOOLS } from "../demo/ground.ts";
 import { type Place, Setting } from "../demo/setting.ts";
 import { DemoFailure, Stage } from "../demo/stage.ts";
 import { STEPS, type Step } from "../demo/steps.ts";
-import type { Reply } from "../link.ts";
+import type { Reply } from "../gateway-link.ts";
 
 /** The offline model answers at once; a real one takes its time. */
 const PATIENCE_MS = { offline: 10_000, real: 120_000 };
@@ -79,7 +79,7 @@ export async function runDemo(cli: Cli): Promise<number> {
     for (const off of offs) off();
     await setting.leave();
   }
-  if (!played.ok) return cli.fail(played);
+  if (!played.ok) return cli.fail(played, EXIT.failed);
   const outcomes = played.value;
   const seconds = Math.round((clock.monotonic() - startedAt) / 100) / 10;
   const failed = outcomes.filter(({ ok }) => !ok).length;

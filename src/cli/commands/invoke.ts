@@ -4,7 +4,7 @@
 import { isObject } from "../../core/json.ts";
 import { safeJson } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { withLink } from "../link.ts";
+import { withLink } from "../gateway-link.ts";
 
 type JsonObject = Record<string, unknown>;
 

@@ -3,7 +3,7 @@
 import type { Explanation } from "../../core/explanation.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { exitFor, withLink } from "../link.ts";
+import { withLink } from "../gateway-link.ts";
 
 interface Explained {
   readonly viewer: { readonly key: string };
@@ -49,7 +49,7 @@ export async function explainAccess(
   return withLink(cli, async (link) => {
     const params = { viewer, target, ...(options.access === undefined ? {} : { access: options.access }) };
     const answer = await link.call<Explained>("access.explain", params);
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     lines(cli, answer.value);
     cli.document(answer.value);
     return EXIT.done;

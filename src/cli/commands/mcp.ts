@@ -30,7 +30,8 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
     const found = await upstream.open();
     if (!found.ok) {
       cli.note([found.error, found.hint ?? ""].join(" ").trim());
-      return cli.options.url === undefined ? EXIT.failed : EXIT.unreachable;
+      const isAway = cli.options.url !== undefined && found.code === "store_unavailable";
+      return isAway ? EXIT.unreachable : EXIT.failed;
     }
     const bridge = new Bridge({
       world: parts.world,

@@ -2,7 +2,7 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { exitFor, withLink } from "../link.ts";
+import { withLink } from "../gateway-link.ts";
 
 interface Question {
   readonly id: string;
@@ -15,7 +15,7 @@ interface Question {
 export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.call<{ permissions: readonly Question[] }>("permissions.list", {});
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const { permissions } = answer.value;
     if (permissions.length === 0) cli.line(cli.style("dim", "(no agent asks for anything)"));
     for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
@@ -31,7 +31,7 @@ export async function listPermissions(cli: Cli): Promise<number> {
 async function answer(cli: Cli, id: string, decision: "allow" | "deny"): Promise<number> {
   return withLink(cli, async (link) => {
     const told = await link.call("permissions.answer", { id, decision });
-    if (!told.ok) return cli.fail(told, exitFor(told));
+    if (!told.ok) return cli.fail(told);
     cli.line(decision === "allow" ? "Allowed." : "Denied.");
     cli.document(told.value);
     return EXIT.done;

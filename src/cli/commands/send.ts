@@ -2,7 +2,7 @@
 
 import { safeLine, safeText } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { exitFor, type Link, withLink } from "../link.ts";
+import { type Link, withLink } from "../gateway-link.ts";
 
 interface SendOptions {
   readonly session?: string;
@@ -39,7 +39,7 @@ async function waitForReply(
   text: Promise<string>,
 ): Promise<number> {
   const waited = await link.call<WaitAnswer>("agent.wait", { runId, timeoutMs: Math.round(seconds * 1000) });
-  if (!waited.ok) return cli.fail(waited, exitFor(waited));
+  if (!waited.ok) return cli.fail(waited);
   const { status, runStatus, error, code } = waited.value;
   if (status === "timeout") {
     return cli.fail({
@@ -84,7 +84,7 @@ async function sendToChannel(cli: Cli, message: string, options: SendOptions): P
     const place = { channel, to, accountId, threadId, sessionKey };
     const named = Object.fromEntries(Object.entries(place).filter(([, value]) => value !== undefined));
     const sent = await link.call<{ messageId: string }>("send", { ...named, message, idempotencyKey });
-    if (!sent.ok) return cli.fail(sent, exitFor(sent));
+    if (!sent.ok) return cli.fail(sent);
     const { messageId } = sent.value;
     cli.line(safeLine(`Queued as delivery ${messageId} for ${channel} ${to}; see parley deliveries.`));
     cli.document({ ok: true, ...sent.value });
@@ -98,7 +98,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
   if (misused !== undefined) return misused;
   if (options.channel !== undefined) return sendToChannel(cli, message, options);
   return withLink(cli, async (link) => {
-    const runId = cli.parts.world.ids.uuid();
+    const runId = cli.parts.world.ids.orderedUuid();
     // Heard from before the message is sent, so that no end is too quick.
     const { text, stop } = hearEnd(link, runId);
     try {
@@ -107,7 +107,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
         message,
         idempotencyKey: runId,
       });
-      if (!sent.ok) return cli.fail(sent, exitFor(sent));
+      if (!sent.ok) return cli.fail(sent);
       if (options.wait !== undefined && options.wait > 0) {
         return await waitForReply(cli, link, runId, options.wait, text);
       }

@@ -6,10 +6,12 @@
 
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { othersReach } from "../../config/file-mode.ts";
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
+import type { HostProgramEnd } from "../../core/node-exec.ts";
 import { safeLine, safeText } from "../../core/safe-text.ts";
+import { ensureFolder } from "../../world/folders.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import type { HostProgramEnd } from "../parts.ts";
 import { launchdService } from "../service/launchd.ts";
 import { MARK, type Service, type ServiceParts, type Step } from "../service/manager.ts";
 import { systemdService } from "../service/systemd.ts";
@@ -27,7 +29,6 @@ const WANTED = [
   "PARLEY_DATABASE_URL",
 ];
 const ENVIRONMENT_HEAD = "# Keys and tokens of the Parley service, one NAME=value a line.\n";
-const OTHERS = 0o077;
 
 interface InstallOptions {
   readonly print?: boolean;
@@ -164,13 +165,12 @@ async function ownFile(file: string): Promise<Result<string | undefined>> {
 
 /** Makes the file for keys, if there is none; one that is there is only closed to others. */
 async function keepKeys(cli: Cli, file: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await ensureFolder(dirname(file));
   try {
     await writeFile(file, ENVIRONMENT_HEAD, { mode: 0o600, flag: "wx" });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    const { mode } = await stat(file);
-    if ((mode & OTHERS) === 0) return;
+    if (!othersReach((await stat(file)).mode)) return;
     await chmod(file, 0o600);
     cli.note(safeLine(`${file} could be read by others; it has mode 600 now.`));
   }

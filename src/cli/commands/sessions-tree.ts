@@ -3,8 +3,8 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";
-import { type Link, type Reply, withLink } from "../link.ts";
 
 const PAGE_SESSIONS = 1_000;
 /** More sessions than these are not read; the newest are. */

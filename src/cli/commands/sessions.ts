@@ -3,8 +3,8 @@
 import type { Message } from "../../core/message.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";
-import { type Link, type Reply, withLink } from "../link.ts";
 import { messageLines } from "../message-lines.ts";
 
 /** The fields of a row of `sessions.list` that are shown. */

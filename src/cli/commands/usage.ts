@@ -3,8 +3,8 @@
 import { safeLine } from "../../core/safe-text.ts";
 import type { UsageGroup, UsageLine } from "../../core/usage.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { type Link, withLink } from "../gateway-link.ts";
 import { table } from "../layout.ts";
-import { exitFor, withLink } from "../link.ts";
 
 interface UsageOptions {
   readonly by: UsageGroup;
@@ -23,6 +23,10 @@ interface Report {
     readonly tokensToday: number;
     readonly costToday: number;
   }[];
+}
+
+interface Agents {
+  readonly agents: readonly { readonly id: string }[];
 }
 
 const number = (value: number): string => Math.round(value).toLocaleString("en-US");
@@ -55,14 +59,25 @@ function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: Report["budge
   return `${agentId} today: ${parts.join(", ")}`;
 }
 
+/** Why there is nothing to show. An agent that is no longer configured still has what it used. */
+async function nothing(link: Link, { agent, days }: UsageOptions): Promise<string> {
+  const answer = agent === undefined ? undefined : await link.call<Agents>("agents.list", {});
+  const ids = answer?.ok === true ? answer.value.agents.map(({ id }) => id) : undefined;
+  if (agent === undefined || ids === undefined || ids.includes(agent.trim().toLowerCase()))
+    return `(nothing was used in ${days} days)`;
+  const named = JSON.stringify(agent.slice(0, 64));
+  const there = ids.join(", ");
+  return `(no agent ${named} is configured, and none used anything in ${days} days; there is: ${there})`;
+}
+
 export async function showUsage(cli: Cli, _args: readonly string[], options: UsageOptions): Promise<number> {
   const { by, days, agent, limit } = options;
   return withLink(cli, async (link) => {
     const whose = agent === undefined ? {} : { agentId: agent };
     const answer = await link.call<Report>("usage", { by, days, limit, ...whose });
-    if (!answer.ok) return cli.fail(answer, exitFor(answer));
+    if (!answer.ok) return cli.fail(answer);
     const { lines, truncated, budgets } = answer.value;
-    if (lines.length === 0) cli.line(cli.style("dim", `(nothing was used in ${days} days)`));
+    if (lines.length === 0) cli.line(cli.style("dim", safeLine(await nothing(link, options))));
     else {
       const rows = [
         ...lines.map((line) => rowOf(line.name, line)),

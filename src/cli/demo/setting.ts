@@ -2,7 +2,7 @@
 // each.
 
 import type { Cli } from "../cli.ts";
-import { type Link, openLink, type Reply } from "../link.ts";
+import { type Link, openLink, type Reply } from "../gateway-link.ts";
 import type { RunningGateway } from "../parts.ts";
 import { Ground } from "./ground.ts";
 

@@ -7,8 +7,8 @@ import { isSubagentKey } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
 import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../gateway/protocol.ts";
 import type { Cli, Style } from "../cli.ts";
+import type { Link } from "../gateway-link.ts";
 import { excerpt, wrap } from "../layout.ts";
-import type { Link } from "../link.ts";
 import { turnLabel } from "../message-lines.ts";
 
 const WIDTH_DEFAULT = 120;
@@ -48,7 +48,7 @@ export class Stage {
 
   /** A person says something to an agent in its main session. Returns the run's id once it is accepted. */
   async say(agent: string, message: string): Promise<string> {
-    const runId = this.#cli.parts.world.ids.uuid();
+    const runId = this.#cli.parts.world.ids.orderedUuid();
     this.#asked.add(runId);
     this.#line("cyan", `you → ${agent}`, message);
     const sent = await this.#link.call("chat.send", {

@@ -4,9 +4,9 @@ import { createServer } from "node:net";
 import type { Message } from "../../core/message.ts";
 import { mainKeyOf } from "../../core/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/settings.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { type Cli, isGone } from "../cli.ts";
+import { type Link, openLink } from "../gateway-link.ts";
 import { count } from "../layout.ts";
-import { exitFor, type Link, openLink } from "../link.ts";
 import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -130,8 +130,7 @@ export async function askGateway(cli: Cli, target: Target): Promise<Finding[]> {
   const options = { reconnect: false, world: cli.parts.world, connectTimeoutMs: CONNECT_TIMEOUT_MS };
   const opened = await openLink({ url, token }, options);
   if (!opened.ok) {
-    if (exitFor(opened) === EXIT.unreachable && cli.options.url === undefined)
-      return [await checkPort(target)];
+    if (isGone(opened) && cli.options.url === undefined) return [await checkPort(target)];
     const mend = "Give the right --url and --token, or the right configuration with --config.";
     return [{ name: "gateway", level: "problem", text: opened.error, mend }];
   }

@@ -4,13 +4,13 @@
 
 import { stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { octalMode, othersReach } from "../../config/file-mode.ts";
 import type { Settings } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import type { Cli } from "../cli.ts";
 import { size } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
-const OTHERS = 0o077;
 const OTHERS_WRITE = 0o022;
 const ROOM_WARN_BYTES = 1024 ** 3;
 const ROOM_NEEDED_BYTES = 64 * 1024 ** 2;
@@ -20,10 +20,9 @@ const CLOCK_BACK_MS = 60_000;
 /** A file or directory that only its owner should read. */
 async function checkPrivate(file: string): Promise<Finding[]> {
   const found = await stat(file).catch(() => undefined);
-  if (found === undefined || process.platform === "win32" || (found.mode & OTHERS) === 0) return [];
-  const mode = (found.mode & 0o777).toString(8);
+  if (found === undefined || !othersReach(found.mode)) return [];
   const wanted = found.isDirectory() ? "700" : "600";
-  const text = `${file} has mode ${mode}: other users of this machine may read it`;
+  const text = `${file} has mode ${octalMode(found.mode)}: other users of this machine may read it`;
   return [{ name: "permissions", level: "warning", text, mend: `chmod ${wanted} ${file}` }];
 }
 
@@ -35,8 +34,7 @@ async function checkUnchangeable(file: string): Promise<Finding[]> {
     const sticky = found?.isDirectory() === true && (found.mode & 0o1000) !== 0;
     if (found === undefined || process.platform === "win32" || sticky) continue;
     if ((found.mode & OTHERS_WRITE) === 0) continue;
-    const mode = (found.mode & 0o777).toString(8);
-    const text = `${path} has mode ${mode}: others can change what the gateway does`;
+    const text = `${path} has mode ${octalMode(found.mode)}: others can change what the gateway does`;
     findings.push({ name: "permissions", level: "problem", text, mend: `chmod go-w ${path}` });
   }
   return findings;

@@ -7,6 +7,7 @@
 import type { Readable } from "node:stream";
 import type { Result } from "../../core/errors.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
+import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
@@ -259,14 +260,7 @@ export class Bridge {
       } catch {
         // The messages tell what is wrong with the gateway; here it is only waited for.
       }
-      await new Promise<void>((resolve) => {
-        const timer = clock.at(clock.now() + againMs, resolve);
-        const stop = (): void => {
-          timer.cancel();
-          resolve();
-        };
-        signal.addEventListener("abort", stop, { once: true });
-      });
+      await pause(clock, againMs, signal);
       againMs = Math.min(againMs * 2, STREAM_AGAIN_MAX_MS);
     }
   }

@@ -5,6 +5,7 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
+import { pause } from "../../world/pause.ts";
 import { findAddress } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
@@ -45,9 +46,7 @@ export class UpstreamFinder {
     const { clock } = this.#cli.parts.world;
     let found = await this.#running();
     for (let look = 1; !found.ok && look < LOOKS_MAX; look++) {
-      await new Promise<void>((resolve) => {
-        clock.at(clock.now() + LOOK_EVERY_MS, resolve, "alive");
-      });
+      await pause(clock, LOOK_EVERY_MS, undefined, "alive");
       found = await this.#running();
     }
     return found.ok ? found : (otherwise ?? found);

@@ -5,10 +5,12 @@
 // NX2: what is shown on the terminal moves no cursor and hides no text.
 
 import { realpath } from "node:fs/promises";
-import { resolve, sep } from "node:path";
+import { resolve } from "node:path";
 import { isObject } from "../../core/json.ts";
 import { execRefusal } from "../../core/node-exec.ts";
 import { safeText } from "../../core/safe-text.ts";
+import { isInside } from "../../world/folders.ts";
+import { SEARCH_PATH } from "../../world/programs.ts";
 import type { CliParts } from "../parts.ts";
 
 const OUTPUT_MAX_BYTES = 64 * 1024;
@@ -20,7 +22,6 @@ const REPORT_MS = 1_000;
 const TITLE_MAX_CHARS = 200;
 const BODY_MAX_CHARS = 2_000;
 const NOTIFY_MS = 10_000;
-const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** How a desktop is found. */
 const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 
@@ -80,8 +81,7 @@ async function folderOf(base: string, wanted: string | undefined): Promise<strin
   try {
     const top = await realpath(base);
     const folder = await realpath(resolve(top, wanted ?? "."));
-    const inside = folder === top || folder.startsWith(top.endsWith(sep) ? top : top + sep);
-    return inside ? folder : undefined;
+    return isInside(top, folder) ? folder : undefined;
   } catch {
     return undefined;
   }

@@ -11,14 +11,14 @@ import {
   type KeyObject,
   sign,
 } from "node:crypto";
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { othersReach } from "../../config/file-mode.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { DeviceKey } from "../../gateway/client.ts";
+import { ensureFolder } from "../../world/folders.ts";
 
 const KEY_BYTES = 32;
-/** Bits of a file's mode by which others than its owner reach it. */
-const OTHERS = 0o077;
 
 function deviceOf(key: KeyObject): DeviceKey {
   const raw = createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-KEY_BYTES);
@@ -45,7 +45,7 @@ function damaged(file: string): Result<never> {
 async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
   let text: string;
   try {
-    if (((await stat(file)).mode & OTHERS) !== 0 && process.platform !== "win32") {
+    if (othersReach((await stat(file)).mode)) {
       return fail("invalid_config", `${file} may be read by others than its owner`, {
         hint: `chmod 600 ${file}`,
       });
@@ -73,7 +73,7 @@ export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
   const { privateKey } = generateKeyPairSync("ed25519");
   const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await ensureFolder(dirname(file));
     // Never overwrites: of two starts at once, one key wins and both use it.
     await writeFile(file, `${JSON.stringify({ privateKey: pem }, undefined, 2)}\n`, {
       mode: 0o600,

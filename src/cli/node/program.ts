@@ -8,6 +8,7 @@ import { dropOldest } from "../../core/bounded.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../gateway/client.ts";
 import { NODE_REPLACED } from "../../gateway/protocol.ts";
+import { pause } from "../../world/pause.ts";
 import type { Address } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import type { nodeCommands, Outcome } from "./commands.ts";
@@ -218,16 +219,6 @@ export class NodeProgram {
 
   #pause(ms: number): Promise<void> {
     const { cli, stop } = this.#parts;
-    const { clock } = cli.parts.world;
-    return new Promise((resolve) => {
-      const over = (): void => {
-        timer.cancel();
-        stop.removeEventListener("abort", over);
-        resolve();
-      };
-      const timer = clock.at(clock.now() + ms, over, "alive");
-      stop.addEventListener("abort", over, { once: true });
-      if (stop.aborted) over();
-    });
+    return pause(cli.parts.world.clock, ms, stop, "alive");
   }
 }

@@ -60,7 +60,7 @@ export interface Service {
 export const MARK = "Written by parley service install";
 
 /** Keeps the young generation small, as the command itself does. */
-const NODE_FLAGS = ["--max-semi-space-size=2"];
+const NODE_FLAGS = ["--max-semi-space-size=16"];
 
 /** The command of the service. `flags`: further ones for Node. */
 export function commandOf({ launcher, configPath }: ServiceParts, flags: readonly string[] = []): string[] {

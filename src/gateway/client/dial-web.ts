@@ -1,5 +1,5 @@
 // Owns the client's WebSocket where it is part of the platform: browsers, workers, Deno, Bun.
-// DW1: nothing of Node is imported here (PW1).
+// DW1: nothing of Node is imported here (PW1 of plain.ts).
 
 import type { Dialer } from "./dial.ts";
 import { GatewayError } from "./error.ts";

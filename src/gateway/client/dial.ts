@@ -2,7 +2,7 @@
 
 import type { GatewayError } from "./error.ts";
 
-export interface DialEvents {
+interface DialEvents {
   message(text: string): void;
   /** Once, whether it was ever open or not. Nothing comes after it. */
   end(error: GatewayError): void;

@@ -24,7 +24,7 @@ interface Turn {
   reject(error: GatewayError): void;
 }
 
-export interface EventFilter {
+interface EventFilter {
   /** Canonical. */
   readonly sessionKey: string | undefined;
   readonly runId: string | undefined;

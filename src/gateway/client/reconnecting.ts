@@ -126,7 +126,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   }
 
   agent(params: RequestParams<"agent">, options: RequestOptions = {}): AgentCall {
-    const keyed = { ...params, idempotencyKey: params.idempotencyKey ?? this.#world.ids.uuid() };
+    const keyed = { ...params, idempotencyKey: params.idempotencyKey ?? this.#world.ids.orderedUuid() };
     // Whoever waits for only one of the two must not be punished for the other.
     const accepted = quiet<PayloadOf<"agent">>();
     const done = quiet<AgentEnd>();
@@ -175,7 +175,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     const idempotency = idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
     if (!needed || Reflect.get(params, "idempotencyKey") !== undefined) return params;
-    return { ...params, idempotencyKey: this.#world.ids.uuid() };
+    return { ...params, idempotencyKey: this.#world.ids.orderedUuid() };
   }
 
   /** Why nothing is asked for now. */
@@ -286,7 +286,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       pending.reject(new GatewayError("CLOSED", `${what}; it may or may not have been done`));
     }
     this.#move("reconnecting", error);
-    this.#later();
+    // Whoever was told may have closed it.
+    if (!this.#isClosed()) this.#later();
   }
 
   #later(leastMs = 0): void {

@@ -31,7 +31,7 @@ export interface SocketParts {
 }
 
 /** `chars`: of the frame as it came. */
-export type FrameListener = (frame: ResponseFrame | EventFrame, chars: number) => void;
+type FrameListener = (frame: ResponseFrame | EventFrame, chars: number) => void;
 
 export interface ClientSocket {
   readonly hello: HelloOk;

@@ -6,16 +6,16 @@ import { redactSecrets } from "../../core/redact.ts";
 import { LAST, WEBCHAT } from "../../core/route.ts";
 import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
-import { isAgentId, mainKeyOf } from "../../core/session-key.ts";
-import { findAgent } from "../../core/settings.ts";
+import { mainKeyOf } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
-import { keyRulesOf, resolveSession } from "../../flows/access.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { chosenAgent, keyRulesOf, resolveSession } from "../../flows/access.ts";
 import { addressee, checkPlace, lastPlace, type Place, resolvePlace } from "../../flows/destination.ts";
 import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
 import { sendText } from "../../flows/outbox.ts";
 import { announceRoute } from "../../flows/party.ts";
 import { getRun } from "../../store/runs.ts";
-import { type CallContext, type Methods, ownRun } from "../call.ts";
+import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf, WaitAnswer } from "../payloads.ts";
@@ -46,16 +46,9 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   }
   if (label !== undefined) return resolve({ label, ...(agentId === undefined ? {} : { agentId }) });
   if (agentId === undefined) return resolve({ sessionKey: "main" });
-  const id = agentId.trim().toLowerCase();
   const { settings } = ctx.deps;
-  if (!isAgentId(id) || findAgent(settings, id) === undefined) {
-    const ids = settings.agents.map((agent) => agent.id).join(", ");
-    return fail(
-      "agent_not_found",
-      `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`,
-    );
-  }
-  return resolve({ sessionKey: mainKeyOf(id, keyRulesOf(settings)) });
+  const chosen = chosenAgent(settings, agentId);
+  return chosen.ok ? resolve({ sessionKey: mainKeyOf(chosen.value, keyRulesOf(settings)) }) : chosen;
 }
 
 /** Where the answer of a run goes besides its transcript. */
@@ -112,8 +105,8 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
       if (fresh) await ctx.remember(unit, answer(run));
     },
   });
-  const run = ownRun(accepted);
-  return run.ok ? ok(answer(run.value)) : run;
+  const begun = onlyFresh(accepted);
+  return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
 /** The end of the run in the protocol's words. Silence has no payloads. */
@@ -140,15 +133,24 @@ function summaryOf(run: Run): Record<string, unknown> {
   };
 }
 
-/** Waits as long as the caller is there: a run may take hours. */
-async function followRun(ctx: CallContext, answer: unknown): Promise<Result<unknown>> {
-  const runId = String((answer as { runId: unknown }).runId);
-  const { engine } = ctx.deps;
-  while (!ctx.signal.aborted) {
-    const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, ctx.signal);
+/** The run once it has ended, however long that takes. Undefined: the signal fired first. */
+export async function untilEnded(
+  engine: Engine,
+  runId: string,
+  signal: AbortSignal,
+): Promise<Result<Run> | undefined> {
+  while (!signal.aborted) {
+    const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, signal);
     if (run === undefined) return fail("run_not_found", `there is no run "${runId}" any more`);
-    if (isEnded(run.state)) return ok(summaryOf(run));
+    if (isEnded(run.state)) return ok(run);
   }
+  return undefined;
+}
+
+async function followRun({ deps, signal }: CallContext, answer: unknown): Promise<Result<unknown>> {
+  const { runId } = answer as PayloadOf<"agent">;
+  const run = await untilEnded(deps.engine, runId, signal);
+  if (run !== undefined) return run.ok ? ok(summaryOf(run.value)) : run;
   return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
 }
 

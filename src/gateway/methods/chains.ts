@@ -4,9 +4,8 @@
 
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import { canonicalKey } from "../../core/session-key.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
-import { keyRulesOf } from "../../flows/access.ts";
+import { operatorKey } from "../../flows/access.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
 import {
   type ChainFacts,
@@ -207,9 +206,8 @@ async function list(
 ): Promise<Result<PayloadOf<"chains.list">>> {
   const place = placeOf(params.cursor);
   if (!place.ok) return place;
-  const rules = keyRulesOf(ctx.deps.settings);
-  const text = params.sessionKey?.trim();
-  const key = text === undefined ? undefined : canonicalKey(text, { agentId: rules.defaultAgentId }, rules);
+  const { sessionKey } = params;
+  const key = sessionKey === undefined ? undefined : operatorKey(ctx.deps.settings, sessionKey);
   if (key?.ok === false) return key;
   const sees = seesOf(ctx);
   const ts = ctx.deps.world.clock.now();

@@ -3,8 +3,7 @@
 // CS1: figures and errors of the outbox, and who may write, are told only to callers whose token covers every
 //      session; a binding only to those who see its session (I9).
 
-import type { Standing } from "../../channels/accounts.ts";
-import { accountName } from "../../channels/accounts.ts";
+import { accountName, type Standing } from "../../channels/accounts.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
@@ -208,7 +207,8 @@ export const channelMethods: Methods<keyof ChannelPayloads> = {
   "bindings.list": {
     async handle(ctx) {
       const sees = createGate(ctx.deps.settings, ctx.caller, "list");
-      const bindings = await listBindings(ctx.access.db, BINDINGS_MAX);
+      const { patterns } = ctx.caller;
+      const bindings = await listBindings(ctx.access.db, { limit: BINDINGS_MAX, patterns });
       return ok({ bindings: bindings.filter(({ sessionKey }) => sees(sessionKey)) });
     },
   },

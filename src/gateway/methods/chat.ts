@@ -7,13 +7,13 @@ import { THINKING_LEVELS } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
-import { type CallContext, type Methods, ownRun } from "../call.ts";
+import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
 import { answerCommand, commandOf } from "./commands.ts";
 
-/** A timeout a person can't have meant is no timeout. */
+/** A longer time for a run is cut to this. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
 
 export function runTimeout(ms: number | undefined): { timeoutMs?: number } {
@@ -57,8 +57,8 @@ async function send(
       if (fresh) await ctx.remember(unit, answer);
     },
   });
-  const run = ownRun(accepted);
-  return run.ok ? ok(answer) : run;
+  const begun = onlyFresh(accepted);
+  return begun.ok ? ok(answer) : begun;
 }
 
 async function abort(
@@ -92,8 +92,8 @@ async function inject(
     ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey }),
     also: (unit, run) => ctx.remember(unit, answer(run)),
   });
-  const run = ownRun(injected);
-  return run.ok ? ok(answer(run.value)) : run;
+  const begun = onlyFresh(injected);
+  return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
 export const chatMethods: Methods<"chat.send" | "chat.abort" | "chat.inject"> = {

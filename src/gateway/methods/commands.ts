@@ -13,7 +13,7 @@ import { WEBCHAT } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { Session } from "../../core/session.ts";
 import { hasScope } from "../../core/visibility.ts";
-import type { CallContext } from "../call.ts";
+import { type CallContext, onlyFresh } from "../call.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
 
@@ -61,17 +61,14 @@ export async function answerCommand(
       route: { channel: WEBCHAT, to: session.key },
     });
     const text = `[${safeLine(`/${command} ${args}`.trim())}]\n\n${said}`;
-    const accepted = await engine.acceptIn(unit, {
-      ...{ sessionKey: session.key, kind: "append", runId, input: { text, injected: true } },
-      // A full queue keeps nobody from stopping what fills it.
-      successor: true,
-    });
+    const accepted = onlyFresh(
+      await engine.acceptIn(unit, {
+        ...{ sessionKey: session.key, kind: "append", runId, input: { text, injected: true } },
+        // A full queue keeps nobody from stopping what fills it.
+        successor: true,
+      }),
+    );
     if (!accepted.ok) return accepted;
-    if (!accepted.value.fresh) {
-      return fail("idempotency_conflict", "this idempotencyKey is the id of another request's run", {
-        hint: "Use a new key for a new request; agent.wait tells how that run stands.",
-      });
-    }
     const { queuedBehind } = accepted.value;
     if (queuedBehind > 0) unit.publish({ kind: "text", runId, sessionKey: session.key, text });
     await ctx.remember(unit, answer);

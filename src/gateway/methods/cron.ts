@@ -14,7 +14,7 @@ import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../tri
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
-import type { CronJobRow, CronTurnRow } from "../payloads/cron.ts";
+import type { CronJobRow, CronPayloads, CronTurnRow } from "../payloads/cron.ts";
 import type { PayloadOf } from "../payloads.ts";
 
 const LIMIT_DEFAULT = 50;
@@ -180,16 +180,7 @@ function answerOf(ctx: CallContext, job: CronJob) {
   return { ok: true, job: jobRow(job, undefined, sees), ...noteOf(ctx) } as const;
 }
 
-type CronMethodName =
-  | "cron.list"
-  | "cron.runs"
-  | "cron.preview"
-  | "cron.add"
-  | "cron.update"
-  | "cron.remove"
-  | "cron.run";
-
-export const cronMethods: Methods<CronMethodName> = {
+export const cronMethods: Methods<keyof CronPayloads> = {
   "cron.list": { handle: list },
   "cron.runs": { handle: runs },
   "cron.preview": {

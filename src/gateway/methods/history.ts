@@ -1,7 +1,7 @@
 // Owns how a transcript is read over the wire: in pages, both ways, with the runs that wrote it.
-// HI1: a page is of bounded bytes, and nothing between two pages is lost: what did not fit begins the next.
-// HI2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
-// HI3: a message names no session that the reader may not see as the one it came from (I9).
+// MH1: a page is of bounded bytes, and nothing between two pages is lost: what did not fit begins the next.
+// MH2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
+// MH3: a message names no session that the reader may not see as the one it came from (I9).
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";

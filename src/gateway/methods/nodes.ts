@@ -19,6 +19,7 @@ import { redactSecrets } from "../../core/redact.ts";
 import type { Run } from "../../core/run.ts";
 import {
   approveDevice,
+  noNode,
   openRequests,
   rejectDevice,
   removeDevice,
@@ -29,16 +30,24 @@ import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { NodeHub } from "../nodes.ts";
 import type { ParamsOf } from "../params.ts";
-import type { NodeListRow, PairRequestRow } from "../payloads/nodes.ts";
+import type { NodeListRow, NodePayloads, PairRequestRow } from "../payloads/nodes.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { isTooDeep } from "../validate.ts";
 
 /** Characters of what an event carries. */
 const EVENT_MAX_CHARS = 512 * 1024;
 
-function hubOf({ deps }: CallContext): Result<NodeHub> {
-  if (deps.nodes !== undefined) return ok(deps.nodes);
-  return fail("node_unavailable", "nodes are off here: nodes.enabled is false");
+/** A method that is there only where nodes are. */
+function whereNodesAre<P, T>(
+  handle: (ctx: CallContext, params: P, hub: NodeHub) => Promise<Result<T>>,
+): { handle(ctx: CallContext, params: P): Promise<Result<T>> } {
+  return {
+    async handle(ctx, params) {
+      const { nodes } = ctx.deps;
+      if (nodes !== undefined) return handle(ctx, params, nodes);
+      return fail("node_unavailable", "nodes are off here: nodes.enabled is false");
+    },
+  };
 }
 
 /** Which nodes the caller's token covers, for this. */
@@ -85,9 +94,7 @@ async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
 function covered(ctx: CallContext, access: "list" | "send", nodeId: string): Result<string> {
   const id = nodeId.trim().toLowerCase();
   if (covering(ctx, access)(id)) return ok(id);
-  return fail("node_not_found", `no paired node ${JSON.stringify(nodeId.slice(0, 80))}`, {
-    hint: "node.list, or parley node list, shows them.",
-  });
+  return noNode(nodeId);
 }
 
 function wantedRequest({ code, requestId }: { code?: string; requestId?: string }): Result<string> {
@@ -97,22 +104,18 @@ function wantedRequest({ code, requestId }: { code?: string; requestId?: string 
     : ok(wanted);
 }
 
-function freshRow(node: NodeRow): NodeListRow {
-  return rowOf({ node, connected: false });
-}
-
 async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const { name, agentId } = params;
-  const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => ({
-    ...{ ok: true, requestId, node: freshRow(node) },
-  });
+  const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => {
+    return { ok: true, requestId, node: rowOf({ node, connected: false }) };
+  };
   let requestId = "";
   const paired = await approveDevice(ctx.deps, wanted.value, {
-    ...{ name, agentId, covers: covering(ctx, "send") },
+    name,
+    agentId,
+    covers: covering(ctx, "send"),
     also: async (unit, node, request) => {
       requestId = request.requestId;
       await ctx.remember(unit, answer(node, requestId));
@@ -122,8 +125,6 @@ async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) 
 }
 
 async function reject(ctx: CallContext, params: ParamsOf<"node.pair.reject">) {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const answer = ({ requestId, nodeId }: PairRequest) => ({ ok: true, requestId, nodeId }) as const;
@@ -137,9 +138,8 @@ async function reject(ctx: CallContext, params: ParamsOf<"node.pair.reject">) {
 async function invoke(
   ctx: CallContext,
   params: ParamsOf<"node.invoke">,
+  hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.invoke">>> {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const id = covered(ctx, "send", params.nodeId);
   if (!id.ok) return id;
   const { command, timeoutMs = NODE_TIMEOUT_DEFAULT_MS, idempotencyKey } = params;
@@ -151,7 +151,7 @@ async function invoke(
     // Another caller's key is another key there, too.
     idempotencyKey: `${ctx.caller.id}:${idempotencyKey}`,
   };
-  const done = await hub.value.invoke(call, ctx.signal);
+  const done = await hub.invoke(call, ctx.signal);
   if (!done.ok) return done;
   const payloadJSON = JSON.stringify(done.value);
   return ok({ ok: true, nodeId: id.value, command, payload: done.value, payloadJSON });
@@ -206,9 +206,8 @@ function turnOf(event: string, payload: Record<string, unknown>): Result<TurnFie
 async function event(
   ctx: CallContext,
   params: ParamsOf<"node.event">,
+  hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
-  const hub = hubOf(ctx);
-  if (!hub.ok) return hub;
   const { nodeId = "" } = ctx.caller;
   // Others are of programs elsewhere; nobody here waits for them.
   if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
@@ -219,7 +218,7 @@ async function event(
   }
   const turn = turnOf(params.event, payload);
   if (!turn.ok) return turn;
-  const allowed = hub.value.allowEvent(nodeId);
+  const allowed = hub.allowEvent(nodeId);
   if (!allowed.ok) return allowed;
   const answer = ({ runId, sessionKey }: Run) => ({ ok: true, handled: true, runId, sessionKey }) as const;
   const run = await acceptNodeTurn(ctx.deps, nodeId, {
@@ -229,86 +228,49 @@ async function event(
   return run.ok ? ok(answer(run.value)) : run;
 }
 
-type NodeMethodName =
-  | "node.pair.list"
-  | "node.pair.approve"
-  | "node.pair.reject"
-  | "node.pair.remove"
-  | "node.rename"
-  | "node.list"
-  | "node.describe"
-  | "node.invoke"
-  | "node.invoke.result"
-  | "node.event";
-
-export const nodeMethods: Methods<NodeMethodName> = {
-  "node.pair.list": {
-    async handle(ctx) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const covers = covering(ctx, "list");
-      const pending = (await openRequests(ctx.deps)).filter(({ nodeId }) => covers(nodeId)).map(requestRow);
-      return ok({ ts: ctx.deps.engine.now(), pending, paired: await rows(ctx, hub.value) });
-    },
+export const nodeMethods: Methods<keyof NodePayloads> = {
+  "node.pair.list": whereNodesAre(async (ctx, _, hub) => {
+    const covers = covering(ctx, "list");
+    const pending = (await openRequests(ctx.deps)).filter(({ nodeId }) => covers(nodeId)).map(requestRow);
+    return ok({ ts: ctx.deps.engine.now(), pending, paired: await rows(ctx, hub) });
+  }),
+  "node.pair.approve": whereNodesAre(approve),
+  "node.pair.reject": whereNodesAre(reject),
+  "node.pair.remove": whereNodesAre(async (ctx, params) => {
+    const id = covered(ctx, "send", params.nodeId);
+    if (!id.ok) return id;
+    const answer = { ok: true, nodeId: id.value, removed: true } as const;
+    const gone = await removeDevice(ctx.deps, id.value, (unit) => ctx.remember(unit, answer));
+    return gone.ok ? ok(answer) : gone;
+  }),
+  "node.rename": whereNodesAre(async (ctx, params) => {
+    const id = covered(ctx, "send", params.nodeId);
+    if (!id.ok) return id;
+    const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
+    const renamed = await renameDevice(ctx.deps, id.value, params.displayName, (unit, node) =>
+      ctx.remember(unit, answer(node)),
+    );
+    return renamed.ok ? ok(answer(renamed.value)) : renamed;
+  }),
+  "node.list": whereNodesAre(async (ctx, _, hub) =>
+    ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub) }),
+  ),
+  "node.describe": whereNodesAre(async (ctx, params, hub) => {
+    const id = covered(ctx, "list", params.nodeId);
+    if (!id.ok) return id;
+    const found = (await hub.standings()).find(({ node }) => node.id === id.value);
+    if (found === undefined) return noNode(params.nodeId);
+    const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
+    return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
+  }),
+  "node.invoke": whereNodesAre(invoke),
+  "node.invoke.result": whereNodesAre(async (ctx, params, hub) => {
+    const taken = hub.answered(ctx.caller.nodeId ?? "", params);
+    return ok(taken ? { ok: true } : { ok: true, ignored: true });
+  }),
+  "node.event": {
+    ...whereNodesAre(event),
+    // What sets nothing off is not counted against the node, and so must not be written down either.
+    repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event),
   },
-  "node.pair.approve": { handle: approve },
-  "node.pair.reject": { handle: reject },
-  "node.pair.remove": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const id = covered(ctx, "send", params.nodeId);
-      if (!id.ok) return id;
-      const answer = { ok: true, nodeId: id.value, removed: true } as const;
-      const gone = await removeDevice(ctx.deps, id.value, (unit) => ctx.remember(unit, answer));
-      return gone.ok ? ok(answer) : gone;
-    },
-  },
-  "node.rename": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const id = covered(ctx, "send", params.nodeId);
-      if (!id.ok) return id;
-      const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
-      const renamed = await renameDevice(ctx.deps, id.value, params.displayName, (unit, node) =>
-        ctx.remember(unit, answer(node)),
-      );
-      return renamed.ok ? ok(answer(renamed.value)) : renamed;
-    },
-  },
-  "node.list": {
-    async handle(ctx) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      return ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub.value) });
-    },
-  },
-  "node.describe": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const id = covered(ctx, "list", params.nodeId);
-      if (!id.ok) return id;
-      const found = (await hub.value.standings()).find(({ node }) => node.id === id.value);
-      if (found === undefined) {
-        return fail("node_not_found", `no paired node ${JSON.stringify(params.nodeId.slice(0, 80))}`, {
-          hint: "node.list, or parley node list, shows them.",
-        });
-      }
-      const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
-      return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
-    },
-  },
-  "node.invoke": { handle: invoke },
-  "node.invoke.result": {
-    async handle(ctx, params) {
-      const hub = hubOf(ctx);
-      if (!hub.ok) return hub;
-      const taken = hub.value.answered(ctx.caller.nodeId ?? "", params);
-      return ok(taken ? { ok: true } : { ok: true, ignored: true });
-    },
-  },
-  // What sets nothing off is not counted against the node, and so must not be written down either.
-  "node.event": { handle: event, repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event) },
 };

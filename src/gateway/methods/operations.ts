@@ -91,7 +91,8 @@ function masked<T>(value: T): T {
 }
 
 async function usage(ctx: CallContext, params: ParamsOf<"usage">): Promise<UsageReport> {
-  const { by = "agent", days = USAGE_DAYS, agentId } = params;
+  const { by = "agent", days = USAGE_DAYS } = params;
+  const agentId = params.agentId?.trim().toLowerCase();
   const limit = Math.min(params.limit ?? USAGE_LINES.byDefault, USAGE_LINES.max);
   const { db } = ctx.access;
   const now = ctx.deps.engine.now();

@@ -22,7 +22,7 @@ function masked(text: string | undefined): string | undefined {
   return text === undefined ? undefined : redactSecrets(text);
 }
 
-function routeFields(session: Session) {
+function routeFields(session: Session): Partial<SessionRow> {
   const route = session.lastRoute;
   if (route === undefined) return {};
   return {

@@ -15,6 +15,7 @@ import { firstUserText, lastMessages } from "../../store/transcripts.ts";
 import { openEdges } from "../../store/waits.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
+import type { SESSION_METHODS } from "../params/sessions.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { listedRow, sessionRow, splitModel } from "./session-row.ts";
@@ -198,16 +199,7 @@ function shownRow(ctx: CallContext, session: Session) {
   return sessionRow(ctx.deps.settings, session, createGate(ctx.deps.settings, ctx.caller, "list"));
 }
 
-type SessionMethodName =
-  | "sessions.list"
-  | "sessions.resolve"
-  | "sessions.create"
-  | "sessions.preview"
-  | "sessions.patch"
-  | "sessions.reset"
-  | "sessions.delete";
-
-export const sessionMethods: Methods<SessionMethodName> = {
+export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
   "sessions.list": { handle: list },
   "sessions.resolve": { handle: resolve },
   "sessions.create": {

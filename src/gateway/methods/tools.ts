@@ -8,7 +8,7 @@ import { fail, ok, type Result } from "../../core/errors.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
-import { spawnChainOf } from "../../flows/chain.ts";
+import { spawnChainOf } from "../../flows/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import { nodesIn } from "../../tools/nodes.ts";
 import type { CallContext, Methods } from "../call.ts";
@@ -89,9 +89,8 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
         server,
         why: redactSecrets(why),
       }));
-      return ok({
-        ...{ sessionKey: found.value.session.key, tools, withheld: [...ours, ...theirs], missing },
-      });
+      const { key } = found.value.session;
+      return ok({ sessionKey: key, tools, withheld: [...ours, ...theirs], missing });
     },
   },
   "tools.invoke": {

@@ -3,7 +3,7 @@
 import { EXPLAINED } from "../../core/explanation.ts";
 import { ADMIN, about, type MethodSpec, name, object } from "./shapes.ts";
 
-export const accessParams = {
+export const ACCESS_METHODS = {
   "access.explain": {
     scope: ADMIN,
     does: "Says whether one session may do something to another, by which rule and which settings.",

@@ -2,7 +2,7 @@
 
 import { about, count, cursor, flag, type MethodSpec, name, object, READ } from "./shapes.ts";
 
-export const CHAIN_PARAMS = {
+export const CHAIN_METHODS = {
   "chains.list": {
     scope: READ,
     does: "Lists the chains that moved lately, and behind them those at long, silent work.",

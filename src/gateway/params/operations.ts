@@ -15,7 +15,7 @@ import {
   READ,
 } from "./shapes.ts";
 
-export const OVERVIEW = {
+export const OVERVIEW_METHODS = {
   health: {
     scope: READ,
     does: "Says whether the store answers and work is accepted.",
@@ -37,7 +37,7 @@ export const OVERVIEW = {
   },
 } as const satisfies Record<string, MethodSpec>;
 
-export const OPERATIONS = {
+export const OPERATION_METHODS = {
   "metrics.history": {
     scope: READ,
     does: "Gives the last hour of this process's figures. For tokens that cover every session.",

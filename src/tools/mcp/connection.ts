@@ -7,9 +7,8 @@
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
-import type { Definition } from "./definitions.ts";
-import { type Definitions, readDefinitions } from "./definitions.ts";
-import { BROKEN, TOO_LARGE, takeBack } from "./frames.ts";
+import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
+import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { networkCode } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
@@ -20,7 +19,6 @@ const NEVER_MS = 2 ** 31 - 1;
 const PAGES_MAX = 50;
 const LISTED_MAX = 2_000;
 const METHOD_NOT_FOUND = -32601;
-const INTERNAL_ERROR = -32603;
 
 /** What came of a call. */
 export type CallEnd =

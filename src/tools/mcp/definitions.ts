@@ -3,7 +3,7 @@
 //     with a reason; it never takes the rest along.
 
 import { isObject } from "../../core/json.ts";
-import { matchesPattern } from "../../core/pattern.ts";
+import { matchesAny } from "../../core/pattern.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 import type { JsonSchema } from "../../core/tool.ts";
 import { outsideName } from "./names.ts";
@@ -73,7 +73,7 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
   for (const [index, raw] of list.entries()) {
     const own = isObject(raw) && typeof raw.name === "string" ? raw.name : "";
     const tool = own === "" ? `number ${index + 1}` : plainLine(own, NAME_SHOWN_MAX_CHARS);
-    if (patterns.length > 0 && !patterns.some((pattern) => matchesPattern(pattern, own))) continue;
+    if (patterns.length > 0 && !matchesAny(patterns, own)) continue;
     const made = definitionOf(server, raw);
     if (typeof made === "string") leftOut.push({ tool, why: made });
     else if (found.some(({ ownName }) => ownName === own)) leftOut.push({ tool, why: "it is there twice" });

@@ -13,7 +13,7 @@ export const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 const HEAD_BYTES = 256;
 const TAIL_BYTES = 64;
 const NEWLINE = 10;
-const INTERNAL_ERROR = -32603;
+export const INTERNAL_ERROR = -32603;
 
 /** Stands in an error of ours that comes in place of an answer. */
 export const TOO_LARGE = Object.freeze({ parley: "too_large" });

@@ -4,6 +4,7 @@
 // R3: a secret that the configuration gave the server does not come back through its answers (I14).
 
 import { fail, toolFailure } from "../../core/errors.ts";
+import { firstBytes } from "../../core/inbound-text.ts";
 import { isObject } from "../../core/json.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import { imageTypeOf } from "../../core/picture.ts";
@@ -76,15 +77,6 @@ function addBlock(into: Gathered, block: unknown): void {
   }
 }
 
-/** The beginning of a text that has at most so many bytes. */
-function cutText(text: string, bytesMax: number): string {
-  const bytes = Buffer.from(text);
-  if (bytes.length <= bytesMax) return text;
-  let end = bytesMax;
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return bytes.subarray(0, end).toString();
-}
-
 /** Structured content is often there as text, too, for readers that know only that. */
 function isSame(text: string, json: string): boolean {
   try {
@@ -112,7 +104,7 @@ export function resultOf(
   // Whole or not at all: half an object is none.
   const fits = json !== "" && Buffer.byteLength(json) <= bytesMax;
   const isTold = fits && (whole === "" || isSame(whole, json));
-  const text = isTold ? "" : cutText(whole || json, bytesMax);
+  const text = isTold ? "" : firstBytes(whole || json, bytesMax);
   const wholeBytes = Buffer.byteLength(whole || json);
   const cut = text !== "" && Buffer.byteLength(text) < wholeBytes;
   const more = {

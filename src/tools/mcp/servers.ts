@@ -3,7 +3,7 @@
 //      can have no tool of is not started for it, and not waited for.
 // MS2: a run waits for all its servers together no longer than `tools.mcp.waitSeconds`.
 // MS3: outside tools run one by one: what an earlier life of a run began can be told from the calls alone,
-//      whatever the server says of its tools later (K2 and K3 of the agent's tool calls).
+//      whatever the server says of its tools later (K2 and K3 of tool-calls.ts).
 
 import { fail, toolFailure } from "../../core/errors.ts";
 import type { McpServerSettings, Settings } from "../../core/settings.ts";

@@ -7,9 +7,8 @@
 // ST4: nothing that it writes fills our memory, and what it does not read is bounded, too.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { stat } from "node:fs/promises";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { killGroup } from "../../sandbox/process.ts";
+import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
 import { LineReader } from "./frames.ts";
 import { type Link, type OutsideWorld, pause } from "./transport.ts";
 
@@ -90,11 +89,9 @@ export class StdioLink implements Link {
     }
   }
 
-  /** What it wrote last is in the pipe; a process that left the group may hold the pipe open for ever. */
   async #exited(child: ChildProcess): Promise<void> {
     killGroup(child);
-    await stat(this.#plan.cwd).catch(() => undefined);
-    await stat(this.#plan.cwd).catch(() => undefined);
+    await lastWordsRead();
     for (const stream of child.stdio) stream?.destroy();
     this.#finish();
   }
@@ -120,21 +117,17 @@ export class StdioLink implements Link {
     if (!this.#closing) {
       this.#closing = true;
       child.stdin?.end();
-      void this.#force(child, child.pid);
+      void this.#force(child);
     }
     await this.#ended.promise;
   }
 
-  async #force(child: ChildProcess, pid: number): Promise<void> {
+  async #force(child: ChildProcess): Promise<void> {
     const over = new AbortController();
     void this.#ended.promise.then(() => over.abort());
     await pause(this.#plan.world, STOP_STEP_MS, over.signal);
     if (over.signal.aborted) return;
-    try {
-      process.kill(-pid, "SIGTERM");
-    } catch {
-      // Nobody is left in the group.
-    }
+    signalGroup(child, "SIGTERM");
     await pause(this.#plan.world, STOP_STEP_MS, over.signal);
     if (!over.signal.aborted) killGroup(child);
   }

@@ -70,7 +70,7 @@ export function commandLinePage(): string {
     "# Command line",
     "Generated from the definitions of the commands; `npx vitest run tests/reference.test.ts --update` writes it anew.",
     "In a checkout `npx parley …`; without a command the gateway starts. Exit codes: 0 done, 1 failed, 2 wrong usage,\n" +
-      "3 no gateway reachable.",
+      "3 no gateway reachable, or lost in the middle.",
     table(
       ["command", "what it does"],
       all.map(({ path, command }) => [`[\`${path}\`](#${anchor(path)})`, command.description()]),

@@ -113,7 +113,7 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
     prose(`${spec.does} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
     prose(`*Scope:* ${code(spec.scope)}.${causes === "" ? "" : ` *Events:* ${causes}.`}`),
     params === "" ? "No params." : params,
-    answer === undefined ? "Answer: of many shapes." : shown,
+    shown,
     answer?.doc ? `(${answer.doc})` : "",
     spec.fails === undefined ? "" : wrapped("*Codes besides:*", linkedCodes(spec.fails), "."),
     spec.ignored.length === 0 ? "" : wrapped("*Accepted and ignored:*", spec.ignored.map(code), "."),

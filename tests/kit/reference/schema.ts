@@ -16,12 +16,8 @@ export interface Schema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
-  readonly minLength?: number;
   readonly maxLength?: number;
-  readonly minItems?: number;
   readonly maxItems?: number;
-  readonly pattern?: string;
-  readonly format?: string;
 }
 
 /** A number of bytes as people write it down: in powers of two where that is what was meant. */

@@ -7,8 +7,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "sandbox-clamp-forgotten",
     breaks: "I9: a sandboxed session sees beyond its tree",
     file: "src/core/visibility.ts",
-    from: `return viewer.sandboxed && (viewer.sandboxClamp ?? rules.sandboxClamp) === "spawned";`,
-    to: 'return viewer.sandboxed && rules.mode === "self";',
+    from: `return viewer.sandboxed && viewer.sandboxClamp === "spawned";`,
+    to: 'return viewer.sandboxed && viewer.key === "";',
   },
   {
     name: "child-has-more-tools-than-its-parent",

@@ -53,7 +53,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "lost-wake-up-of-a-free-slot": 4,
   "more-children-than-allowed": 8,
   "more-runs-than-slots": 1,
-  "move-without-fence": 863,
+  "move-without-fence": 971,
   "no-date-for-the-clean-up": 2,
   "nothing-taken-up-after-a-crash": 1,
   "notice-beside-a-turn": 4,

@@ -13,7 +13,7 @@ const PARSED_MAX_CHARS = 256 * 1024;
 const SUMMARY_MAX_CHARS = 120;
 const FILES_MAX = 50;
 
-export interface NamedFile {
+interface NamedFile {
   readonly name: string;
   readonly bytes: number | undefined;
 }
@@ -40,11 +40,12 @@ function textFrom(fields: Fields, names: readonly string[]): string | undefined 
     | undefined;
 }
 
-/** What a call is about, in a line: the argument that a person would name first. */
+/** What a person would name first. */
+const SUBJECTS = ["command", "path", "message", "task", "query", "label", "sessionKey", "name", "url"];
+
+/** What a call is about, in a line. */
 export function summaryOf(call: ToolCall): string {
-  const named = textFrom(call.arguments, [
-    ...["command", "path", "message", "task", "query", "label", "sessionKey", "name", "url"],
-  ]);
+  const named = textFrom(call.arguments, SUBJECTS);
   const text = named ?? (Object.keys(call.arguments).length === 0 ? "" : JSON.stringify(call.arguments));
   const line = text
     .slice(0, 2 * SUMMARY_MAX_CHARS)

@@ -4,11 +4,13 @@
 // CM2: what the token may not do is not offered.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
 import { THINKING_LEVELS } from "../../../src/core/settings.ts";
 import { ask, may, wordsOf } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
+import { Select } from "../parts/select.tsx";
 import { draftOf, keepDraft } from "./drafts.ts";
 import { currentRun, type Thread } from "./thread.ts";
 
@@ -18,6 +20,8 @@ type Row = NonNullable<Thread["now"]>["session"];
 function isTouch(): boolean {
   return window.matchMedia("(pointer: coarse)").matches;
 }
+
+const LEVELS = THINKING_LEVELS.map((level) => [level, `Thinking: ${level}`] as const);
 
 type Change = { model?: string | null; thinkingLevel?: string | null };
 
@@ -37,42 +41,21 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const listed = names.includes(current) ? names : [current, ...names];
   return (
     <div class="choices">
-      <label>
-        <span class="visually-hidden">Model</span>
-        <select
-          value={current}
-          onChange={({ currentTarget }) => {
-            const { value } = currentTarget;
-            patch({ model: value === "" ? null : value });
-          }}
-        >
-          <option value="">Model: the agent's</option>
-          {listed.map((name) => (
-            <option key={name} value={name}>
-              {safeText(name)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <span class="visually-hidden">Thinking</span>
-        <select
-          value={row.thinkingLevel ?? ""}
-          onChange={({ currentTarget }) => {
-            const { value } = currentTarget;
-            patch({ thinkingLevel: value === "" ? null : value });
-          }}
-        >
-          <option value="">
-            {`Thinking: ${row.thinkingLevel === undefined ? thread.thinkingLevel : "the agent's"}`}
-          </option>
-          {THINKING_LEVELS.map((level) => (
-            <option key={level} value={level}>
-              {`Thinking: ${level}`}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        aria-label="Model"
+        value={current}
+        options={[["", "Model: the agent's"], ...listed]}
+        onPick={(model) => patch({ model: model || null })}
+      />
+      <Select
+        aria-label="Thinking"
+        value={row.thinkingLevel ?? ""}
+        options={[
+          ["", `Thinking: ${row.thinkingLevel === undefined ? thread.thinkingLevel : "the agent's"}`],
+          ...LEVELS,
+        ]}
+        onPick={(level) => patch({ thinkingLevel: level || null })}
+      />
     </div>
   );
 }
@@ -119,8 +102,7 @@ function Buttons(props: {
   const stop = (): void => {
     const runId = running?.[0];
     setStopping(runId);
-    const request = { sessionKey: thread.sessionKey, ...(runId === undefined ? {} : { runId }) };
-    ask("chat.abort", request).catch((error: unknown) => {
+    ask("chat.abort", { sessionKey: thread.sessionKey, ...optional({ runId }) }).catch((error: unknown) => {
       setStopping(undefined);
       complain(error);
     });

@@ -3,7 +3,7 @@
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { linkState } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Composer } from "./composer.tsx";
 import { Header } from "./header.tsx";
@@ -113,9 +113,5 @@ export function Conversation(props: { sessionKey: string; messageId?: string | u
   const reader = useReader(sessionKey, messageId);
   const thread = reader.thread.value;
   if (thread !== undefined) return <Shown reader={reader} thread={thread} />;
-  return reader.problem.value === undefined ? (
-    <p class="loading">Loading…</p>
-  ) : (
-    <Failed problem={reader.problem.value} onRetry={() => reader.news()} />
-  );
+  return <Awaited problem={reader.problem.value} again={() => reader.news()} />;
 }

@@ -5,6 +5,7 @@ import { isSilent } from "../../../src/core/turn-rules.ts";
 import { clockTime, duration, money, size, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
+import { Time } from "../parts/time.tsx";
 import type { Item, ToolResult } from "./items.ts";
 import { type Origin, originOf } from "./origin.ts";
 import { Prose } from "./text.tsx";
@@ -15,16 +16,17 @@ const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "fail
 
 function Author({ origin }: { origin: Origin }) {
   const { manner, who, sessionKey, marks } = origin;
+  const link = sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />;
   const chips = marks.map((mark) => (
     <span key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`}>
       <Name text={mark} />
     </span>
   ));
-  if (manner === "session" && sessionKey !== undefined)
+  if (manner === "session")
     return (
       <>
         {chips}
-        <SessionLink sessionKey={sessionKey} />
+        {link}
       </>
     );
   return (
@@ -32,7 +34,7 @@ function Author({ origin }: { origin: Origin }) {
       <strong>
         <Name text={who} />
       </strong>
-      {sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />}
+      {link}
       {chips}
     </>
   );
@@ -44,9 +46,9 @@ export function Byline({ origin, atMs }: { origin: Origin; atMs?: number }) {
     <div class="byline">
       <Author origin={origin} />
       {atMs !== undefined && (
-        <time class="soft" dateTime={new Date(atMs).toISOString()} title={clockTime(atMs, true)}>
+        <Time class="soft" at={atMs}>
           {clockTime(atMs)}
-        </time>
+        </Time>
       )}
     </div>
   );

@@ -17,7 +17,7 @@ export type Item =
       readonly run: Run | undefined;
       readonly results: readonly ToolResult[];
     }
-  | { readonly kind: "end"; readonly id: string; readonly runId: string; readonly run: Run };
+  | { readonly kind: "end"; readonly id: string; readonly run: Run };
 
 function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
@@ -62,7 +62,7 @@ function freshItems({ messages, runs, compactions = {} }: Thread): Item[] {
       items.push({ kind: "message", id, message, run, results: pairs.get(message) ?? [] });
     }
     if (runId !== undefined && run !== undefined && lastOf.get(runId) === id && isTold(run)) {
-      items.push({ kind: "end", id: `end ${runId}`, runId, run });
+      items.push({ kind: "end", id: `end ${runId}`, run });
     }
   }
   return items;

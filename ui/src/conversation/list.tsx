@@ -12,7 +12,7 @@ const END_PX = 48;
 /** So near to an end of the window, the next page is read. */
 const NEAR_PX = 1_200;
 
-export interface ListProps {
+interface ListProps {
   readonly items: readonly Item[];
   readonly agentId: string;
   /** Rises when what is shown was replaced. */

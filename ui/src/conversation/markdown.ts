@@ -7,7 +7,7 @@
 import { Lexer, type Token, type Tokens } from "marked";
 import { safeText } from "../../../src/core/safe-text.ts";
 import { isTame } from "../../../src/core/tame-markdown.ts";
-import { lastBlockAt } from "./tame.ts";
+import { lastBlockAt } from "./last-block.ts";
 
 const LINK = /^(?:https?:|mailto:)/i;
 const LANGUAGE_MAX_CHARS = 40;

@@ -1,17 +1,16 @@
 // Owns who a message is from, and which step of a conversation between sessions it is, in words. Pure.
 // OR1: it is read from the typed provenance and the run, never from the text.
 
-import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
 import type { Message, Run } from "./thread.ts";
 
 /** How a message stands out. `own`: of people; `session`: of another session; `runtime`: of no one. */
-export type Manner = "own" | "agent" | "session" | "runtime";
+type Manner = "own" | "agent" | "session" | "runtime";
 
 export interface Origin {
   readonly manner: Manner;
   readonly who: string;
   /** Another session that it is from. */
-  readonly sessionKey?: string;
+  readonly sessionKey?: string | undefined;
   /** What it is, beside a message. */
   readonly marks: readonly string[];
 }
@@ -42,11 +41,6 @@ function sentMark(sourceTool: string, run: Run | undefined): string {
   return run?.flow?.step === "round1" ? "asked by" : "sent by";
 }
 
-/** A session that can be opened: one that the reader may not see is only said to be one. */
-function linkTo(sessionKey: string | undefined): Pick<Origin, "sessionKey"> {
-  return sessionKey === undefined || sessionKey === NOT_VISIBLE ? {} : { sessionKey };
-}
-
 function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefined): Origin {
   const { provenance, senderName } = message;
   const step = stepMark(run);
@@ -55,10 +49,10 @@ function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefine
   if (provenance.kind === "inter_session") {
     const { sourceSessionKey: sessionKey, sourceTool } = provenance;
     const marks = [step ?? sentMark(sourceTool, run)];
-    return { manner: "session", who: sessionKey, ...linkTo(sessionKey), marks };
+    return { manner: "session", who: sessionKey, sessionKey, marks };
   }
   if (provenance.kind === "notice") {
-    return { manner: "runtime", who: "Notice", ...linkTo(provenance.sourceSessionKey), marks: [] };
+    return { manner: "runtime", who: "Notice", sessionKey: provenance.sourceSessionKey, marks: [] };
   }
   const { kind, source } = provenance;
   return { manner: "runtime", who: SOURCES[kind], marks: source === undefined ? [] : [source] };

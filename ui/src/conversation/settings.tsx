@@ -3,21 +3,24 @@
 
 import { useState } from "preact/hooks";
 import { safeText } from "../../../src/core/safe-text.ts";
-import { ask, may, wordsOf } from "../gateway.ts";
-import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { ask, may } from "../gateway.ts";
+import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
 import { LABEL_MAX_CHARS, sessionName } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
+import { type Option, Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 import type { Now } from "./thread.ts";
 
 type Row = Now["session"];
 type Question = "reset" | "delete";
 
-const POLICIES = [
-  { value: "", text: "as the settings say" },
-  { value: "allow", text: "always allowed" },
-  { value: "deny", text: "never allowed" },
-] as const;
+type Policy = NonNullable<Row["sendPolicy"]> | "";
+
+const POLICIES: readonly Option<Policy>[] = [
+  ["", "as the settings say"],
+  ["allow", "always allowed"],
+  ["deny", "never allowed"],
+];
 
 /** Asks before a session is reset or deleted, and does it. */
 function Asked({ row, about, onClose }: { row: Row; about: Question; onClose: () => void }) {
@@ -50,33 +53,21 @@ function Asked({ row, about, onClose }: { row: Row; about: Question; onClose: ()
   );
 }
 
-function Form({ row, onClose }: { row: Row; onClose: () => void }) {
-  const [label, setLabel] = useState(row.label ?? "");
-  const [policy, setPolicy] = useState<string>(row.sendPolicy ?? "");
-  const [problem, setProblem] = useState<string>();
+function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
+  const before = { label: row.label ?? "", policy: row.sendPolicy ?? "" } as const;
+  const [label, setLabel] = useState(before.label);
+  const [policy, setPolicy] = useState<Policy>(before.policy);
   const save = async (): Promise<void> => {
     const named = label.trim();
-    try {
-      await ask("sessions.patch", {
-        key: row.key,
-        ...(named === (row.label ?? "") ? {} : { label: named === "" ? null : named }),
-        ...(policy === (row.sendPolicy ?? "")
-          ? {}
-          : { sendPolicy: policy === "" ? null : (policy as "allow" | "deny") }),
-      });
-      onClose();
-    } catch (error) {
-      setProblem(wordsOf(error));
-    }
+    await ask("sessions.patch", {
+      key: row.key,
+      ...(named === before.label ? {} : { label: named || null }),
+      ...(policy === before.policy ? {} : { sendPolicy: policy || null }),
+    });
+    onClose();
   };
   return (
-    <form
-      class="settings-form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
-    >
+    <Form action="Save" onSubmit={save} onClose={onClose}>
       <label>
         Label
         <input
@@ -89,29 +80,10 @@ function Form({ row, onClose }: { row: Row; onClose: () => void }) {
       {may("operator.admin") && (
         <label>
           Sending to this session
-          <select value={policy} onChange={(event) => setPolicy(event.currentTarget.value)}>
-            {POLICIES.map(({ value, text }) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
+          <Select value={policy} options={POLICIES} onPick={setPolicy} />
         </label>
       )}
-      {problem !== undefined && (
-        <p class="composer-problem" role="alert">
-          <bdi>{safeText(problem)}</bdi>
-        </p>
-      )}
-      <div class="actions">
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="submit" class="primary">
-          Save
-        </button>
-      </div>
-    </form>
+    </Form>
   );
 }
 
@@ -121,7 +93,7 @@ export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
   if (question !== undefined) return <Asked row={row} about={question} onClose={onClose} />;
   return (
     <Dialog title="Session settings" onClose={onClose}>
-      <Form row={row} onClose={onClose} />
+      <Fields row={row} onClose={onClose} />
       {may("operator.admin") && (
         <div class="settings-end">
           <button type="button" class="danger" onClick={() => setQuestion("reset")}>

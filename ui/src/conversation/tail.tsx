@@ -2,6 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import { textOf } from "../../../src/core/message.ts";
+import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
@@ -38,8 +39,7 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
     role: "user",
     content: [],
     timestamp: 0,
-    ...(provenance === undefined ? {} : { provenance }),
-    ...(senderName === undefined ? {} : { senderName }),
+    ...optional({ provenance, senderName }),
   } as const;
   const cancel = (): void => {
     ask("chat.abort", { sessionKey: thread.sessionKey, runId }).catch(complain);

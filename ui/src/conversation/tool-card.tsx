@@ -33,7 +33,7 @@ function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
 
-export interface ToolCardProps {
+interface ToolCardProps {
   /** Undefined: the call is in an earlier part of the transcript. */
   readonly call: ToolCall | undefined;
   readonly result: ToolResult | undefined;

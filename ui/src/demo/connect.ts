@@ -13,7 +13,7 @@ export type Connection = Omit<GatewayClient, "events">;
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
 /** Says no, and would again. */
-export function isRefusal(error: unknown): boolean {
+export function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
 

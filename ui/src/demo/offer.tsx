@@ -1,16 +1,14 @@
 // Owns the offer of the demo: made to whoever opens the page of a gateway that nobody has used yet, and that
 // has no real model.
 
-import { useEffect, useState } from "preact/hooks";
-import { batched } from "../clock.ts";
-import { ask, has, may, on } from "../gateway.ts";
-import { useReading } from "../parts/reading.ts";
+import { useState } from "preact/hooks";
+import { ask, has, may } from "../gateway.ts";
+import { useNews, useReading } from "../parts/reading.ts";
 import { route } from "../route.ts";
 import { canEnterDemo, enterDemo } from "./scene.ts";
 import "./demo.css";
 
 const OFFLINE_PROVIDER = "offline/";
-const BATCH_MS = 500;
 
 async function isWelcome(): Promise<boolean> {
   if (!canEnterDemo || !may("operator.admin") || !has("demo.start")) return false;
@@ -23,7 +21,7 @@ async function isWelcome(): Promise<boolean> {
 export function DemoOffer() {
   const [declined, setDeclined] = useState(false);
   const welcome = useReading("demo", isWelcome);
-  useEffect(() => on("sessions", batched(BATCH_MS, welcome.again)), [welcome.again]);
+  useNews("sessions", welcome.again);
   const at = route.value;
   const isFirst = at.view === "flow" || (at.view === "sessions" && at.key === undefined);
   if (declined || !isFirst || welcome.value !== true) return null;

@@ -14,13 +14,17 @@ const PAD = 12;
 const UPRIGHT_MIN = 84;
 const ASLANT_PAD = 64;
 
-export interface Arc {
+/** All that one session said to another in one way. */
+interface Talk {
   readonly id: string;
   readonly kind: "send" | "spawn" | "refused";
   readonly from: string;
   readonly to: string;
   readonly steps: number;
   readonly open: number;
+}
+
+export interface Arc extends Talk {
   readonly path: string;
   readonly width: number;
   /** Its arrow's head. */
@@ -47,22 +51,14 @@ export interface Overview {
   readonly left: number;
 }
 
-interface Talk {
-  readonly kind: Arc["kind"];
-  readonly from: string;
-  readonly to: string;
-  readonly steps: number;
-  readonly open: number;
-}
-
 /** What was said in all chains together. */
 function talksOf(chains: readonly ChainRow[]): Talk[] {
   const talks = new Map<string, Talk>();
   for (const { kind, from, to, steps, open } of chains.flatMap((chain) => chain.talks)) {
     if (from === "" || to === "" || from === to) continue;
     const id = JSON.stringify([kind, from, to]);
-    const before = talks.get(id);
-    talks.set(id, { kind, from, to, steps: steps + (before?.steps ?? 0), open: open + (before?.open ?? 0) });
+    const before = talks.get(id) ?? { steps: 0, open: 0 };
+    talks.set(id, { id, kind, from, to, steps: steps + before.steps, open: open + before.open });
   }
   return [...talks.values()];
 }
@@ -91,7 +87,6 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
   };
   return {
     ...talk,
-    id: JSON.stringify([talk.kind, talk.from, talk.to]),
     path: `M ${x1} ${y} Q ${middle} ${top + shift} ${x2} ${y}`,
     width: Math.min(7, 1.4 + Math.log2(1 + talk.steps) * 0.9),
     head: `M ${barb(0.42)} L ${x2} ${y} L ${barb(-0.42)}`,

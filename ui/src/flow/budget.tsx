@@ -3,8 +3,19 @@
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { money, tokens } from "../parts/format.ts";
 
-function Meter(props: { name: string; used: number; max: number; text: string }) {
-  const { name, used, max, text } = props;
+interface Use {
+  /** What the meter measures. */
+  readonly name: string;
+  readonly used: number;
+  /** Undefined: there is no limit to show. */
+  readonly max: number | undefined;
+  readonly write: (figure: number) => string;
+  readonly unit?: string;
+}
+
+function Meter({ name, used, max, write, unit = "" }: Use) {
+  if (max === undefined) return <span class="meter-text">{`${write(used)}${unit}`}</span>;
+  const text = `${write(used)} of ${write(max)}${unit}${used >= max ? ", used up" : ""}`;
   const part = max <= 0 ? 1 : Math.min(1, used / max);
   const tone = used >= max ? "tone-bad" : part > 0.8 ? "tone-warn" : "tone-busy";
   return (
@@ -26,36 +37,14 @@ function Meter(props: { name: string; used: number; max: number; text: string })
   );
 }
 
-function usedUp(used: number, max: number): string {
-  return used >= max ? ", used up" : "";
-}
-
 /** Tokens and cost: against the budget where there is one and the figures are whole. */
 export function Budget({ chain }: { chain: ChainRow }) {
-  const { limits, partial } = chain;
-  const { tokensMax, costMax } = limits;
-  const isWhole = partial !== true;
+  const { tokensMax, costMax } = chain.partial === true ? {} : chain.limits;
   return (
     <span class="budget">
-      {isWhole && tokensMax !== undefined ? (
-        <Meter
-          name="Tokens of the chain"
-          used={chain.tokens}
-          max={tokensMax}
-          text={`${tokens(chain.tokens)} of ${tokens(tokensMax)} tokens${usedUp(chain.tokens, tokensMax)}`}
-        />
-      ) : (
-        <span class="meter-text">{`${tokens(chain.tokens)} tokens`}</span>
-      )}
-      {isWhole && costMax !== undefined ? (
-        <Meter
-          name="Cost of the chain"
-          used={chain.cost}
-          max={costMax}
-          text={`${money(chain.cost)} of ${money(costMax)}${usedUp(chain.cost, costMax)}`}
-        />
-      ) : (
-        chain.cost > 0 && <span class="meter-text">{money(chain.cost)}</span>
+      <Meter name="Tokens of the chain" used={chain.tokens} max={tokensMax} write={tokens} unit=" tokens" />
+      {(costMax !== undefined || chain.cost > 0) && (
+        <Meter name="Cost of the chain" used={chain.cost} max={costMax} write={money} />
       )}
     </span>
   );

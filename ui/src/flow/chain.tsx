@@ -3,8 +3,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
 import { tick } from "../clock.ts";
-import { Failed } from "../parts/failure.tsx";
-import { age, counted, duration } from "../parts/format.ts";
+import { Awaited } from "../parts/failure.tsx";
+import { ago, counted, duration } from "../parts/format.ts";
 import { Name, shortKey } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
@@ -22,11 +22,6 @@ function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readon
   return { limits: chain.limits, waits: new Map(waits), name: (key) => labels.get(key) || shortKey(key) };
 }
 
-function endedWords(at: number): string {
-  const ago = age(at, tick.value);
-  return ago === "now" ? "just ended" : `ended ${ago} ago`;
-}
-
 function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
   const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
   return (
@@ -38,7 +33,10 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
         {"From "}
         <Name text={around.name(rootSessionKey ?? chain.sessions[0] ?? "")} />
       </h2>
-      <State state={active ? "running" : "ended"} text={active ? "active" : endedWords(lastAt)} />
+      <State
+        state={active ? "running" : "ended"}
+        text={active ? "active" : `ended ${ago(lastAt, tick.value)}`}
+      />
       <span class="chain-facts soft">
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
@@ -52,7 +50,8 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
 }
 
 export function Chain({ chainId }: { chainId: string }) {
-  const { value, problem, again } = useChain(chainId);
+  const reading = useChain(chainId);
+  const { value } = reading;
   const [chosen, choose] = useState<string>();
   const body = useRef<HTMLDivElement>(null);
   useEffect(() => choose(undefined), [chainId]);
@@ -60,13 +59,7 @@ export function Chain({ chainId }: { chainId: string }) {
     () => (value === undefined ? undefined : aroundOf(value.chain, value.parties, value.steps)),
     [value],
   );
-  if (value === undefined || around === undefined) {
-    return problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={problem} onRetry={again} />
-    );
-  }
+  if (value === undefined || around === undefined) return <Awaited {...reading} />;
   const { chain, parties, steps, truncated } = value;
   const step = steps.find(({ id }) => id === chosen);
   const deliveries =

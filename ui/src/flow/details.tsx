@@ -58,12 +58,11 @@ export function StepDetails(props: {
     messageId === undefined || messageIn === undefined
       ? undefined
       : hrefOf({ view: "sessions", key: messageIn, messageId });
-  const heading = title(step, around);
   return (
     <aside class="step-details" aria-label="The chosen step">
       <div class="step-title">
         <h2>
-          <Name text={heading} />
+          <Name text={title(step, around)} />
         </h2>
         <button type="button" class="quiet" aria-label="Close the step" onClick={onClose}>
           ×

@@ -5,11 +5,11 @@
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
-import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
 import { clockTime, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { fitted } from "./drawing.ts";
-import { GUTTER, type Lane, type Layout, layOut, type Placed } from "./layout.ts";
+import { useSize } from "../parts/size.ts";
+import { fitted } from "./fitted.ts";
+import { GUTTER, isFailed, type Lane, type Layout, layOut, type Placed } from "./layout.ts";
 import { ArrowOf, BarOf } from "./marks.tsx";
 import { type Around, label, outcomeWords, sentence, waitWords } from "./words.ts";
 
@@ -51,12 +51,6 @@ function textOf(placed: Placed, around: Around, laneWidth: number): Words {
   return { x: textX, y: y - 6, text: fitted(words, textWidth) };
 }
 
-/** Of a step that came to nothing: why, below its arrow. */
-function noteOf(step: ChainStep, around: Around): string {
-  if (!["error", "timeout", "aborted"].includes(step.state) || step.kind === "wait") return "";
-  return outcomeWords(step, around);
-}
-
 function kindOf(step: ChainStep): string {
   return `kind-${step.kind === "result" && step.source === "notice" ? "notice" : step.kind}`;
 }
@@ -65,15 +59,14 @@ function kindOf(step: ChainStep): string {
 function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around; laneWidth: number }) {
   const { step, y, textWidth } = placed;
   const { x, y: line, text, end } = textOf(placed, around, laneWidth);
-  const note = noteOf(step, around);
   return (
     <g class={`words ${kindOf(step)}`}>
       <text x={x} y={line} text-anchor={end === true ? "end" : undefined}>
         {text}
       </text>
-      {note !== "" && (
+      {isFailed(step) && (
         <text class="step-note bad" x={x} y={y + 14}>
-          {fitted(note, textWidth)}
+          {fitted(outcomeWords(step, around), textWidth)}
         </text>
       )}
     </g>
@@ -150,9 +143,9 @@ function Heads({
     <div class="flow-heads" style={{ width: `${width}px` }}>
       {lanes.map(({ key, x }) => (
         <span key={key} class="flow-head" style={{ left: `${x - 9}px`, width: `${laneWidth - 10}px` }}>
-          {gone.has(key) || key === NOT_VISIBLE ? (
+          {gone.has(key) ? (
             <span class="soft">
-              <Name text={name(key)} title={gone.has(key) ? `${key} does not exist any more` : key} />
+              <Name text={name(key)} title={`${key} does not exist any more`} />
             </span>
           ) : (
             <SessionLink sessionKey={key} name={name(key)} />
@@ -175,12 +168,7 @@ function useSight(height: number, chainId: string) {
     atEnd.current = top > 0 && top + clientHeight > scrollHeight - AT_END;
     setSight({ top, height: clientHeight, width: clientWidth });
   };
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(look);
-    if (box.current !== null) observer.observe(box.current);
-    look();
-    return () => observer.disconnect();
-  }, []);
+  useSize(box, look);
   useLayoutEffect(() => {
     box.current?.scrollTo(0, 0);
     atEnd.current = false;

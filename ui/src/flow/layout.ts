@@ -31,8 +31,8 @@ export interface Bar {
   readonly x: number;
   /** Accepted; from there to `run` it was queued. */
   readonly top: number;
-  /** Begun; absent: it has not, or never did. */
-  readonly run?: number;
+  /** Begun; undefined: it has not, or never did. */
+  readonly run: number | undefined;
   readonly end: number;
   readonly open: boolean;
   readonly failed: boolean;
@@ -45,11 +45,11 @@ export interface Bar {
 export interface Placed {
   readonly step: ChainStep;
   readonly y: number;
-  /** Where its arrow begins; absent: outside of the picture. */
-  readonly from?: number;
-  readonly to?: number;
+  /** Where its arrow begins and ends; undefined: outside of the picture. */
+  readonly from: number | undefined;
+  readonly to: number | undefined;
   /** Of a wait: from where on. */
-  readonly top?: number;
+  readonly top: number | undefined;
   /** Where its words begin, and how wide they may be. */
   readonly textX: number;
   readonly textWidth: number;
@@ -84,7 +84,8 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 const hasRun = (step: ChainStep): boolean => !["wait", "refused", "delivery"].includes(step.kind);
 
-const isFailed = (step: ChainStep): boolean =>
+/** It came to nothing: why is written below its row. */
+export const isFailed = (step: ChainStep): boolean =>
   hasRun(step) && ["error", "timeout", "aborted"].includes(step.state);
 
 /** The session in which a step's run is. */
@@ -175,7 +176,7 @@ function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainSt
     id: step.id,
     x,
     top,
-    ...(run === undefined ? {} : { run }),
+    run,
     end: step.appended === true ? top : (end ?? bottom),
     open: end === undefined && step.appended !== true,
     failed: isFailed(step),
@@ -223,9 +224,9 @@ export function layOut(steps: readonly ChainStep[], parties: readonly ChainParty
     return {
       step,
       y,
-      ...(from === undefined ? {} : { from }),
-      ...(to === undefined ? {} : { to }),
-      ...(top === undefined ? {} : { top }),
+      from,
+      to,
+      top,
       textX: (ends.length === 0 ? GUTTER : left) + 14,
       textWidth: (spans ? Math.min(right - left, laneWidth * 2.4) : laneWidth) - 26,
     };

@@ -30,7 +30,7 @@ export function BarOf({ bar }: { bar: Bar }) {
           height={height(wait.top, wait.end)}
         />
       ))}
-      {failed && <path class="run-cross" d={`M ${x - 5} ${end - 5} l 10 10 m 0 -10 l -10 10`} />}
+      {failed && <path class="run-cross" d={crossAt(x, end)} />}
       {silent && (
         <>
           <circle class="run-silent" cx={x} cy={end} r="4.5" />
@@ -46,6 +46,11 @@ export function BarOf({ bar }: { bar: Bar }) {
 /** The lines of an arrow's head at its end. */
 function headAt(x: number, y: number, way: number): string {
   return `M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`;
+}
+
+/** The mark of what came to nothing. */
+function crossAt(x: number, y: number): string {
+  return `M ${x - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`;
 }
 
 /** The arrow of a step. */
@@ -67,7 +72,7 @@ export function ArrowOf({ placed }: { placed: Placed }) {
     return (
       <>
         <path class="step-line" d={`M ${from + way * BAR} ${y} H ${stop}`} />
-        <path class="step-cross" d={`M ${stop - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`} />
+        <path class="step-cross" d={crossAt(stop, y)} />
       </>
     );
   }

@@ -1,10 +1,11 @@
 // Owns the overview: who talks to whom in the window, as sessions in a row with arcs between them.
 
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { counted } from "../parts/format.ts";
+import { useSize } from "../parts/size.ts";
 import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";
-import { fitted, useWidth } from "./drawing.ts";
+import { fitted } from "./fitted.ts";
 import { type Filter, filter, nameOf } from "./state.ts";
 
 const ASLANT_WIDTH = 96;
@@ -94,7 +95,8 @@ function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }
 
 export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   const box = useRef<HTMLDivElement>(null);
-  const room = useWidth(box, 800);
+  const [room, setRoom] = useState(800);
+  useSize(box, (element) => setRoom(element.clientWidth));
   const picture = overviewOf(chains, room);
   const { nodes, arcs, width, baseline, aslant, left } = picture;
   // The busiest stand in the middle.

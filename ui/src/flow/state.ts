@@ -1,17 +1,14 @@
 // Owns what the flow view has chosen and how it stays up to date: window of time, filter, readings.
-// FL1: what moves is read again, a few times a second at most, and only what it concerns.
+// FL1: of what moves only that is read again which it is about.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import type { AgentEvent } from "../../../src/gateway/protocol.ts";
-import { batched } from "../clock.ts";
-import { ask, on } from "../gateway.ts";
+import { ask } from "../gateway.ts";
 import { shortKey } from "../parts/name.tsx";
-import { useReading } from "../parts/reading.ts";
+import { useNews, useReading } from "../parts/reading.ts";
 
-/** How long after news it is read; more of it in between costs nothing. */
-const SETTLE_MS = 300;
 const CHAINS_MAX = 100;
 
 export const WINDOWS = [
@@ -49,27 +46,15 @@ export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
 }
 
 /** Whether an event says that a chain moved. */
-function moves(event: AgentEvent): boolean {
-  return event.stream === "lifecycle" || event.stream === "flow";
-}
-
-/** Calls `read` some time after events for which `concerns` holds. */
-function useNews(concerns: (event: AgentEvent) => boolean, read: () => void): void {
-  const latest = useRef({ concerns, read });
-  latest.current = { concerns, read };
-  useEffect(() => {
-    const soon = batched(SETTLE_MS, () => latest.current.read());
-    return on("agent", (event) => {
-      if (moves(event) && latest.current.concerns(event)) soon();
-    });
-  }, []);
+function moves({ stream }: AgentEvent): boolean {
+  return stream === "lifecycle" || stream === "flow";
 }
 
 export function useChains() {
   const reading = useReading(`chains ${minutes.value}`, () =>
     ask("chains.list", { activeMinutes: minutes.value, limit: CHAINS_MAX }),
   );
-  useNews(() => true, reading.again);
+  useNews("agent", reading.again, moves);
   const told = reading.value?.names;
   useEffect(() => {
     if (told !== undefined) names.value = told;
@@ -80,9 +65,10 @@ export function useChains() {
 export function useChain(chainId: string) {
   const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId }));
   const parties = reading.value?.parties ?? [];
-  useNews(({ stream, data, sessionKey }) => {
+  useNews("agent", reading.again, (event) => {
+    const { stream, data, sessionKey } = event;
     if (stream === "lifecycle") return data.chainId === chainId;
-    return parties.some(({ key }) => key === sessionKey);
-  }, reading.again);
+    return moves(event) && parties.some(({ key }) => key === sessionKey);
+  });
   return reading;
 }

@@ -1,7 +1,7 @@
 // Owns the flow view: who talks to whom on top, the chains that moved beside the picture of one of them.
 
 import "./flow.css";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { route } from "../route.ts";
@@ -69,16 +69,11 @@ function Nothing() {
 }
 
 export function FlowView() {
-  const { value, problem, again } = useChains();
+  const reading = useChains();
+  const { value } = reading;
   const at = route.value;
   const wantedId = at.view === "flow" ? at.chainId : undefined;
-  if (value === undefined) {
-    return problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={problem} onRetry={again} />
-    );
-  }
+  if (value === undefined) return <Awaited {...reading} />;
   const all = value.chains;
   const chains = all.filter((chain) => fits(chain, filter.value));
   if (all.length === 0 && wantedId === undefined) {

@@ -4,12 +4,10 @@
 import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
-/** How a session is called. */
-export type NameOf = (sessionKey: string) => string;
-
 /** What a step is about, beside itself. */
 export interface Around {
-  readonly name: NameOf;
+  /** How a session is called. */
+  readonly name: (sessionKey: string) => string;
   readonly limits: ChainRow["limits"];
   /** The waits of this chain, by the flow that they wait in. */
   readonly waits: ReadonlyMap<string, ChainStep>;
@@ -78,7 +76,8 @@ function routeWords({ route }: ChainStep): string {
   return route === undefined ? "its people" : `${route.channel} ${route.to}`;
 }
 
-function actWords(step: ChainStep, { name, waits }: Around): string {
+/** What was done, without what was said: a step's title. */
+export function title(step: ChainStep, { name, waits }: Around): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
   switch (step.kind) {
@@ -124,12 +123,7 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 export function sentence(step: ChainStep, around: Around): string {
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
-  return `${actWords(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
-}
-
-/** A step's title, without what was said. */
-export function title(step: ChainStep, around: Around): string {
-  return actWords(step, around);
+  return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
 /** What a job came to, out of the form in which the gateway tells it. */

@@ -1,22 +1,21 @@
 // Owns the tab with the ways out of the gateway, and how each stands.
 
-import { useEffect, useRef } from "preact/hooks";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
-import { batched, tick } from "../clock.ts";
-import { ask, may, on } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { tick } from "../clock.ts";
+import { ask, may } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
-import { useReading } from "../parts/reading.ts";
+import { useNews, useReading } from "../parts/reading.ts";
 import { State, type Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
+import { usePolling } from "./polling.ts";
 import "./rows.css";
 
 type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
-const BATCH_MS = 1_000;
 /** Programs come up and go without an event. */
-const AGAIN_TICKS = 2;
+const EVERY_MS = 10_000;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
   webchat: "clients, such as this page",
@@ -89,27 +88,17 @@ function Row({ row }: { row: ChannelRow }) {
   );
 }
 
-export function ChannelsTab(_: { about: string | undefined }) {
+export function ChannelsTab() {
   const list = useReading("channels", () => ask("channels.status"));
-  const { again } = list;
-  useEffect(() => on("deliveries", batched(BATCH_MS, again)), [again]);
-  const ticks = useRef(0);
-  useEffect(
-    () =>
-      tick.subscribe(() => {
-        ticks.current += 1;
-        if (ticks.current % AGAIN_TICKS === 0) again();
-      }),
-    [again],
-  );
+  useNews("deliveries", list.again);
+  usePolling(EVERY_MS, list.again);
   return (
     <>
       <h2>Channels</h2>
       <p class="soft">
         The ways out of the gateway: to people, to other programs, to outside tools and agents.
       </p>
-      {list.problem !== undefined && <Failed problem={list.problem} onRetry={again} />}
-      {list.value === undefined && list.problem === undefined && <p class="loading">Loading…</p>}
+      <Awaited {...list} />
       {list.value !== undefined && (
         <ul class="out-rows card" aria-label="Channels">
           {list.value.channels.map((row) => (

@@ -4,7 +4,7 @@ import "./configuration.css";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { ask } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -12,12 +12,9 @@ import { State } from "../parts/state.tsx";
 
 type ConfigCheck = PayloadOf<"config.check">;
 
-/** Objects are shown open down to this depth. */
-const OPEN_DEPTH = 1;
-
-export function ConfigurationTab(_: { about: string | undefined }) {
+export function ConfigurationTab() {
   const check = useReading("config.check", () => ask("config.check"));
-  const { value, problem, busy, again } = check;
+  const { value, busy, again } = check;
   return (
     <div class="config">
       <div class="bar">
@@ -26,8 +23,7 @@ export function ConfigurationTab(_: { about: string | undefined }) {
           Check again
         </button>
       </div>
-      {problem !== undefined && value === undefined && <Failed problem={problem} onRetry={again} />}
-      {value === undefined && problem === undefined && <p class="loading">Checking…</p>}
+      <Awaited {...check} words="Checking…" />
       {value !== undefined && <Result check={value} />}
     </div>
   );
@@ -71,7 +67,7 @@ function Result({ check }: { check: ConfigCheck }) {
       <Said title="Warnings" tone="warn" lines={warnings} />
       <h2>What runs</h2>
       <div class="card config-tree mono">
-        <Fields value={settings} depth={0} />
+        <Fields value={settings} />
       </div>
     </>
   );
@@ -108,17 +104,17 @@ function nameOf(name: string, value: unknown): string {
   return /^\d+$/.test(name) && own !== undefined ? own : name;
 }
 
-function Fields({ value, depth }: { value: object; depth: number }) {
+function Fields({ value }: { value: object }) {
   return (
     <ul>
       {Object.entries(value).map(([name, inner]) => (
         <li key={name}>
           {isTree(inner) && Object.keys(inner).length > 0 ? (
-            <details open={depth + 1 < OPEN_DEPTH}>
+            <details>
               <summary>
                 <Name text={nameOf(name, inner)} /> <span class="soft">{inShort(inner)}</span>
               </summary>
-              <Fields value={inner} depth={depth + 1} />
+              <Fields value={inner} />
             </details>
           ) : (
             <span class="config-field">

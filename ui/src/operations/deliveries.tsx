@@ -3,37 +3,41 @@
 //      truth.
 // DV2: what may bring a text twice, or gives it up for good, is asked about first.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
 import type { DeliveryRow } from "../../../src/gateway/payloads.ts";
-import { batched, tick } from "../clock.ts";
-import { ask, on } from "../gateway.ts";
+import { tick } from "../clock.ts";
+import { ask } from "../gateway.ts";
 import { Confirm } from "../parts/dialog.tsx";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { ago, clockTime, counted, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
-import { useReading } from "../parts/reading.ts";
+import { useNews, useReading } from "../parts/reading.ts";
+import { type Option, Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
+import { Time } from "../parts/time.tsx";
 import "./rows.css";
 import { SessionPicker } from "./session-picker.tsx";
+
+type StateFilter = "" | DeliveryRow["state"];
 
 const PAGE_ROWS = 50;
 const TEXT_CHARS_MAX = 2_000;
 const EXCERPT_CHARS_MAX = 300;
-const BATCH_MS = 300;
-const STATES = ["pending", "failed", "sent", "skipped"] as const;
+const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed", "sent", "skipped"];
 
 /** An error is a trouble where somebody may have to do something. */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
-
-type StateFilter = "" | (typeof STATES)[number];
 
 interface Filter {
   readonly state: StateFilter;
   readonly sessionKey: string;
   readonly includeDismissed: boolean;
 }
+
+const EVERYTHING: Filter = { state: "", sessionKey: "", includeDismissed: false };
 
 interface Outbox {
   readonly rows: readonly DeliveryRow[];
@@ -47,9 +51,7 @@ async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wante
   do {
     const page = await ask("deliveries.list", {
       ...{ limit: PAGE_ROWS, maxChars: TEXT_CHARS_MAX, includeDismissed },
-      ...(state === "" ? {} : { state }),
-      ...(sessionKey === "" ? {} : { sessionKey }),
-      ...(cursor === undefined ? {} : { cursor }),
+      ...optional({ state: state || undefined, sessionKey: sessionKey || undefined, cursor }),
     });
     rows.push(...page.deliveries);
     cursor = page.nextCursor;
@@ -62,17 +64,7 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
     <div class="bar out-filters">
       <label class="out-field">
         <span>State</span>
-        <select
-          value={filter.state}
-          onChange={(event) => onChange({ ...filter, state: event.currentTarget.value as StateFilter })}
-        >
-          <option value="">all</option>
-          {STATES.map((state) => (
-            <option key={state} value={state}>
-              {state}
-            </option>
-          ))}
-        </select>
+        <Select value={filter.state} options={STATES} onPick={(state) => onChange({ ...filter, state })} />
       </label>
       <SessionPicker
         label="Session"
@@ -136,9 +128,7 @@ function Timing({ row }: { row: DeliveryRow }) {
   const waits = row.state === "pending" && row.attempts > 0 && !row.attemptOpen;
   return (
     <div class="row-when soft">
-      <time dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
-        {ago(at, now)}
-      </time>
+      <Time at={at}>{ago(at, now)}</Time>
       {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
       {row.attemptOpen && <span>being tried</span>}
       {waits && <span>next in {duration(Math.max(0, row.nextAttemptAt - now))}</span>}
@@ -211,15 +201,13 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
   );
 }
 
-export function DeliveriesTab({ about }: { about: string | undefined }) {
-  const [filter, setFilter] = useState<Filter>({
-    ...{ state: "", sessionKey: about ?? "", includeDismissed: false },
-  });
+export function DeliveriesTab() {
+  const [filter, setFilter] = useState<Filter>(EVERYTHING);
   const [question, setQuestion] = useState<Question>();
   const wanted = useRef(PAGE_ROWS);
   const outbox = useReading(JSON.stringify(filter), () => readOutbox(filter, wanted.current));
-  const { again, value, problem, busy } = outbox;
-  useEffect(() => on("deliveries", batched(BATCH_MS, again)), [again]);
+  const { again, value, busy } = outbox;
+  useNews("deliveries", again);
   const change = (next: Filter): void => {
     wanted.current = PAGE_ROWS;
     setFilter(next);
@@ -238,11 +226,8 @@ export function DeliveriesTab({ about }: { about: string | undefined }) {
       <h2>Deliveries</h2>
       <p class="soft">What left through a channel, what waits for its next attempt, and what failed.</p>
       <Filters filter={filter} onChange={change} />
-      {problem !== undefined && <Failed problem={problem} onRetry={again} />}
-      {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
-      {value !== undefined && value.rows.length === 0 && (
-        <p class="empty">{value.more ? "None among the newest." : "Nothing here."}</p>
-      )}
+      <Awaited {...outbox} />
+      {value?.rows.length === 0 && <p class="empty">Nothing here.</p>}
       {value !== undefined && (
         <ul class="out-rows card" aria-label="Deliveries" aria-busy={busy}>
           {value.rows.map((row) => (

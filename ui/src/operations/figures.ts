@@ -2,14 +2,12 @@
 // FG1: never more points than the gateway keeps.
 
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
-import { duration, money, size, tokens } from "../parts/format.ts";
+import { duration, HOUR_MS, MINUTE_MS, money, size, tokens } from "../parts/format.ts";
 import type { Span, Values } from "./plot-shape.ts";
 
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 /** As much is shown of a gateway that has just begun. */
 const SHORT_MS = 10 * MINUTE_MS;
 

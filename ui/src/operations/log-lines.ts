@@ -23,7 +23,7 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
 
 /** What a line says beside its message and what stands in columns; undefined: nothing. */
 export function detailsOf(line: LogLine): string | undefined {
-  const { seq: _, time: __, level: ___, msg: ____, cut: _____, ...rest } = line;
+  const { seq, time, level, msg, cut, ...rest } = line;
   if (Object.keys(rest).length === 0) return undefined;
   const { err, ...plain } = rest;
   const stack = stackOf(err);
@@ -37,6 +37,6 @@ function stackOf(err: unknown): string | undefined {
   if (typeof err !== "object" || err === null || !("stack" in err)) return undefined;
   const { stack, ...more } = err as Record<string, unknown>;
   if (typeof stack !== "string" || stack === "") return undefined;
-  const { type: _, message: __, ...others } = more;
+  const { type, message, ...others } = more;
   return Object.keys(others).length === 0 ? stack : `${stack}\n${JSON.stringify(others, null, 2)}`;
 }

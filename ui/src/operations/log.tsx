@@ -6,9 +6,10 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
 import { settled } from "../clock.ts";
 import { ask, whenConnected } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
+import { type Option, Select } from "../parts/select.tsx";
 import type { Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { added, detailsOf, type Kept, type LogLine, NOTHING } from "./log-lines.ts";
@@ -20,7 +21,12 @@ const PAGE_LINES = 500;
 const TYPING_MS = 300;
 
 type Level = LogLine["level"];
-const LEVELS: readonly Level[] = ["debug", "info", "warn", "error"];
+const LEVELS: readonly Option<Level>[] = [
+  ["debug", "all"],
+  ["info", "info and above"],
+  ["warn", "warn and above"],
+  "error",
+];
 const TONES: Readonly<Record<Level, Tone>> = { debug: "quiet", info: "quiet", warn: "warn", error: "bad" };
 
 interface Wanted {
@@ -54,11 +60,11 @@ function useLog(wanted: Wanted, following: boolean) {
   const latest = useRef(read);
   latest.current = read;
   useEffect(() => whenConnected(() => void latest.current(true)), [of]);
-  usePolling(EVERY_MS, following, () => latest.current(place.current.cursor === undefined));
+  usePolling(EVERY_MS, () => latest.current(place.current.cursor === undefined), following);
   return { kept, problem, again: () => void read(true) };
 }
 
-export function LogTab(_: { about: string | undefined }) {
+export function LogTab() {
   const [wanted, setWanted] = useState<Wanted>({ level: "debug", search: "" });
   const [following, setFollowing] = useState(true);
   const [typed] = useState(() =>
@@ -71,16 +77,7 @@ export function LogTab(_: { about: string | undefined }) {
       <search class="bar">
         <label class="log-field">
           <span>Level</span>
-          <select
-            value={wanted.level}
-            onChange={({ currentTarget }) => setWanted({ ...wanted, level: currentTarget.value as Level })}
-          >
-            {LEVELS.map((level) => (
-              <option key={level} value={level}>
-                {level === "debug" ? "all" : level === "error" ? "error" : `${level} and above`}
-              </option>
-            ))}
-          </select>
+          <Select value={wanted.level} options={LEVELS} onPick={(level) => setWanted({ ...wanted, level })} />
         </label>
         <input
           class="log-search"
@@ -90,7 +87,7 @@ export function LogTab(_: { about: string | undefined }) {
           aria-label="Search in the log"
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
-        <button type="button" aria-pressed={following} onClick={() => setFollowing(!following)}>
+        <button type="button" onClick={() => setFollowing(!following)}>
           {following ? "Pause" : "Follow"}
         </button>
         <span class="soft" role="status">
@@ -99,10 +96,8 @@ export function LogTab(_: { about: string | undefined }) {
           {following ? "" : ", paused"}
         </span>
       </search>
-      {problem !== undefined && <Failed problem={problem} onRetry={again} />}
-      {kept === undefined ? (
-        problem === undefined && <p class="loading">Loading…</p>
-      ) : (
+      <Awaited value={kept} problem={problem} again={again} />
+      {kept !== undefined && (
         <Lines lines={kept.lines} all={wanted.level === "debug" && wanted.search === ""} />
       )}
     </div>

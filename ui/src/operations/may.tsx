@@ -3,7 +3,7 @@
 import type { Explanation } from "../../../src/core/explanation.ts";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { ask } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
@@ -128,8 +128,7 @@ function Facts({ explained }: { explained: Explained }) {
 
 function Answers({ viewer, target }: { viewer: string; target: string }) {
   const read = useReading(`${viewer}\n${target}`, () => ask("access.explain", { viewer, target }));
-  if (read.problem !== undefined) return <Failed problem={read.problem} onRetry={read.again} />;
-  if (read.value === undefined) return <p class="loading">Loading…</p>;
+  if (read.value === undefined || read.problem !== undefined) return <Awaited {...read} />;
   return (
     <>
       <Facts explained={read.value} />

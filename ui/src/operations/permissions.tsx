@@ -1,19 +1,19 @@
 // Owns the tab with what agents ask operators for, and the answers.
 
-import { useEffect } from "preact/hooks";
 import type { PermissionQuestion } from "../../../src/core/permission.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
-import { after, now } from "../clock.ts";
+import { now } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
+import { usePolling } from "./polling.ts";
 import "./rows.css";
 
 /** No event tells of a question: it is looked for as long as the tab is shown. */
-const AGAIN_MS = 2_000;
+const EVERY_MS = 2_000;
 
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
   const { id, sessionKey, title, kind, detail, expiresAt } = question;
@@ -61,16 +61,15 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
   );
 }
 
-export function PermissionsTab(_: { about: string | undefined }) {
+export function PermissionsTab() {
   const list = useReading("permissions", () => ask("permissions.list"));
-  const { again, busy, value, problem } = list;
-  useEffect(() => (busy ? undefined : after(AGAIN_MS, again)), [busy, again]);
+  const { again, value } = list;
+  usePolling(EVERY_MS, again);
   return (
     <>
       <h2>Permissions</h2>
       <p class="soft">What agents ask for. What nobody answers in time is denied.</p>
-      {problem !== undefined && <Failed problem={problem} onRetry={again} />}
-      {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
+      <Awaited {...list} />
       {value?.permissions.length === 0 && <p class="empty">No agent asks for anything.</p>}
       {value !== undefined && value.permissions.length > 0 && (
         <ul class="out-rows card" aria-label="Questions">

@@ -54,7 +54,7 @@ function stretches(times: readonly number[], values: Values, gapMs: number): (re
   return found;
 }
 
-export interface LineShape {
+interface LineShape {
   /** `d` of the line's path, and of the area below it. */
   readonly line: string;
   readonly area: string;

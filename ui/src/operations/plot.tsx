@@ -7,7 +7,7 @@ import { clockTime } from "../parts/format.ts";
 import { inUnit, inWords, type Plotted } from "./figures.ts";
 import { extremes, HEIGHT, lineShape, nearest, niceTop, type Span, WIDTH, xOf } from "./plot-shape.ts";
 
-export interface PlotProps {
+interface PlotProps {
   readonly plotted: Plotted;
   readonly times: readonly number[];
   readonly stepMs: number;

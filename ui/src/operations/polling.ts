@@ -3,8 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 
-/** Calls `ask` `everyMs` after its last answer, as long as `wanted`. What it throws is its own business. */
-export function usePolling(everyMs: number, wanted: boolean, ask: () => Promise<void>): void {
+/** Calls `ask` `everyMs` after its last answer, while it is `wanted`. What it throws is its own business. */
+export function usePolling(everyMs: number, ask: () => void | Promise<void>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;
   useEffect(() => {
@@ -13,10 +13,8 @@ export function usePolling(everyMs: number, wanted: boolean, ask: () => Promise<
     let cancel = (): void => {};
     const wait = (): void => {
       cancel = after(everyMs, () => {
-        const asked = document.hidden ? Promise.resolve() : latest.current();
-        void asked.finally(() => {
-          if (!isOver) wait();
-        });
+        const asked = document.hidden ? undefined : latest.current();
+        void Promise.resolve(asked).finally(() => isOver || wait());
       });
     };
     wait();

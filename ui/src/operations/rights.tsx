@@ -15,7 +15,7 @@ export function RightsTab({ about = "" }: { about: string | undefined }) {
   const [viewer = "", target = ""] = about.split(BETWEEN);
   const choose = (one: string, other: string): void => {
     const text = other === "" ? one : `${one}${BETWEEN}${other}`;
-    go({ view: "operations", tab: "rights", ...(text === "" ? {} : { about: text }) }, true);
+    go({ view: "operations", tab: "rights", about: text || undefined }, true);
   };
   return (
     <div class="rights">

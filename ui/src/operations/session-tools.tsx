@@ -3,10 +3,11 @@
 import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { ask } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
+import { Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
 import { SessionPicker } from "./session-picker.tsx";
 
@@ -60,8 +61,8 @@ function Tools({ sessionKey }: { sessionKey: string }) {
   const [words, setWords] = useState("");
   const [only, setOnly] = useState<"all" | "allowed" | "denied">("all");
   const read = useReading(sessionKey, () => ask("tools.catalog", { sessionKey }));
-  if (read.problem !== undefined) return <Failed problem={read.problem} onRetry={read.again} />;
-  if (read.value === undefined) return <p class="loading">Loading… outside servers may take a while.</p>;
+  if (read.value === undefined || read.problem !== undefined)
+    return <Awaited {...read} words="Loading… outside servers may take a while." />;
   const all = linesOf(read.value);
   const lines = all
     .filter(({ allowed }) => only === "all" || allowed === (only === "allowed"))
@@ -85,11 +86,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
         </label>
         <label class="out-field">
           <span>Show</span>
-          <select value={only} onChange={(event) => setOnly(event.currentTarget.value as typeof only)}>
-            <option value="all">all</option>
-            <option value="allowed">allowed</option>
-            <option value="denied">denied</option>
-          </select>
+          <Select value={only} options={["all", "allowed", "denied"]} onPick={setOnly} />
         </label>
         <p class="soft" role="status">
           {lines.length === all.length

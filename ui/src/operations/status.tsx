@@ -1,14 +1,15 @@
 // Owns the tab with how the gateway stands: its state, its work, the processes of a cluster, and its figures.
 
 import "./status.css";
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { tick } from "../clock.ts";
-import { ask, coversAll, has, on, whenConnected } from "../gateway.ts";
-import { Failed } from "../parts/failure.tsx";
+import { ask, coversAll, has, whenConnected } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
 import { age, clockTime, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
-import { useReading } from "../parts/reading.ts";
+import { useNews, useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
 import { type History, inUnit, joined, plotsOf, spanOf } from "./figures.ts";
 import { Plot } from "./plot.tsx";
@@ -19,16 +20,11 @@ type Status = PayloadOf<"status">;
 
 const EVERY_MS = 10_000;
 
-export function StatusTab(_: { about: string | undefined }) {
+export function StatusTab() {
   const status = useReading("status", () => ask("status"));
-  usePolling(EVERY_MS, true, async () => status.again());
-  useEffect(() => on("health", status.again), [status.again]);
-  if (status.value === undefined)
-    return status.problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={status.problem} onRetry={status.again} />
-    );
+  usePolling(EVERY_MS, status.again);
+  useNews("health", status.again);
+  if (status.value === undefined) return <Awaited {...status} />;
   return (
     <div class="status">
       <h2>Gateway</h2>
@@ -78,7 +74,7 @@ function Facts({ status }: { status: Status }) {
   );
 }
 
-function Tile({ title, children }: { title: string; children: preact.ComponentChildren }) {
+function Tile({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <div class="tile card">
       <dt>{title}</dt>
@@ -144,19 +140,13 @@ function useHistory() {
     }
   };
   useEffect(() => whenConnected(() => void read(0)), []);
-  usePolling(history?.stepMs ?? EVERY_MS, true, () => read(history?.times.at(-1) ?? 0));
+  usePolling(history?.stepMs ?? EVERY_MS, () => read(history?.times.at(-1) ?? 0));
   return { history, problem, again: () => void read(0) };
 }
 
 function Figures() {
   const { history, problem, again } = useHistory();
-  if (history === undefined) {
-    return problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={problem} onRetry={again} />
-    );
-  }
+  if (history === undefined) return <Awaited problem={problem} again={again} />;
   const plots = plotsOf(history);
   const span = spanOf(history.times);
   return (

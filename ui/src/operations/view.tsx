@@ -15,8 +15,6 @@ import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
 
 interface Tab {
-  /** In the address. */
-  readonly name: string;
   readonly title: string;
   readonly scope: Parameters<typeof may>[0];
   /** What the gateway must have for it. */
@@ -28,37 +26,21 @@ interface Tab {
 }
 
 const TABS: readonly Tab[] = [
-  { name: "status", title: "Status", scope: "operator.read", method: "status", component: StatusTab },
+  { title: "Status", scope: "operator.read", method: "status", component: StatusTab },
+  { title: "Schedules", scope: "operator.read", method: "cron.list", component: SchedulesTab },
+  { title: "Deliveries", scope: "operator.admin", method: "deliveries.list", component: DeliveriesTab },
+  { title: "Channels", scope: "operator.read", method: "channels.status", component: ChannelsTab },
+  { title: "Rights", scope: "operator.read", method: "tools.catalog", component: RightsTab },
+  { title: "Permissions", scope: "operator.read", method: "permissions.list", component: PermissionsTab },
+  { title: "Log", scope: "operator.admin", method: "logs.tail", whole: true, component: LogTab },
   {
-    ...{ name: "schedules", title: "Schedules", scope: "operator.read", method: "cron.list" },
-    component: SchedulesTab,
-  },
-  {
-    ...{ name: "deliveries", title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
-    component: DeliveriesTab,
-  },
-  {
-    ...{ name: "channels", title: "Channels", scope: "operator.read", method: "channels.status" },
-    component: ChannelsTab,
-  },
-  {
-    ...{ name: "rights", title: "Rights", scope: "operator.read", method: "tools.catalog" },
-    component: RightsTab,
-  },
-  {
-    ...{ name: "permissions", title: "Permissions", scope: "operator.read", method: "permissions.list" },
-    component: PermissionsTab,
-  },
-  {
-    ...{ name: "log", title: "Log", scope: "operator.admin", method: "logs.tail", whole: true },
-    component: LogTab,
-  },
-  {
-    ...{ name: "configuration", title: "Configuration", scope: "operator.admin", method: "config.check" },
-    whole: true,
+    ...{ title: "Configuration", scope: "operator.admin", method: "config.check", whole: true },
     component: ConfigurationTab,
   },
 ];
+
+/** What a tab is called in the address. */
+const nameOf = ({ title }: Tab): string => title.toLowerCase();
 
 export function OperationsView() {
   const at = route.value;
@@ -72,24 +54,24 @@ export function OperationsView() {
   const offered = TABS.filter(
     ({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()),
   );
-  const current = offered.find(({ name }) => name === at.tab) ?? offered[0];
+  const current = offered.find((tab) => nameOf(tab) === at.tab) ?? offered[0];
   if (current === undefined) return <p class="empty">This token may do nothing here.</p>;
   const Shown = current.component;
   return (
     <div class="operations">
       <nav ref={tabs} class="tabs" aria-label="Operations">
-        {offered.map(({ name, title }) => (
+        {offered.map((tab) => (
           <a
-            key={name}
-            href={hrefOf({ view: "operations", tab: name })}
-            aria-current={name === current.name ? "page" : undefined}
+            key={tab.title}
+            href={hrefOf({ view: "operations", tab: nameOf(tab) })}
+            aria-current={tab === current ? "page" : undefined}
           >
-            {title}
+            {tab.title}
           </a>
         ))}
       </nav>
       <div class="tab-body">
-        <Shown key={current.name} about={at.about} />
+        <Shown key={current.title} about={at.about} />
       </div>
     </div>
   );

@@ -1,4 +1,5 @@
-// Owns what the reader sees when a part of the page fails: words and a way out, never a white page.
+// Owns what the reader sees where something has not come yet, or failed: words and a way out, never a white
+// page.
 
 import { Component, type ComponentChildren } from "preact";
 import { safeText } from "../../../src/core/safe-text.ts";
@@ -18,6 +19,13 @@ export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () =>
       )}
     </div>
   );
+}
+
+/** Until there is a `value`: that it is on its way. Why it, or a newer one, could not be read. */
+export function Awaited(props: { value?: unknown; problem: unknown; again: () => void; words?: string }) {
+  const { value, problem, again, words = "Loading…" } = props;
+  if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;
+  return value === undefined ? <p class="loading">{words}</p> : null;
 }
 
 interface BoundaryProps {

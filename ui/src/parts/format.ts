@@ -1,33 +1,41 @@
 // Owns how figures are written on the page: ages, durations, tokens, money, sizes, times.
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+/** From then on a date says more than an age. */
+const DATED_MS = 30 * DAY_MS;
 
 /** How long ago: `now`, `12 s`, `5 min`, `3 h`, `4 d`, later the date. */
 export function age(atMs: number, nowMs: number): string {
-  const ago = Math.max(0, nowMs - atMs);
-  if (ago < 5_000) return "now";
-  if (ago < MINUTE_MS) return `${Math.floor(ago / 1000)} s`;
-  if (ago < HOUR_MS) return `${Math.floor(ago / MINUTE_MS)} min`;
-  if (ago < DAY_MS) return `${Math.floor(ago / HOUR_MS)} h`;
-  if (ago < 30 * DAY_MS) return `${Math.floor(ago / DAY_MS)} d`;
+  const passed = Math.max(0, nowMs - atMs);
+  if (passed < 5_000) return "now";
+  if (passed < MINUTE_MS) return `${Math.floor(passed / 1000)} s`;
+  if (passed < HOUR_MS) return `${Math.floor(passed / MINUTE_MS)} min`;
+  if (passed < DAY_MS) return `${Math.floor(passed / HOUR_MS)} h`;
+  if (passed < DATED_MS) return `${Math.floor(passed / DAY_MS)} d`;
   return new Date(atMs).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
-/** The same in a sentence: `12 s ago`, `now`, on a date. */
+/** The same in a sentence: `just now`, `12 s ago`, later the date. */
 export function ago(atMs: number, nowMs: number): string {
   const words = age(atMs, nowMs);
-  return /\b(s|min|h|d)$/.test(words) ? `${words} ago` : words;
+  if (words === "now") return "just now";
+  return nowMs - atMs < DATED_MS ? `${words} ago` : words;
+}
+
+/** With a zero in front where it is one digit. */
+export function twoDigits(count: number): string {
+  return String(count).padStart(2, "0");
 }
 
 /** `340 ms`, `2.1 s`, `3 min 05 s`, `2 h 10 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < MINUTE_MS) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
-  const two = (count: number): string => String(count).padStart(2, "0");
-  if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min ${two(Math.floor((ms % MINUTE_MS) / 1000))} s`;
-  return `${Math.floor(ms / HOUR_MS)} h ${two(Math.floor((ms % HOUR_MS) / MINUTE_MS))} min`;
+  if (ms < HOUR_MS)
+    return `${Math.floor(ms / MINUTE_MS)} min ${twoDigits(Math.floor((ms % MINUTE_MS) / 1000))} s`;
+  return `${Math.floor(ms / HOUR_MS)} h ${twoDigits(Math.floor((ms % HOUR_MS) / MINUTE_MS))} min`;
 }
 
 /** `950`, `12.3k`, `4.56M`. */

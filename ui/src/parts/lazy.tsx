@@ -2,7 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Failed } from "./failure.tsx";
+import { Awaited } from "./failure.tsx";
 
 /** A component whose code is loaded by `load` when it is first shown, and only once. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
@@ -10,7 +10,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
   return function Lazy(props: P) {
     const [, redraw] = useState(0);
     const [problem, setProblem] = useState<unknown>();
-    const fetch = (): void => {
+    const begin = (): void => {
       setProblem(undefined);
       load().then((component) => {
         loaded = component;
@@ -18,11 +18,10 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       }, setProblem);
     };
     useEffect(() => {
-      if (loaded === undefined) fetch();
+      if (loaded === undefined) begin();
     }, []);
-    if (problem !== undefined) return <Failed problem={problem} onRetry={fetch} />;
-    if (loaded === undefined) return <p class="loading">Loading…</p>;
     const Loaded = loaded;
+    if (Loaded === undefined) return <Awaited problem={problem} again={begin} />;
     return <Loaded {...props} />;
   };
 }

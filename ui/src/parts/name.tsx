@@ -3,6 +3,7 @@
 //      written out, and isolated from the direction of their surroundings.
 
 import { safeLine } from "../../../src/core/safe-text.ts";
+import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
 import { hrefOf } from "../route.ts";
 
 /** The gateway takes no longer labels. */
@@ -38,7 +39,10 @@ export function Name({ text, title }: { text: string; title?: string | undefined
   );
 }
 
-/** A session's name as the way to its conversation, or to one message of it. */
+/**
+ * A session's name as the way to its conversation, or to one message of it. There is no way to one that the
+ * reader may not see.
+ */
 export function SessionLink(props: {
   sessionKey: string;
   name?: string;
@@ -47,14 +51,15 @@ export function SessionLink(props: {
   tabIndex?: -1;
 }) {
   const { sessionKey, name = shortKey(sessionKey), messageId, tabIndex } = props;
-  const to = {
-    view: "sessions",
-    key: sessionKey,
-    ...(messageId === undefined ? {} : { messageId }),
-  } as const;
+  const shown = <Name text={name} title={sessionKey} />;
+  if (sessionKey === NOT_VISIBLE) return <span class="soft">{shown}</span>;
   return (
-    <a class="session-link" href={hrefOf(to)} tabIndex={tabIndex}>
-      <Name text={name} title={sessionKey} />
+    <a
+      class="session-link"
+      href={hrefOf({ view: "sessions", key: sessionKey, messageId })}
+      tabIndex={tabIndex}
+    >
+      {shown}
     </a>
   );
 }

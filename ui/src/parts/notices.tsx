@@ -22,17 +22,21 @@ function dismiss(id: number): void {
   notices.value = notices.value.filter((one) => one.id !== id);
 }
 
+function show(kind: Notice["kind"], text: string): number {
+  const id = ++count;
+  notices.value = [...notices.value, { id, kind, text }].slice(-NOTICES_MAX);
+  return id;
+}
+
 /** Tells the reader that something was done. */
 export function say(text: string): void {
-  const id = ++count;
-  notices.value = [...notices.value, { id, kind: "info" as const, text }].slice(-NOTICES_MAX);
+  const id = show("info", text);
   after(SHOWN_MS, () => dismiss(id));
 }
 
 /** Tells the reader what went wrong: words, or whatever was thrown. */
 export function complain(problem: unknown): void {
-  const notice = { id: ++count, kind: "problem", text: safeText(wordsOf(problem)) } as const;
-  notices.value = [...notices.value, notice].slice(-NOTICES_MAX);
+  show("problem", safeText(wordsOf(problem)));
 }
 
 export function Notices() {

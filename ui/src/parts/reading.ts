@@ -1,11 +1,17 @@
 // Owns reading something from the gateway for as long as it is shown: now, after a reconnect, and on demand.
 // RD1: of two answers that overtake each other the later request's counts.
 // RD2: what is read is what the newest drawing asks for, whoever asks for it to be read again.
+// RD3: what moves is read again a few times a second at most.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { whenConnected } from "../gateway.ts";
+import type { EventPayloads } from "../../../src/gateway/client/web.ts";
+import { batched } from "../clock.ts";
+import { on, whenConnected } from "../gateway.ts";
 
-export interface Reading<T> {
+/** How long after news it is read; more of them in between cost nothing. */
+const NEWS_MS = 300;
+
+interface Reading<T> {
   /** The newest answer; it stays while the next one is on its way. */
   readonly value: T | undefined;
   readonly problem: unknown;
@@ -37,4 +43,18 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   useEffect(() => whenConnected(again), [again, key]);
   const current = shown.key === key ? shown : { key, busy: true };
   return { value: current.value, problem: current.problem, busy: current.busy, again };
+}
+
+/** Calls `again` soon after each event of this name, or after those alone that are about what is shown. */
+export function useNews<E extends keyof EventPayloads>(
+  event: E,
+  again: () => void,
+  isAbout: (payload: EventPayloads[E]) => boolean = () => true,
+): void {
+  const latest = useRef({ again, isAbout });
+  latest.current = { again, isAbout };
+  useEffect(() => {
+    const soon = batched(NEWS_MS, () => latest.current.again());
+    return on(event, (payload) => latest.current.isAbout(payload) && soon());
+  }, [event]);
 }

@@ -1,11 +1,11 @@
 // Owns what stands above the session list: search, filters, tree or list, and the way to a new session.
 
 import { useMemo, useState } from "preact/hooks";
-import { safeLine } from "../../../src/core/safe-text.ts";
 import { SESSION_KINDS } from "../../../src/core/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
 import { useReading } from "../parts/reading.ts";
+import { type Option, Select } from "../parts/select.tsx";
 import { type Wish, want, wish } from "./model.ts";
 import { NewSession } from "./new-session.tsx";
 
@@ -14,8 +14,13 @@ const TYPED_MS = 200;
 /** As long as the gateway takes. */
 const SEARCH_MAX_CHARS = 512;
 
+const KINDS: readonly Option<Wish["kind"]>[] = [
+  ["", "Any kind"],
+  ...SESSION_KINDS.map((one) => (one === "other" ? ([one, "chat, sub-agent, other"] as const) : one)),
+];
+
 function Search() {
-  const ask = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
+  const typed = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
   return (
     <input
       type="search"
@@ -25,7 +30,7 @@ function Search() {
       title="Part of a label, a name or a key"
       defaultValue={wish.value.search}
       maxLength={SEARCH_MAX_CHARS}
-      onInput={(event) => ask(event.currentTarget.value)}
+      onInput={(event) => typed(event.currentTarget.value)}
     />
   );
 }
@@ -48,33 +53,16 @@ function Shape() {
 
 function Filters() {
   const { kind, agentId, archived } = wish.value;
-  const agents = useReading("agents", () => ask("agents.list", {}));
+  const agents = useReading("agents", () => ask("agents.list"));
   return (
     <>
-      <select
-        aria-label="Kind"
-        value={kind}
-        onChange={(event) => want({ kind: event.currentTarget.value as Wish["kind"] })}
-      >
-        <option value="">Any kind</option>
-        {SESSION_KINDS.map((one) => (
-          <option key={one} value={one}>
-            {one === "other" ? "chat, sub-agent, other" : one}
-          </option>
-        ))}
-      </select>
-      <select
+      <Select aria-label="Kind" value={kind} options={KINDS} onPick={(kind) => want({ kind })} />
+      <Select
         aria-label="Agent"
         value={agentId}
-        onChange={(event) => want({ agentId: event.currentTarget.value })}
-      >
-        <option value="">Any agent</option>
-        {agents.value?.agents.map(({ id }) => (
-          <option key={id} value={id}>
-            {safeLine(id)}
-          </option>
-        ))}
-      </select>
+        options={[["", "Any agent"], ...(agents.value?.agents ?? []).map(({ id }) => id)]}
+        onPick={(agentId) => want({ agentId })}
+      />
       <label class="session-archived">
         <input
           type="checkbox"

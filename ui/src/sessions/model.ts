@@ -6,6 +6,7 @@
 //      counted.
 
 import { computed, effect, signal } from "@preact/signals";
+import { optional } from "../../../src/core/optional.ts";
 import type { ListedRow, ParamsOf } from "../../../src/gateway/client/web.ts";
 import { after, batched } from "../clock.ts";
 import { ask, on, stage, whenConnected } from "../gateway.ts";
@@ -43,7 +44,7 @@ export const isFiltered = computed(() => {
 });
 
 /** The list as it is drawn. `moved`: rows may have changed their places since the last one. */
-export interface Picture {
+interface Picture {
   readonly lines: readonly Line[];
   readonly moved: boolean;
 }
@@ -73,21 +74,20 @@ function draw(moved: boolean): void {
 
 function filters(): Pick<ParamsOf<"sessions.list">, "kinds" | "agentId" | "search" | "includeArchived"> {
   const { search, kind, agentId, archived } = wish.value;
-  return {
-    ...(search.trim() === "" ? {} : { search: search.trim() }),
-    ...(kind === "" ? {} : { kinds: [kind] }),
-    ...(agentId === "" ? {} : { agentId }),
+  return optional({
+    search: search.trim() || undefined,
+    kinds: kind === "" ? undefined : [kind],
+    agentId: agentId || undefined,
     includeArchived: archived,
-  };
+  });
 }
 
 /** The question for a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
-  const at = { limit, ...(cursor === undefined ? {} : { cursor }) };
+  const at = optional({ limit, cursor });
   if (forest.flat) return { ...filters(), ...at };
-  const { includeArchived } = filters();
   const which = parent === TOP ? { roots: true } : { spawnedBy: parent };
-  return { ...which, includeChildren: true, includeArchived, ...at } as ParamsOf<"sessions.list">;
+  return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
 }
 
 /** Reads the next page of a branch; `anew`: the first one again, as long as what was read before. */

@@ -5,7 +5,7 @@
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Failed } from "../parts/failure.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
 import "./sessions.css";
@@ -26,7 +26,7 @@ import {
   unsettled,
   wish,
 } from "./model.ts";
-import { ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
+import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
 
 /** How long rows stay where they are after a key, a touch or a scroll. */
@@ -40,11 +40,7 @@ function More({ line }: { line: Extract<Line, { kind: "more" }> }) {
     if (problem === undefined) read();
   });
   return (
-    <div
-      class="session-more"
-      role="presentation"
-      style={{ height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, 6) }}
-    >
+    <div class="session-more" role="presentation" style={lineStyle(level)}>
       {problem === undefined ? (
         "Loading…"
       ) : (
@@ -195,11 +191,7 @@ function Body({ selected }: { selected: string | undefined }) {
   const [first] = lines;
   if (first === undefined)
     return <p class="empty">{isFiltered.value ? "Nothing matches." : "No session yet."}</p>;
-  if (first.kind === "more") {
-    const { problem, parent } = first;
-    if (problem === undefined) return <p class="loading">Loading…</p>;
-    return <Failed problem={problem} onRetry={() => readMore(parent)} />;
-  }
+  if (first.kind === "more") return <Awaited problem={first.problem} again={() => readMore(first.parent)} />;
   return <Tree lines={lines} selected={selected} />;
 }
 

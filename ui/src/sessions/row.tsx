@@ -2,9 +2,10 @@
 
 import type { ListedRow } from "../../../src/gateway/client/web.ts";
 import { tick } from "../clock.ts";
-import { age, clockTime, money, tokens } from "../parts/format.ts";
+import { age, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink, sessionName } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
+import { Time } from "../parts/time.tsx";
 import type { RowLine } from "./forest.ts";
 import { knownRow, toggle } from "./model.ts";
 
@@ -25,21 +26,13 @@ function kindWord({ key, sessionKind }: ListedRow): string {
   return FORMS[form] ?? form;
 }
 
-function Age({ at }: { at: number }) {
-  return (
-    <time class="session-age" dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
-      {age(at, tick.value)}
-    </time>
-  );
-}
-
 function Waits({ keys }: { keys: readonly string[] }) {
   return (
     <>
       {keys.slice(0, WAITS_SHOWN_MAX).map((key, index) => {
         const row = knownRow(key);
         return (
-          <span key={key} class="session-wait">
+          <span key={key}>
             {index > 0 && ", "}
             <SessionLink sessionKey={key} name={sessionName(row ?? { key })} tabIndex={-1} />
           </span>
@@ -111,11 +104,15 @@ export function rowId(key: string): string {
   return `session ${key}`.replaceAll(/\s/g, "_");
 }
 
+/** A line's place: its height, and how far in it stands. */
+export function lineStyle(level: number) {
+  return { height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, INDENTED_LEVELS_MAX) };
+}
+
 export function SessionRow(props: { line: RowLine; selected: boolean; active: boolean; tree: boolean }) {
   const { line, selected, active, tree } = props;
   const { row, key, level, open, gone } = line;
   const { children = 0 } = row;
-  const depth = Math.min(level - 1, INDENTED_LEVELS_MAX);
   const name = sessionName(row);
   const classes = [
     "session-row",
@@ -134,8 +131,8 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       aria-setsize={line.size}
       aria-expanded={open}
       aria-selected={selected}
-      class={`${classes.filter(Boolean).join(" ")} state-${row.state}`}
-      style={{ height: `${ROW_HEIGHT}px`, "--depth": depth }}
+      class={classes.filter(Boolean).join(" ")}
+      style={lineStyle(level)}
     >
       {tree && <Twist line={line} name={name} />}
       <div class="session-words">
@@ -153,7 +150,9 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           ) : (
             row.archivedAt !== undefined && <span class="chip">archived</span>
           )}
-          <Age at={row.updatedAt} />
+          <Time class="session-age" at={row.updatedAt}>
+            {age(row.updatedAt, tick.value)}
+          </Time>
         </div>
         <div class="session-line session-about">
           <Doing row={row} />

@@ -1,22 +1,21 @@
 // Owns how the dates of jobs are written: on the reader's clock, in the job's zone, and how far away.
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+import { optional } from "../../../../src/core/optional.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../parts/format.ts";
 
 /** The zone of the reader's clock. */
 export const READERS_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** `Fri, 20 Nov, 07:30`; of another year with the year. */
 export function dateWords(atMs: number, nowMs: number, timeZone?: string): string {
-  const zone = timeZone === undefined ? {} : { timeZone };
   const sameYear = new Date(atMs).getFullYear() === new Date(nowMs).getFullYear();
-  const withSeconds = atMs % MINUTE_MS === 0 ? {} : { second: "2-digit" as const };
   return new Date(atMs).toLocaleString(undefined, {
     ...{ weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
-    ...(sameYear ? {} : { year: "numeric" }),
-    ...withSeconds,
-    ...zone,
+    ...optional({
+      year: sameYear ? undefined : ("numeric" as const),
+      second: atMs % MINUTE_MS === 0 ? undefined : ("2-digit" as const),
+      timeZone,
+    }),
   });
 }
 

@@ -1,8 +1,10 @@
 // Owns a job as its form holds it: texts and choices, and what of them is sent to the gateway.
 // DR1: of a job that is changed only what was changed is sent: the rest may have been masked on its way here.
 
+import { optional } from "../../../../src/core/optional.ts";
 import type { ParamsOf } from "../../../../src/gateway/params.ts";
 import type { PayloadOf } from "../../../../src/gateway/payloads.ts";
+import { twoDigits } from "../../parts/format.ts";
 import { READERS_ZONE } from "./dates.ts";
 
 export type Job = PayloadOf<"cron.list">["jobs"][number];
@@ -39,10 +41,9 @@ export interface Draft {
 
 /** A moment as a field for date and time takes it. */
 function fieldTime(atMs: number): string {
-  const two = (count: number): string => String(count).padStart(2, "0");
   const at = new Date(atMs);
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`;
+  const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()].map(twoDigits).join("-");
+  return `${day}T${[at.getHours(), at.getMinutes()].map(twoDigits).join(":")}`;
 }
 
 function everyOf(ms: number): Pick<Draft, "every" | "unit"> {
@@ -107,12 +108,14 @@ export function newJob(draft: Draft, schedule: Asked): ParamsOf<"cron.add"> {
     schedule,
     message,
     missed,
-    ...(name.trim() === "" ? {} : { name: name.trim() }),
-    ...(agentId === "" ? {} : { agentId }),
-    ...(deliverTo.trim() === "" ? {} : { deliver: { to: deliverTo.trim() } }),
-    ...(model === "" ? {} : { model }),
-    ...(thinking === "" ? {} : { thinking }),
-    ...(seconds(timeout) === 0 ? {} : { timeoutSeconds: seconds(timeout) }),
+    ...optional({
+      name: name.trim() || undefined,
+      agentId: agentId || undefined,
+      deliver: deliverTo.trim() === "" ? undefined : { to: deliverTo.trim() },
+      model: model || undefined,
+      thinking: thinking || undefined,
+      timeoutSeconds: seconds(timeout) || undefined,
+    }),
   };
 }
 
@@ -121,16 +124,16 @@ type Patch = ParamsOf<"cron.update">["patch"];
 /** What `cron.update` gets: the fields in which the form differs from what it began with. */
 export function patchOf(before: Draft, draft: Draft, schedule: Asked): Patch {
   const differs = (...fields: (keyof Draft)[]): boolean => fields.some((one) => before[one] !== draft[one]);
-  const textOrNull = (text: string): string | null => (text.trim() === "" ? null : text.trim());
-  const { deliverTo } = draft;
-  return {
-    ...(differs("kind", "expr", "tz", "every", "unit", "at") ? { schedule } : {}),
-    ...(differs("name") ? { name: textOrNull(draft.name) } : {}),
-    ...(differs("message") ? { message: draft.message } : {}),
-    ...(differs("deliverTo") ? { deliver: deliverTo.trim() === "" ? null : { to: deliverTo.trim() } } : {}),
-    ...(differs("missed") ? { missed: draft.missed } : {}),
-    ...(differs("model") ? { model: textOrNull(draft.model) } : {}),
-    ...(differs("thinking") ? { thinking: textOrNull(draft.thinking) } : {}),
-    ...(differs("timeout") ? { timeoutSeconds: seconds(draft.timeout) } : {}),
-  };
+  const textOrNull = (text: string): string | null => text.trim() || null;
+  const to = draft.deliverTo.trim();
+  return optional({
+    schedule: differs("kind", "expr", "tz", "every", "unit", "at") ? schedule : undefined,
+    name: differs("name") ? textOrNull(draft.name) : undefined,
+    message: differs("message") ? draft.message : undefined,
+    deliver: differs("deliverTo") ? (to === "" ? null : { to }) : undefined,
+    missed: differs("missed") ? draft.missed : undefined,
+    model: differs("model") ? textOrNull(draft.model) : undefined,
+    thinking: differs("thinking") ? textOrNull(draft.thinking) : undefined,
+    timeoutSeconds: differs("timeout") ? seconds(draft.timeout) : undefined,
+  });
 }

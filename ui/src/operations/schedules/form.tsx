@@ -1,43 +1,41 @@
 // Owns the form in which a job is made or changed.
 
 import { useId, useMemo, useState } from "preact/hooks";
-import { safeLine, safeText } from "../../../../src/core/safe-text.ts";
+import { safeLine } from "../../../../src/core/safe-text.ts";
+import { THINKING_LEVELS } from "../../../../src/core/settings.ts";
 import { now } from "../../clock.ts";
-import { ask, wordsOf } from "../../gateway.ts";
-import { Dialog } from "../../parts/dialog.tsx";
+import { ask } from "../../gateway.ts";
+import { Dialog, Form } from "../../parts/dialog.tsx";
 import { sessionName } from "../../parts/name.tsx";
 import { say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
+import { type Option, Select } from "../../parts/select.tsx";
 import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
 import { When, type WhenProps } from "./when.tsx";
 
 /** Sessions that are offered; any other may be typed. */
 const SESSIONS_MAX = 50;
-const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
+const LEVELS: readonly Option<string>[] = [["", "the agent's"], ...THINKING_LEVELS];
+const MISSED = [
+  ["once", "are made up for, once"],
+  ["skip", "are left out"],
+] as const;
 
 /** Which agent, and what its answer is for. */
 function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
-  const agents = useReading("agents", () => ask("agents.list"));
+  const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
   const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
   const known = useId();
-  const defaultId = agents.value?.defaultId ?? "";
   return (
     <div class="pair">
       <label>
         <span>Agent</span>
-        <select
+        <Select
           disabled={fixed}
-          value={draft.agentId === "" ? defaultId : draft.agentId}
-          onChange={(event) => change({ agentId: event.currentTarget.value })}
-        >
-          {fixed && <option value={draft.agentId}>{draft.agentId}</option>}
-          {!fixed &&
-            (agents.value?.agents ?? []).map(({ id }) => (
-              <option key={id} value={id}>
-                {id}
-              </option>
-            ))}
-        </select>
+          value={draft.agentId || defaultId}
+          options={fixed ? [draft.agentId] : agents.map(({ id }) => id)}
+          onPick={(agentId) => change({ agentId })}
+        />
       </label>
       <label>
         <span>
@@ -71,13 +69,7 @@ function More({ draft, change }: WhenProps) {
       <div class="pair">
         <label>
           <span>Dates that pass while no gateway is there</span>
-          <select
-            value={draft.missed}
-            onChange={(event) => change({ missed: event.currentTarget.value as Draft["missed"] })}
-          >
-            <option value="once">are made up for, once</option>
-            <option value="skip">are left out</option>
-          </select>
+          <Select value={draft.missed} options={MISSED} onPick={(missed) => change({ missed })} />
         </label>
         <label>
           <span>
@@ -102,17 +94,7 @@ function More({ draft, change }: WhenProps) {
         </label>
         <label>
           <span>Thinking</span>
-          <select
-            value={draft.thinking}
-            onChange={(event) => change({ thinking: event.currentTarget.value })}
-          >
-            <option value="">the agent's</option>
-            {LEVELS.map((level) => (
-              <option key={level} value={level}>
-                {level}
-              </option>
-            ))}
-          </select>
+          <Select value={draft.thinking} options={LEVELS} onPick={(thinking) => change({ thinking })} />
         </label>
       </div>
     </details>
@@ -158,46 +140,24 @@ function Texts({ draft, change }: WhenProps) {
 }
 
 /** `job`: the one that is changed; without it a new one is made. */
-export function JobForm({ job, onClose }: { job: Job | undefined; onClose: (changed: boolean) => void }) {
+export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
   const before = useMemo(() => draftOf(job, now()), [job]);
   const [draft, setDraft] = useState(before);
-  const [problem, setProblem] = useState<string | undefined>();
-  const [busy, setBusy] = useState(false);
   const change = (part: Partial<Draft>): void => setDraft((known) => ({ ...known, ...part }));
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    setBusy(true);
-    save(job, before, draft)
-      .then(
-        () => {
-          say(job === undefined ? "The job is scheduled." : "The job is changed.");
-          onClose(true);
-        },
-        (error: unknown) => setProblem(wordsOf(error)),
-      )
-      .finally(() => setBusy(false));
+  const isNew = job === undefined;
+  const submit = async (): Promise<void> => {
+    await save(job, before, draft);
+    say(isNew ? "The job is scheduled." : "The job is changed.");
+    onClose();
   };
   return (
-    <Dialog title={job === undefined ? "New job" : "Change the job"} onClose={() => onClose(false)}>
-      <form class="job-form" onSubmit={submit}>
+    <Dialog title={isNew ? "New job" : "Change the job"} onClose={onClose}>
+      <Form class="job-form" action={isNew ? "Schedule it" : "Save"} onSubmit={submit} onClose={onClose}>
         <Texts draft={draft} change={change} />
         <When draft={draft} change={change} />
-        <Whom draft={draft} change={change} fixed={job !== undefined} />
+        <Whom draft={draft} change={change} fixed={!isNew} />
         <More draft={draft} change={change} />
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            <bdi>{safeText(problem)}</bdi>
-          </p>
-        )}
-        <div class="actions">
-          <button type="button" onClick={() => onClose(false)}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" disabled={busy}>
-            {job === undefined ? "Schedule it" : "Save"}
-          </button>
-        </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -1,17 +1,14 @@
 // Owns the turns that a job had, newest first.
 
-import { useEffect } from "preact/hooks";
-import { batched } from "../../clock.ts";
-import { ask, on } from "../../gateway.ts";
-import { Failed } from "../../parts/failure.tsx";
+import { ask } from "../../gateway.ts";
+import { Awaited } from "../../parts/failure.tsx";
 import { clockTime, duration, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
-import { useReading } from "../../parts/reading.ts";
+import { useNews, useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
 import type { Job, Turn } from "./draft.ts";
 
 const SHOWN_MAX = 100;
-const NEWS_MS = 150;
 
 const CAUSES = { schedule: "on time", late: "made up for", manual: "by hand" } as const;
 const LEFT_OUT: Readonly<Record<string, string>> = {
@@ -51,18 +48,9 @@ function Row({ turn }: { turn: Turn }) {
 
 export function History({ job }: { job: Pick<Job, "id"> }) {
   const reading = useReading(`cron.runs ${job.id}`, () => ask("cron.runs", { id: job.id, limit: SHOWN_MAX }));
-  const { value, problem, again } = reading;
-  useEffect(() => {
-    const look = batched(NEWS_MS, again);
-    return on("cron", ({ id }) => id === job.id && look());
-  }, [job.id, again]);
-  if (value === undefined) {
-    return problem === undefined ? (
-      <p class="loading">Loading…</p>
-    ) : (
-      <Failed problem={problem} onRetry={again} />
-    );
-  }
+  const { value, again } = reading;
+  useNews("cron", again, ({ id }) => id === job.id);
+  if (value === undefined) return <Awaited {...reading} />;
   if (value.entries.length === 0) return <p class="empty">This job has had no turn yet.</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard

@@ -3,11 +3,10 @@
 
 import { useState } from "preact/hooks";
 import { safeLine } from "../../../../src/core/safe-text.ts";
-import { NOT_VISIBLE } from "../../../../src/core/visibility.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import { Confirm } from "../../parts/dialog.tsx";
-import { age } from "../../parts/format.ts";
+import { ago } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { go } from "../../route.ts";
@@ -72,10 +71,9 @@ function Next({ job }: { job: Job }) {
 function Last({ job }: { job: Job }) {
   const { last } = job.state;
   if (last === undefined) return <span class="soft">no turn yet</span>;
-  const ago = age(last.firedAtMs, tick.value);
   return (
     <>
-      <TurnState turn={last} /> <span class="soft">{ago === "now" ? "just now" : `${ago} ago`}</span>
+      <TurnState turn={last} /> <span class="soft">{ago(last.firedAtMs, tick.value)}</span>
       {last.runId !== undefined && (
         <>
           {" "}
@@ -90,7 +88,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { job, open, onEdit } = props;
   const [asking, setAsking] = useState(false);
   const { id } = job;
-  const show = (): void => go({ view: "operations", tab: "schedules", ...(open ? {} : { about: id }) }, true);
+  const show = (): void => go({ view: "operations", tab: "schedules", about: open ? undefined : id }, true);
   const busy = job.state.last?.status === "running" || job.state.last?.status === "queued";
   const remove = (): void => void attempt(ask("cron.remove", { id }), "The job is removed.");
   return (
@@ -143,11 +141,6 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
   );
 }
 
-/** Where replies go: the way there, unless the reader may not see it. */
-function Told({ to }: { to: string }) {
-  return to === NOT_VISIBLE ? <Name text={to} /> : <SessionLink sessionKey={to} />;
-}
-
 export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { job, open } = props;
   const { name, message, schedule, words, agentId, deliver, enabled } = job;
@@ -171,7 +164,7 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
           <span class="chip">{agentId}</span>
           {deliver !== undefined && (
             <span class="soft">
-              tells <Told to={deliver.to} />
+              tells <SessionLink sessionKey={deliver.to} />
             </span>
           )}
         </p>

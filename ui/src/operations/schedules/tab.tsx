@@ -1,17 +1,15 @@
 // Owns the tab of scheduled jobs: those that there are, soonest first, and the way to a new one.
 
 import { useEffect, useState } from "preact/hooks";
-import { batched } from "../../clock.ts";
-import { ask, may, on } from "../../gateway.ts";
-import { Failed } from "../../parts/failure.tsx";
-import { useReading } from "../../parts/reading.ts";
+import { ask, may } from "../../gateway.ts";
+import { Awaited } from "../../parts/failure.tsx";
+import { useNews, useReading } from "../../parts/reading.ts";
 import type { Job } from "./draft.ts";
 import { JobForm } from "./form.tsx";
 import { JobCard } from "./job.tsx";
 import "./schedules.css";
 
 const PAGE = 100;
-const NEWS_MS = 150;
 
 /** So many pages of jobs, as one. */
 async function readJobs(pages: number) {
@@ -44,8 +42,9 @@ function Empty() {
 export function SchedulesTab({ about }: { about: string | undefined }) {
   const [pages, setPages] = useState(1);
   const [editing, setEditing] = useState<{ job: Job | undefined } | undefined>();
-  const { value, problem, again } = useReading("cron.list", () => readJobs(pages));
-  useEffect(() => on("cron", batched(NEWS_MS, again)), [again]);
+  const list = useReading("cron.list", () => readJobs(pages));
+  const { value, again } = list;
+  useNews("cron", again);
   useEffect(() => {
     if (pages > 1) again();
   }, [pages, again]);
@@ -65,8 +64,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
           {value.note}
         </p>
       )}
-      {value === undefined && problem === undefined && <p class="loading">Loading…</p>}
-      {value === undefined && problem !== undefined && <Failed problem={problem} onRetry={again} />}
+      <Awaited {...list} />
       {value?.jobs.length === 0 && <Empty />}
       <ul class="jobs">
         {value?.jobs.toSorted(bySoonest).map((job) => (

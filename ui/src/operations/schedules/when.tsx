@@ -5,6 +5,7 @@ import { safeText } from "../../../../src/core/safe-text.ts";
 import type { PayloadOf } from "../../../../src/gateway/payloads.ts";
 import { now, settled } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
+import { Select } from "../../parts/select.tsx";
 import { dateWords, elsewhere } from "./dates.ts";
 import { type Draft, scheduleOf, UNITS } from "./draft.ts";
 
@@ -93,17 +94,12 @@ function EveryFields({ draft, change }: WhenProps) {
           onInput={(event) => change({ every: event.currentTarget.value })}
         />
       </label>
-      <select
+      <Select
         aria-label="Unit"
         value={draft.unit}
-        onChange={(event) => change({ unit: event.currentTarget.value as Draft["unit"] })}
-      >
-        {UNITS.map(({ name }) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
+        options={UNITS.map(({ name }) => name)}
+        onPick={(unit) => change({ unit })}
+      />
     </div>
   );
 }

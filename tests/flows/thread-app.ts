@@ -8,9 +8,10 @@ import type { Settings } from "../../src/core/settings.ts";
 import { boundSession } from "../../src/flows/bindings.ts";
 import { acceptByMode } from "../../src/flows/queue-mode.ts";
 import { listBindings } from "../../src/store/thread-bindings.ts";
+import { endOf } from "../kit/engine.ts";
+import { OPEN_ACCOUNT } from "../kit/open-account.ts";
+import { openSpawnApp, type SpawnApp, type SpawnAppOptions, type SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";
-import { endOf } from "./engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnAppOptions, type SpawnPlay } from "./spawn-app.ts";
 
 export const MAIN = "agent:main:main";
 export const ROOM: Route = { channel: "discord", to: "room", accountId: "default" };
@@ -18,11 +19,9 @@ export const ROOM: Route = { channel: "discord", to: "room", accountId: "default
 export function settingsOf(bindings: Partial<ThreadBindingSettings> = {}, subagents: object = {}): Settings {
   const base = settingsWith();
   const account: DiscordAccount = {
-    ...{ channel: "discord", accountId: "default", token: "t", restUrl: "http://127.0.0.1:1" },
-    ...{ dmPolicy: "open", allowFrom: [], groupPolicy: "open", groupAllowFrom: [], requireMention: false },
-    groups: {},
-    inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000 },
-    threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0, ...bindings },
+    ...OPEN_ACCOUNT,
+    ...{ channel: "discord", token: "t", restUrl: "http://127.0.0.1:1", requireMention: false },
+    threadBindings: { ...OPEN_ACCOUNT.threadBindings, ...bindings },
   };
   return { ...base, channels: [account], subagents: { ...base.subagents, ...subagents } };
 }
@@ -84,7 +83,7 @@ export async function childOf(app: SpawnApp): Promise<Session> {
 }
 
 export const places = async (app: SpawnApp): Promise<Route[]> =>
-  (await listBindings(app.store.db, 100)).map(({ route }) => route);
+  (await listBindings(app.store.db, { limit: 100 })).map(({ route }) => route);
 
 /** What was posted in threads; what main itself answers, in the room, is left out. */
 export const shown = (app: SpawnApp): string[] =>

@@ -2,7 +2,6 @@
 
 import type { QueueMode } from "../../src/core/channel-settings.ts";
 import { ok } from "../../src/core/errors.ts";
-import { textOf } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import type { Route } from "../../src/core/session.ts";
 import type { AcceptRequest } from "../../src/engine/accept.ts";
@@ -11,13 +10,19 @@ import { createExecutor } from "../../src/execute.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { acceptByMode } from "../../src/flows/queue-mode.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
-import { listRuns } from "../../src/store/runs.ts";
 import { getSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readHistory } from "../../src/store/transcripts.ts";
+import {
+  type CrashPoint,
+  cleanup,
+  crashingStore,
+  openStore,
+  quietWorld,
+  temporaryFolder,
+} from "../kit/engine.ts";
+import { type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
+import { hasNoRuns, linesOf, runsOf, untilQuiet } from "../kit/store-view.ts";
 import { settingsWith } from "../tools/app.ts";
-import { type CrashPoint, cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "./engine.ts";
-import { type ScriptedModel, scriptedModel } from "./scripted-model.ts";
 
 type Script = Parameters<typeof scriptedModel>[0];
 
@@ -41,17 +46,6 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
-}
-
-async function untilQuiet(store: Store): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  const active = ["queued", "running", "waiting"];
-  const left = () =>
-    store.db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
-  while ((await left()) !== undefined) {
-    if (Date.now() > deadline) throw new Error("work is left that nobody does");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
@@ -94,16 +88,12 @@ export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
       if (!accepted.ok) throw new Error(accepted.error);
       return accepted.value.run;
     },
-    runs: async (sessionKey) => (await listRuns(store.db, { sessionKey, limit: 500 })).reverse(),
+    runs: (sessionKey) => runsOf(store.db, sessionKey),
     async texts(sessionKey) {
       const { sessionId = "" } = (await getSession(store.db, sessionKey)) ?? {};
-      const page = await readHistory(store.db, { sessionId, limit: 500, includeTools: true });
-      if (!page.ok) throw new Error(page.error);
-      return page.value.messages.map((message) =>
-        message.role === "toolResult" ? "result" : `${message.role}: ${textOf(message)}`,
-      );
+      return (await linesOf(store.db, sessionId)).map((line) => line.replace(/^toolResult: .*$/s, "result"));
     },
-    quiet: () => untilQuiet(store),
+    quiet: () => untilQuiet(store.db, hasNoRuns),
     async crashed() {
       await crashing.crashed;
       await disk.close();

@@ -1,5 +1,5 @@
 // Owns where a growing text can be parted. Pure.
-// TM2: a growing text is parted only where markdown ends a block whatever follows; its parts together are the
+// LB1: a growing text is parted only where markdown ends a block whatever follows; its parts together are the
 //      text.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;

@@ -21,8 +21,8 @@ import {
   startDiscord,
   THREAD,
   TOKEN,
-} from "./discord-server.ts";
-import { OPEN_ACCOUNT } from "./open-account.ts";
+} from "../kit/discord-server.ts";
+import { OPEN_ACCOUNT } from "../kit/open-account.ts";
 
 export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = {}): DiscordAccount {
   return {

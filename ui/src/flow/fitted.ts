@@ -1,7 +1,5 @@
-// Owns small things that everything drawn in the flow view needs: text that fits, and how much room there is.
+// Owns how much of a text fits into what is drawn in the flow view.
 
-import type { RefObject } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
 import { safeLine } from "../../../src/core/safe-text.ts";
 
 /** About the width of a character of the pictures' text, CSS pixels. */
@@ -23,19 +21,4 @@ export function fitted(text: string, width: number): string {
     shown += char;
   }
   return shown;
-}
-
-/** The width of an element, now and when it changes. */
-export function useWidth(box: RefObject<HTMLElement | null>, first: number): number {
-  const [width, setWidth] = useState(first);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    const look = (): void => setWidth(element.clientWidth);
-    look();
-    const observer = new ResizeObserver(look);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  return width;
 }

@@ -1,11 +1,11 @@
 // Owns a command's connection to the gateway: found, opened, closed again, and what it means if nobody
 // answers.
-// LK1: a gateway that isn't there is exit code 3, and how to start one is said; everything else is exit
-//      code 1.
+// LK1: a gateway that isn't there, or goes away in the middle, is a failure like any other, and how to start
+//      one is said.
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../gateway/client.ts";
 import { type Address, findAddress } from "./address.ts";
-import { type Cli, EXIT, type Trouble } from "./cli.ts";
+import type { Cli, Trouble } from "./cli.ts";
 
 /** An answer, or what was wrong. */
 export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & Trouble);
@@ -15,8 +15,6 @@ export interface Link {
   /** One request and its first answer; failures are values. */
   call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
 }
-
-const GONE: readonly string[] = ["UNREACHABLE", "CLOSED"];
 
 function troubleOf(error: unknown): { ok: false } & Trouble {
   if (!(error instanceof GatewayError)) throw error;
@@ -29,11 +27,6 @@ function troubleOf(error: unknown): { ok: false } & Trouble {
     ...(typeof hint === "string" ? { hint } : {}),
     ...more,
   };
-}
-
-/** 3 where the gateway could not be reached, else 1. */
-export function exitFor(trouble: Trouble): number {
-  return GONE.includes(trouble.code) ? EXIT.unreachable : EXIT.failed;
 }
 
 /** Opens a connection. It is closed by whoever opened it. */
@@ -70,7 +63,7 @@ export async function withLink(
   const address = await findAddress(cli);
   if (!address.ok) return cli.fail(address);
   const opened = await openLink(address.value, { reconnect, world: cli.parts.world });
-  if (!opened.ok) return cli.fail(opened, exitFor(opened));
+  if (!opened.ok) return cli.fail(opened);
   try {
     return await work(opened.value);
   } finally {

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
+import { listenHere } from "../kit/loopback.ts";
 
 /** What becomes of a piece: passed on as it is or changed, or both sides are hung up on. */
 type Heard = (piece: Buffer) => Buffer | "hang up";
@@ -39,12 +40,10 @@ export async function tapInto(serverPort: number): Promise<WireTap> {
     };
     pass(client, upstream, () => tap.fromClient);
     pass(upstream, client, () => tap.fromServer);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
+  });
+  const port = await listenHere(server);
   const tap: WireTap = {
-    port: address.port,
+    port,
     deaf: false,
     fromClient: (piece) => piece,
     fromServer: (piece) => piece,

@@ -2,7 +2,8 @@
 // passes bytes on.
 
 import { connect, createServer, type Socket } from "node:net";
-import { cleanup } from "./engine.ts";
+import { cleanup } from "../kit/engine.ts";
+import { listenHere } from "../kit/loopback.ts";
 
 export interface Line {
   /** The gateway's address over this line. */
@@ -60,7 +61,7 @@ export async function openLine(port: number): Promise<Line> {
     };
     for (const socket of [near, far]) socket.on("error", end).on("close", end);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const own = await listenHere(server);
   const cut = (): void => {
     for (const { near, far } of ways) {
       near.destroy();
@@ -72,10 +73,8 @@ export async function openLine(port: number): Promise<Line> {
     cut();
     server.close();
   });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
   return {
-    http: `http://127.0.0.1:${address.port}`,
+    http: `http://127.0.0.1:${own}`,
     hold() {
       held = true;
     },

@@ -1,0 +1,53 @@
+// Servers of tests on this machine: where they listen, and their end with all connections. Nothing of it needs a test
+// runner.
+
+import { once } from "node:events";
+import { createServer as createHttpServer, type RequestListener } from "node:http";
+import { type AddressInfo, createServer, type Server } from "node:net";
+
+/** Below the range that the system gives out: nobody who asks for any port is given one of these. */
+const PORT_FIRST = 22_000;
+const PORT_COUNT = 10_000;
+
+/** Listens at this port, or at any; which it is. */
+export async function listenHere(server: Server, port = 0): Promise<number> {
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** A port at which nobody listens, and nobody comes to listen by chance. `first`: the lowest that it may be. */
+export async function freePort(first = PORT_FIRST): Promise<number> {
+  for (;;) {
+    const server = createServer();
+    const port = first + Math.floor(Math.random() * PORT_COUNT);
+    const isFree = await listenHere(server, port).then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}
+
+export interface HttpHere {
+  readonly port: number;
+  /** Like `http://127.0.0.1:1234`. */
+  readonly origin: string;
+  /** Breaks every connection; a second time does nothing. */
+  close(): Promise<void>;
+}
+
+export async function serveHttp(listener: RequestListener, wantedPort = 0): Promise<HttpHere> {
+  const server = createHttpServer(listener);
+  const port = await listenHere(server, wantedPort);
+  return {
+    port,
+    origin: `http://127.0.0.1:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

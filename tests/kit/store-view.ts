@@ -1,0 +1,46 @@
+// What a test sees of a store from outside: whether something in it is left to do, what its sessions' transcripts say.
+
+import { textOf } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import { listRuns } from "../../src/store/runs.ts";
+import type { Db } from "../../src/store/sql.ts";
+import { readHistory } from "../../src/store/transcripts.ts";
+
+const PATIENCE_MS = 15_000;
+const ROWS_MAX = 500;
+
+/** Whether no run is unfinished. */
+export async function hasNoRuns(db: Db): Promise<boolean> {
+  const active = ["queued", "running", "waiting"];
+  const run = await db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
+  return run === undefined;
+}
+
+/** Whether no run, no flow and no delivery is unfinished. */
+export async function isQuiet(db: Db): Promise<boolean> {
+  if (!(await hasNoRuns(db))) return false;
+  const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
+  const pending = db.selectFrom("deliveries").select("id").where("state", "=", "pending");
+  return flow === undefined && (await pending.executeTakeFirst()) === undefined;
+}
+
+/** Resolves once it is so. */
+export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await isSo(db))) {
+    if (Date.now() > deadline) throw new Error("work is left that nobody does");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A transcript, a line a message. */
+export async function linesOf(db: Db, sessionId: string): Promise<string[]> {
+  const page = await readHistory(db, { sessionId, limit: ROWS_MAX, includeTools: true });
+  if (!page.ok) throw new Error(page.error);
+  return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
+}
+
+/** The runs of a session, oldest first. */
+export async function runsOf(db: Db, sessionKey: string): Promise<Run[]> {
+  return (await listRuns(db, { sessionKey, limit: ROWS_MAX })).reverse();
+}

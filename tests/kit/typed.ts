@@ -1,0 +1,52 @@
+// What the programs of this repository that people run by hand are told on the command line, or words for what can't be
+// meant. Nothing has begun when they end for it.
+
+import { type ParseArgsConfig, parseArgs } from "node:util";
+
+/** The text is for the person who typed it. */
+export class WrongUsage extends Error {}
+
+type Known = NonNullable<ParseArgsConfig["options"]>;
+
+const HELP = { help: { type: "boolean", default: false } } as const;
+
+/** What was typed, `--help` included. Throws `WrongUsage`. */
+export function readTyped<const T extends Known>(
+  args: readonly string[],
+  known: T,
+  allowPositionals = false,
+) {
+  try {
+    return parseArgs({ args: [...args], options: { ...known, ...HELP }, allowPositionals });
+  } catch (error) {
+    const [what = ""] = (error as Error).message.split(". ");
+    const names = Object.keys(known).map((name) => `--${name}`);
+    throw new WrongUsage(`${what}; there are: ${names.join(", ")}`);
+  }
+}
+
+/** A number that was typed. Throws `WrongUsage`. */
+export function readNumber(option: string, text: string, least: number): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (value >= least && Number.isFinite(value)) return value;
+  throw new WrongUsage(`${option} takes a number from ${least}, got ${JSON.stringify(text)}`);
+}
+
+/** Does `read`; ends the process in words where what was typed can't be meant. */
+export function orEnd<T>(usage: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof WrongUsage)) throw error;
+    process.stderr.write(`${error.message}\n\n${usage}\n`);
+    process.exit(2);
+  }
+}
+
+/** What this process was told; with `--help` it says what it may be told, and ends. */
+export function typed<const T extends Known>(usage: string, known: T) {
+  const { values } = orEnd(usage, () => readTyped(process.argv.slice(2), known));
+  if (!(values as { help: boolean }).help) return values;
+  process.stdout.write(`${usage}\n`);
+  process.exit(0);
+}

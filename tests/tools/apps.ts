@@ -1,0 +1,17 @@
+// Owns the apps of a test file that opens several: they are closed at its end.
+
+import { afterAll } from "vitest";
+import { type App, type Choices, openApp } from "./app.ts";
+
+/** Opens apps; to be asked for at the top of the file. */
+export function appsOfFile(): (choices?: Choices) => Promise<App> {
+  const open: App[] = [];
+  afterAll(async () => {
+    for (const one of open.splice(0)) await one.close();
+  });
+  return async (choices) => {
+    const app = await openApp(choices);
+    open.push(app);
+    return app;
+  };
+}

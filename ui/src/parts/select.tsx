@@ -1,0 +1,29 @@
+// Owns the choice of one of a few.
+
+import { safeLine } from "../../../src/core/safe-text.ts";
+
+/** An option: a value that is its own text, or a value and its text. */
+export type Option<T extends string> = T | readonly [value: T, text: string];
+
+export function Select<T extends string>(props: {
+  value: T;
+  options: readonly Option<T>[];
+  onPick: (value: T) => void;
+  /** Where nothing on the page names it. */
+  "aria-label"?: string;
+  disabled?: boolean;
+}) {
+  const { options, onPick, ...attributes } = props;
+  return (
+    <select {...attributes} onChange={(event) => onPick(event.currentTarget.value as T)}>
+      {options.map((option) => {
+        const [value, text] = typeof option === "string" ? [option, option] : option;
+        return (
+          <option key={value} value={value}>
+            {safeLine(text)}
+          </option>
+        );
+      })}
+    </select>
+  );
+}

@@ -1,0 +1,13 @@
+// Owns how a moment is shown: in a few words, with the whole date for whoever asks.
+
+import type { ComponentChildren } from "preact";
+import { clockTime } from "./format.ts";
+
+export function Time(props: { at: number; class?: string; children: ComponentChildren }) {
+  const { at, class: name, children } = props;
+  return (
+    <time class={name} dateTime={new Date(at).toISOString()} title={clockTime(at, true)}>
+      {children}
+    </time>
+  );
+}

@@ -100,7 +100,8 @@ function decodeOutsideId(text: string): string | undefined {
   }
 }
 
-function isChannelId(text: string): boolean {
+/** True for a channel's name as it stands in keys, in small letters; no first word of other keys is one. */
+export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
 }
 

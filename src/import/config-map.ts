@@ -7,7 +7,7 @@ import type { Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { aliasesIn, mapModels, modelNameIn, secretIn } from "./config-models.ts";
 import { mapTools, takeFilter } from "./config-tools.ts";
-import { compact, leftIn, putBack, take, takeTree } from "./config-tree.ts";
+import { compact, leftIn, noteRest, putBack, take, takeTree } from "./config-tree.ts";
 import { countIn, fieldsOf, textIn, textsIn } from "./fields.ts";
 import { agentIdOf } from "./keys.ts";
 
@@ -29,9 +29,15 @@ interface Mapping {
   /** Every model that is named somewhere. */
   readonly models: Set<string>;
   readonly notes: string[];
+  /** What is left of an agent, or of what all have, by where it stands. */
+  readonly leftOf: Map<string, Tree>;
 }
 
-function modelIn(value: unknown, mapping: Mapping): string | undefined {
+/** The model of one place, taken out of it. */
+function takeModel(tree: Tree, where: string, mapping: Mapping): string | undefined {
+  const value = take(tree, "model");
+  const { primary: _, ...rest } = fieldsOf(value);
+  noteRest(rest, `${where}.model`, mapping.notes);
   const name = modelNameIn(value, mapping.aliases);
   if (name !== undefined) mapping.models.add(name);
   return name;
@@ -50,26 +56,27 @@ function mapSandbox(tree: Tree): Tree {
   };
 }
 
-function mapSubagents(tree: Tree, mapping: Mapping): Tree {
+function mapSubagents(tree: Tree, where: string, mapping: Mapping): Tree {
   const allow = textsIn(take(tree, "allowAgents"));
   return {
     allowAgents:
       allow.length === 0 ? undefined : allow.map((name) => (name === "*" ? name : (agentIdOf(name) ?? name))),
-    model: modelIn(take(tree, "model"), mapping),
+    model: takeModel(tree, `${where}.subagents`, mapping),
   };
 }
 
 function mapDefaults(defaults: Tree, mapping: Mapping): Tree {
+  const where = "agents.defaults";
   take(defaults, "models");
   const subagents = takeTree(defaults, "subagents");
   const sandbox = takeTree(defaults, "sandbox");
   const mapped = {
-    model: modelIn(take(defaults, "model"), mapping),
+    model: takeModel(defaults, where, mapping),
     thinking: textIn(take(defaults, "thinkingDefault"), 20),
     workspace: textIn(take(defaults, "workspace"), 2_000),
     maxConcurrent: countIn(take(defaults, "maxConcurrent")),
     subagents: {
-      ...mapSubagents(subagents, mapping),
+      ...mapSubagents(subagents, where, mapping),
       maxConcurrent: countIn(take(subagents, "maxConcurrent")),
       maxChildren: countIn(take(subagents, "maxChildrenPerAgent")),
       maxSpawnDepth: countIn(take(subagents, "maxSpawnDepth")),
@@ -80,32 +87,36 @@ function mapDefaults(defaults: Tree, mapping: Mapping): Tree {
   };
   putBack(defaults, "subagents", subagents);
   putBack(defaults, "sandbox", sandbox);
+  mapping.leftOf.set(where, defaults);
   return mapped;
 }
 
 function mapAgent(agent: Tree, mapping: Mapping): Tree | undefined {
   const id = agentIdOf(textIn(take(agent, "id"), 200) ?? "");
   if (id === undefined) return undefined;
+  const where = `agents.list[${id}]`;
   const tools = takeTree(agent, "tools");
-  const filter = takeFilter(tools, `agents.list[${id}].tools`, mapping.notes);
+  const filter = takeFilter(tools, `${where}.tools`, mapping.notes);
   putBack(agent, "tools", tools);
   const sandbox = takeTree(agent, "sandbox");
+  const subagents = takeTree(agent, "subagents");
   const mapped = {
     id,
     default: take(agent, "default") === true ? true : undefined,
     name: textIn(take(agent, "name"), 200) ?? textIn(take(agent, "identity", "name"), 200),
-    model: modelIn(take(agent, "model"), mapping),
+    model: takeModel(agent, where, mapping),
     thinking: textIn(take(agent, "thinkingDefault"), 20),
     workspace: textIn(take(agent, "workspace"), 2_000),
     tools: filter,
     sandbox: mapSandbox(sandbox),
-    subagents: mapSubagents(takeTree(agent, "subagents"), mapping),
+    subagents: mapSubagents(subagents, where, mapping),
   };
   putBack(agent, "sandbox", sandbox);
+  putBack(agent, "subagents", subagents);
   return mapped;
 }
 
-function mapList(list: unknown, rest: Tree, mapping: Mapping): Tree[] {
+function mapList(list: unknown, mapping: Mapping): Tree[] {
   const mapped = new Map<string, Tree>();
   for (const item of Array.isArray(list) ? list : []) {
     const agent = { ...fieldsOf(item) };
@@ -117,7 +128,7 @@ function mapList(list: unknown, rest: Tree, mapping: Mapping): Tree[] {
     // The first one that says so is the default.
     if ([...mapped.values()].some((other) => other.default === true)) one.default = undefined;
     mapped.set(String(one.id), one);
-    putBack(rest, `agents.list[${one.id}]`, agent);
+    mapping.leftOf.set(`agents.list[${one.id}]`, agent);
   }
   return [...mapped.values()];
 }
@@ -164,6 +175,7 @@ function mapSession(session: Tree, notes: string[]): Tree {
       maxAgeHours: countIn(take(bindings, "maxAgeHours")),
     },
   };
+  putBack(session, "sendPolicy", policy);
   putBack(session, "threadBindings", bindings);
   return mapped;
 }
@@ -212,10 +224,10 @@ export function mapConfig(source: Tree): MappedConfig {
   // Before there were several agents.
   const defaults = { ...takeTree(rest, "agent"), ...takeTree(agents, "defaults") };
   const aliases = aliasesIn(defaults.models);
-  const mapping: Mapping = { aliases, models: new Set(Object.keys(fieldsOf(defaults.models))), notes };
+  const models = new Set(Object.keys(fieldsOf(defaults.models)));
+  const mapping: Mapping = { aliases, models, notes, leftOf: new Map() };
   const mappedDefaults = mapDefaults(defaults, mapping);
-  const list = mapList(take(agents, "list"), rest, mapping);
-  putBack(rest, "agents.defaults", defaults);
+  const list = mapList(take(agents, "list"), mapping);
   putBack(rest, "agents", agents);
   const tools = takeTree(rest, "tools");
   const routing = take(rest, "routing", "agentToAgent");
@@ -227,7 +239,7 @@ export function mapConfig(source: Tree): MappedConfig {
   putBack(rest, "session", session);
   const owners = textsIn(take(rest, "commands", "ownerAllowFrom"));
   const file = {
-    models: mapModels(rest, mapping.models, notes),
+    models: mapModels(rest, models, notes),
     agents: { defaults: mappedDefaults, list: list.length === 0 ? undefined : list },
     session: mappedSession,
     tools: mappedTools,
@@ -239,7 +251,7 @@ export function mapConfig(source: Tree): MappedConfig {
   return {
     file: escapeText(compact(file)) as Tree,
     notes: [...new Set(notes)].slice(0, 100),
-    left: leftIn(rest),
+    left: leftIn(rest, mapping.leftOf),
     mainName: mappedSession.mainKey === undefined ? "main" : String(mappedSession.mainKey),
     isGlobal: mappedSession.scope === "global",
     defaultAgentId: first === undefined ? "main" : String(first.id),

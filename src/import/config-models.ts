@@ -3,8 +3,8 @@
 import type { Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { PROVIDER_APIS } from "../core/settings.ts";
-import { take } from "./config-tree.ts";
-import { countIn, fieldsOf, numberIn, textIn } from "./fields.ts";
+import { noteRest, take } from "./config-tree.ts";
+import { countIn, fieldsOf, priceIn, textIn } from "./fields.ts";
 
 /** Providers that need no more than a key. */
 const KEY_VARIABLES: Readonly<Record<string, string>> = {
@@ -41,7 +41,6 @@ function mapModel(value: unknown): Tree | undefined {
   const id = textIn(model.id, 200);
   if (id === undefined) return undefined;
   const cost = fieldsOf(model.cost);
-  const price = (name: string): number => Math.max(0, numberIn(cost[name]) ?? 0);
   return {
     id,
     name: textIn(model.name, 200),
@@ -51,38 +50,36 @@ function mapModel(value: unknown): Tree | undefined {
     images: Array.isArray(model.input) ? model.input.includes("image") : undefined,
     cost: isObject(model.cost)
       ? {
-          input: price("input"),
-          output: price("output"),
-          cacheRead: price("cacheRead"),
-          cacheWrite: price("cacheWrite"),
+          input: priceIn(cost.input),
+          output: priceIn(cost.output),
+          cacheRead: priceIn(cost.cacheRead),
+          cacheWrite: priceIn(cost.cacheWrite),
         }
       : undefined,
   };
 }
 
 function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefined {
-  const provider = fieldsOf(value);
-  const api =
-    textIn(provider.api, 60) ?? (KEY_VARIABLES[id] === undefined ? "openai-completions" : undefined);
+  const { api: named, baseUrl, apiKey: key, headers: sent, models, ...rest } = fieldsOf(value);
+  const api = textIn(named, 60) ?? (KEY_VARIABLES[id] === undefined ? "openai-completions" : undefined);
   if (api !== undefined && !PROVIDER_APIS.some((known) => known === api)) {
     notes.push(`models.providers.${id} speaks an API that is not known here, and is left out`);
     return undefined;
   }
-  const headers = Object.entries(fieldsOf(provider.headers)).flatMap(([name, header]) =>
+  const headers = Object.entries(fieldsOf(sent)).flatMap(([name, header]) =>
     typeof header === "string" ? [[name, header] as const] : [],
   );
-  const apiKey = secretIn(provider.apiKey);
-  if (provider.apiKey !== undefined && apiKey === undefined) {
+  const apiKey = secretIn(key);
+  if (key !== undefined && apiKey === undefined) {
     notes.push(`models.providers.${id}.apiKey is kept elsewhere there: set it by hand`);
   }
+  noteRest(rest, `models.providers.${id}`, notes);
   return {
     api,
-    baseUrl: textIn(provider.baseUrl, 2_000),
+    baseUrl: textIn(baseUrl, 2_000),
     apiKey,
     headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
-    models: Array.isArray(provider.models)
-      ? provider.models.flatMap((model) => mapModel(model) ?? [])
-      : undefined,
+    models: Array.isArray(models) ? models.flatMap((model) => mapModel(model) ?? []) : undefined,
   };
 }
 

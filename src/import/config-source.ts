@@ -7,7 +7,7 @@ import { parseText, type Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { isModest } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
-import { readWhole, type SourceDir } from "./source-dir.ts";
+import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 
 /** In the order in which they are looked for. */
 const NAMES = ["openclaw.json", "clawdbot.json", "moltbot.json"];
@@ -34,9 +34,7 @@ async function readTree(reading: Reading, path: readonly string[]): Promise<Tree
   const bytes = await readWhole(reading.source, path, FILE_BYTES_MAX);
   if (typeof bytes === "string") {
     if (bytes !== "absent" || reading.files > 0) {
-      const why =
-        bytes === "too_large" ? "too large" : bytes === "link" ? "a link" : "not there or not readable";
-      reading.remarks.note(`configuration files that were not read: ${why}`, name);
+      reading.remarks.note(`configuration files that were not read: ${UNREAD_WORDS[bytes]}`, name);
     }
     return undefined;
   }

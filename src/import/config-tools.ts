@@ -4,7 +4,7 @@
 
 import type { Tree } from "../config/source.ts";
 import { matchesAny } from "../core/pattern.ts";
-import { compact, take } from "./config-tree.ts";
+import { compact, noteRest, take } from "./config-tree.ts";
 import { fieldsOf, textsIn } from "./fields.ts";
 
 const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
@@ -52,19 +52,20 @@ function lists(allow: readonly string[], deny: readonly string[]): Tree {
 
 /** The section `tools`. */
 export function mapTools(tools: Tree, notes: string[]): Tree {
-  const filter = takeFilter(tools, "tools", notes);
+  const own = takeFilter(tools, "tools", notes);
   const inner = (name: string): Tree | undefined => {
-    const there = fieldsOf(take(tools, name, "tools"));
-    return Object.keys(there).length === 0
-      ? undefined
-      : { tools: takeFilter({ ...there }, `tools.${name}.tools`, notes) };
+    const there = { ...fieldsOf(take(tools, name, "tools")) };
+    if (Object.keys(there).length === 0) return undefined;
+    const filter = takeFilter(there, `tools.${name}.tools`, notes);
+    noteRest(there, `tools.${name}.tools`, notes);
+    return { tools: filter };
   };
   const enabled = take(tools, "agentToAgent", "enabled");
   const allow = textsIn(take(tools, "agentToAgent", "allow"));
   const visibility = take(tools, "sessions", "visibility");
   const seconds = take(tools, "exec", "timeoutSec");
   return {
-    ...filter,
+    ...own,
     subagents: inner("subagents"),
     sandbox: inner("sandbox"),
     sessions: { visibility: typeof visibility === "string" ? visibility : undefined },

@@ -49,15 +49,24 @@ export function compact(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** The paths of what is left: two levels of names, never a value. */
-export function leftIn(tree: Tree): string[] {
-  const paths: string[] = [];
-  for (const [key, value] of Object.entries(tree)) {
-    const inner = isObject(value) ? Object.keys(value) : [];
-    for (const path of inner.length === 0 ? [[key]] : inner.map((name) => [key, name])) {
-      if (paths.length === LEFT_MAX) return paths;
-      paths.push(showPath(path).slice(0, NAME_CHARS_MAX));
-    }
+/** Notes what is left of a taken object whose place already has its counterpart. */
+export function noteRest(rest: Tree, where: string, notes: string[]): void {
+  for (const name of Object.keys(rest).slice(0, LEFT_MAX)) {
+    notes.push(`${below(where, name)} has no counterpart here`);
   }
-  return paths;
+}
+
+/** The paths of what is left: two levels of names, never a value. `leftOf`: more of it, by where it stood. */
+export function leftIn(tree: Tree, leftOf: ReadonlyMap<string, Tree>): string[] {
+  const paths = [...leftOf].flatMap(([where, rest]) => Object.keys(rest).map((name) => below(where, name)));
+  for (const [key, value] of Object.entries(tree)) {
+    const [where, names] = [showPath([key]), isObject(value) ? Object.keys(value) : []];
+    paths.push(...(names.length === 0 ? [where] : names.map((name) => below(where, name))));
+  }
+  return paths.sort().slice(0, LEFT_MAX);
+}
+
+function below(where: string, name: string): string {
+  const shown = showPath([name]);
+  return `${where}${shown.startsWith("[") ? "" : "."}${shown}`.slice(0, NAME_CHARS_MAX);
 }

@@ -12,7 +12,7 @@ import type {
   ToolResultMessage,
   Usage,
 } from "../core/message.ts";
-import { countIn, type Fields, fieldsOf, lineIn, numberIn, textIn, timeIn } from "./fields.ts";
+import { countIn, type Fields, fieldsOf, lineIn, priceIn, textIn, timeIn } from "./fields.ts";
 
 type Undated<T> = Omit<T, "id" | "timestamp">;
 type OutBlock = AssistantMessage["content"][number];
@@ -239,7 +239,6 @@ function usageOf(value: unknown): Usage {
   const usage = fieldsOf(value);
   const cost = fieldsOf(usage.cost);
   const count = (name: string): number => countIn(usage[name]) ?? 0;
-  const price = (name: string): number => Math.max(0, numberIn(cost[name]) ?? 0);
   const [input, output, cacheRead, cacheWrite] = [
     count("input"),
     count("output"),
@@ -253,11 +252,11 @@ function usageOf(value: unknown): Usage {
     cacheWrite,
     totalTokens: countIn(usage.totalTokens) ?? input + output + cacheRead + cacheWrite,
     cost: {
-      input: price("input"),
-      output: price("output"),
-      cacheRead: price("cacheRead"),
-      cacheWrite: price("cacheWrite"),
-      total: price("total"),
+      input: priceIn(cost.input),
+      output: priceIn(cost.output),
+      cacheRead: priceIn(cost.cacheRead),
+      cacheWrite: priceIn(cost.cacheWrite),
+      total: priceIn(cost.total),
     },
   };
 }

@@ -21,7 +21,7 @@ export function lineIn(value: unknown, charsMax: number): string | undefined {
   return textIn(value.slice(0, 4 * charsMax).replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " "), charsMax);
 }
 
-export function numberIn(value: unknown): number | undefined {
+function numberIn(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
@@ -31,6 +31,11 @@ export function countIn(value: unknown): number | undefined {
   return number !== undefined && number >= 0 && number <= Number.MAX_SAFE_INTEGER
     ? Math.round(number)
     : undefined;
+}
+
+/** A price: what is negative or no number is none. */
+export function priceIn(value: unknown): number {
+  return Math.max(0, numberIn(value) ?? 0);
 }
 
 /** A moment, in ms since 1970: a number, or a date as text; never later than `now`. */

@@ -7,6 +7,7 @@ import {
   encodeOutsideId,
   formatKey,
   isAgentId,
+  isChannelId,
   type KeyRules,
   mainKeyOf,
   parseKey,
@@ -38,7 +39,6 @@ const KINDS: Readonly<Record<string, "group" | "channel" | "dm">> = {
   dm: "dm",
   direct: "dm",
 };
-const CHANNEL = /^[a-z][a-z0-9_-]{0,63}$/;
 /** Direct chats once had nothing but a number. */
 const PHONE = /^\+?\d{4,}$/;
 const JID = /@g\.us$/i;
@@ -121,7 +121,7 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
     case "direct":
       return direct(agentId, hints.channel, parts.slice(1).join(":"));
   }
-  if (!CHANNEL.test(head)) return undefined;
+  if (!isChannelId(head)) return undefined;
   if (KINDS[second.toLowerCase()] !== undefined) return inChannel(agentId, head, parts.slice(1));
   if (KINDS[(parts[2] ?? "").toLowerCase()] !== undefined) {
     const spelled = inChannel(agentId, head, parts.slice(2));

@@ -13,7 +13,7 @@ import { linesOf } from "./json-lines.ts";
 import { canonicalSourceKey } from "./keys.ts";
 import { Pairing, type Repairs } from "./pairing.ts";
 import type { Remarks } from "./remarks.ts";
-import { isPlainName, type SourceDir } from "./source-dir.ts";
+import { isPlainName, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 import type { SourceSession } from "./source-sessions.ts";
 import { parseLine, planTranscript, type TranscriptPlan } from "./transcript-plan.ts";
 import { type ImportStore, ownerOfTranscript, type SessionOutcome, writeSession } from "./write-session.ts";
@@ -209,8 +209,7 @@ async function openTranscript(
     const opened = await source.open([...folder, name]);
     if (opened.kind === "file") return { ...opened, name: [...folder, name].join("/") };
     if (opened.kind === "absent") continue;
-    const why = { link: "is a link", other: "is no plain file", unreadable: "can't be opened" }[opened.kind];
-    remarks.note(`sessions whose transcript ${why}, not read`, `${key}: ${name}`);
+    remarks.note(`sessions whose transcript is ${UNREAD_WORDS[opened.kind]}, not read`, `${key}: ${name}`);
   }
   remarks.note("sessions without a transcript", key);
   return undefined;

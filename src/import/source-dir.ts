@@ -20,8 +20,19 @@ export interface Named {
 
 export type Opened =
   | { readonly kind: "file"; readonly handle: FileHandle; readonly size: number }
-  /** Not there; a link; something else; not ours to read. */
-  | { readonly kind: "absent" | "link" | "other" | "unreadable" };
+  | { readonly kind: Exclude<Unread, "too_large"> };
+
+/** Why a file was not read. */
+export type Unread = "absent" | "link" | "other" | "unreadable" | "too_large";
+
+/** What such a file is, in words. */
+export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
+  absent: "not there",
+  link: "a link",
+  other: "no plain file",
+  unreadable: "not readable",
+  too_large: "too large",
+};
 
 export interface SourceDir {
   /** Its real path. */
@@ -113,12 +124,12 @@ async function openFile(root: string, path: readonly string[]): Promise<Opened> 
   }
 }
 
-/** A whole file of at most `bytesMax`; `too_large`: it has more. */
+/** A whole file of at most `bytesMax`, or why it was not read. */
 export async function readWhole(
   source: SourceDir,
   path: readonly string[],
   bytesMax: number,
-): Promise<Buffer | "absent" | "link" | "other" | "unreadable" | "too_large"> {
+): Promise<Buffer | Unread> {
   const opened = await source.open(path);
   if (opened.kind !== "file") return opened.kind;
   const { handle, size } = opened;

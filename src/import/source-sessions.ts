@@ -5,12 +5,13 @@
 import { parseText } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import type { Route } from "../core/session.ts";
+import type { Route } from "../core/route.ts";
+import { isChannelId } from "../core/session-key.ts";
 import { THINKING_LEVELS } from "../core/settings.ts";
 import { countIn, type Fields, fieldsOf, lineIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
-import { readWhole, type SourceDir } from "./source-dir.ts";
+import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 
 const STORE_BYTES_MAX = 96 * 1024 * 1024;
 /** A store that somebody wrote by hand, in JSON5: reading that takes longer. */
@@ -73,11 +74,10 @@ const PASSED_OVER = new Set([
     "modelOverrideSource",
   ],
 ]);
-const CHANNEL = /^[a-z][a-z0-9_-]{0,63}$/;
 
 function channelIn(value: unknown): string | undefined {
   const channel = textIn(value, 64)?.toLowerCase();
-  return channel !== undefined && CHANNEL.test(channel) && channel !== "unknown" ? channel : undefined;
+  return channel !== undefined && isChannelId(channel) ? channel : undefined;
 }
 
 /** Where its people read: what the entry says last, without the channel's name before the place. */
@@ -184,13 +184,7 @@ export async function readSourceSessions(
   const bytes = await readWhole(source, path, STORE_BYTES_MAX);
   if (bytes === "absent") return [];
   if (typeof bytes === "string") {
-    const why = {
-      link: "a link",
-      too_large: "too large",
-      other: "no plain file",
-      unreadable: "not readable",
-    };
-    remarks.note(`session stores that were not read: ${why[bytes]}`, name);
+    remarks.note(`session stores that were not read: ${UNREAD_WORDS[bytes]}`, name);
     return [];
   }
   const store = parse(bytes, name);

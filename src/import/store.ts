@@ -1,7 +1,6 @@
 // Owns how an import has the store in hand: alone, where it is embedded; beside gateways, where they share
 // it; and in a dry run only to look.
 
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { fail, type Result } from "../core/errors.ts";
 import type { StoreSettings } from "../core/settings.ts";
@@ -9,7 +8,7 @@ import { SCHEMA_VERSION } from "../store/migrations.ts";
 import { StoreProblem } from "../store/problems.ts";
 import type { Store } from "../store/sql.ts";
 import { openSqlite, STORE_FILE } from "../store/sqlite.ts";
-import { checkFile, fileFailure, openFile } from "../store/sqlite-file.ts";
+import { checkFile, fileFailure, sizeOf, withFile } from "../store/sqlite-file.ts";
 import type { World } from "../world.ts";
 import type { ImportStore } from "./write-session.ts";
 
@@ -41,12 +40,11 @@ async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<
     return work({ db: store.db }).finally(() => store.close());
   }
   const file = join(dir, STORE_FILE);
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return work({});
+  if (sizeOf(file) === 0) return work({});
   const version = checkFile(file, { whole: false });
   if (!version.ok) return version;
   if (version.value !== SCHEMA_VERSION) return work({});
-  const opened = openFile(file);
-  return work({ db: opened.db }).finally(() => opened.close());
+  return withFile(file, (db) => work({ db }));
 }
 
 async function write({ settings, world }: Place, work: Work): Promise<Result<void>> {

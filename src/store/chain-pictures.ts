@@ -1,5 +1,5 @@
 // Owns what is read of chains to be listed: which ones moved, who took part, and who spoke to whom.
-// CP1: reading only, and bounded by a window of time and a page of chains.
+// CI1: reading only, and bounded by a window of time and a page of chains.
 
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
@@ -158,14 +158,14 @@ export interface ChainFacts {
 }
 
 async function sharesOf(db: Db, chainIds: readonly string[]): Promise<ChainShare[]> {
-  const count = sql<number>`count(*) filter (where state in ('queued', 'running', 'waiting'))`;
+  const active = sql<number>`count(*) filter (where state in (${sql.join(ACTIVE)}))`;
   const rows = await db
     .selectFrom("runs")
     .select((eb) => [
       "chain_id",
       "session_key",
       sql<number>`count(*) filter (where kind = 'turn')`.as("turns"),
-      count.as("active"),
+      active.as("active"),
       eb.fn.max("hop").as("hop"),
       eb.fn.min("accepted_at").as("first"),
       eb.fn.max("accepted_at").as("accepted"),

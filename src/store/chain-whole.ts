@@ -1,5 +1,5 @@
 // Owns what is read of one chain to be shown whole: its runs, flows, waits, refusals, deliveries, messages.
-// CW1: reading only, and bounded: so many runs, so many bytes of their texts, the newest first.
+// WC1: reading only, and bounded: so many runs, so many bytes of their texts, the newest first.
 
 import { sql } from "kysely";
 import type { Run } from "../core/run.ts";

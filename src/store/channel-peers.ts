@@ -1,13 +1,12 @@
 // Owns the table of people who write to an account directly: who was let in, who is kept out, who has asked.
-// CP1: of one person there is one row for each account; who has asked has a code, nobody else has one.
+// PE1: of one person there is one row for each account; who has asked has a code, nobody else has one.
 
 import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../core/inbound-policy.ts";
 import type { Route } from "../core/route.ts";
 import type { ChannelPeerTable } from "./channel-tables.ts";
 import { held } from "./locks.ts";
-import { present } from "./runs.ts";
-import type { Db, Tx } from "./sql.ts";
+import { type Db, present, type Tx } from "./sql.ts";
 
 /** Somebody at an account of a channel. */
 export interface PeerId {
@@ -158,15 +157,4 @@ export async function forgetStalestAsk(
     .limit(1)
     .executeTakeFirst();
   return stalest !== undefined && (await deletePeer(tx, { channel, accountId, peerId: stalest.peer_id }));
-}
-
-/** Removes the deliveries whose ids begin so, and which were settled before this time. */
-export async function forgetTold(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("deliveries")
-    .where("id", ">=", prefix)
-    .where("id", "<", `${prefix}~`)
-    .where("state", "<>", sql.lit("pending"))
-    .where("settled_at", "<", beforeMs)
-    .execute();
 }

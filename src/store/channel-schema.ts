@@ -1,7 +1,6 @@
 // Owns the tables of channels, on both databases: part of the migrations, never edited once released.
 
-/** Ordered and compared by its bytes, as the embedded database does it. */
-const T = 'text collate "C"';
+import { POSTGRES_TEXT as T } from "./sql.ts";
 
 /** On the embedded database. */
 export const CHANNELS = `

@@ -11,11 +11,11 @@ export interface InboundTable {
   message_id: string;
   /** Which change of the message it is; empty: none. */
   edit: string;
-  /** `pending` until it is part of a run; `done`, `ignored`. */
+  /** `pending` until it is part of a run; `done | refused | ignored`. */
   state: string;
   /** Pending messages of one key are joined to one run. */
   burst_key: string;
-  /** Empty once it is settled. */
+  /** Once it is settled: what later changes of it are compared with. */
   body_json: string;
   run_id: string | null;
   received_at: number;

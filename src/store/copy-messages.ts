@@ -5,19 +5,12 @@
 import { sql } from "kysely";
 import type { Entry } from "../core/message.ts";
 import { vectorsOf } from "./search-lexemes.ts";
-import { agentToken, indexed, indexText, sessionToken } from "./search-text.ts";
+import { indexed, placeTokens } from "./search-text.ts";
 import { kindOf, type Tx } from "./sql.ts";
-import { searchableText } from "./transcripts.ts";
+import { indexEmbedded, type Searchable, searchableText } from "./transcripts.ts";
 
 /** A row of any table, as both databases give and take it. */
 export type Row = Readonly<Record<string, string | number | null>>;
-
-interface Indexed {
-  readonly seq: number;
-  readonly sessionKey: string;
-  readonly agentId: string | undefined;
-  readonly text: string;
-}
 
 /** What of a row can be searched; empty: nothing, or nobody can read it. Of a damaged one the rest. */
 function textIn(row: Row): string {
@@ -44,14 +37,14 @@ export async function writeMessages(tx: Tx, rows: readonly Row[]): Promise<void>
   const keys = [...new Set(spoken.map((row) => String(row.session_key)))];
   const owners = keys.length === 0 ? [] : await agentsOf(tx, keys);
   const agentOf = new Map(owners.map((row) => [row.key, row.agent_id]));
-  const found = spoken.flatMap((row): Indexed[] => {
+  const found = spoken.flatMap((row): Searchable[] => {
     const seq = seqOf.get(String(row.id));
     const text = textIn(row);
     if (seq === undefined || text === "") return [];
     const sessionKey = String(row.session_key);
     return [{ seq, sessionKey, agentId: agentOf.get(sessionKey), text }];
   });
-  if (kindOf(tx) === "sqlite") await indexEmbedded(tx, found);
+  if (kindOf(tx) === "sqlite") for (const message of found) await indexEmbedded(tx, message);
   else if (found.length > 0) await indexOnServer(tx, found);
 }
 
@@ -65,18 +58,9 @@ async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string;
   return tx.selectFrom("sessions").select(["key", "agent_id"]).where("key", "in", wanted).execute();
 }
 
-async function indexEmbedded(tx: Tx, found: readonly Indexed[]): Promise<void> {
-  for (const { seq, sessionKey, agentId, text } of found) {
-    const { text: words, place } = indexText(text, sessionKey, agentId);
-    await sql`insert into message_texts (rowid, text, place)
-      values (${seq}, ${words}, ${place})`.execute(tx);
-  }
-}
-
-async function indexOnServer(tx: Tx, found: readonly Indexed[]): Promise<void> {
+async function indexOnServer(tx: Tx, found: readonly Searchable[]): Promise<void> {
   const entries = found.flatMap(({ seq, sessionKey, agentId, text }) => {
-    const places = [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
-    const vectors = vectorsOf(indexed(text), places);
+    const vectors = vectorsOf(indexed(text), placeTokens(sessionKey, agentId));
     // Of several parts the first is number 1, of one alone 0: see transcripts.ts.
     return vectors.map((words, at) => ({ seq, part: vectors.length === 1 ? 0 : at + 1, words }));
   });

@@ -93,7 +93,7 @@ function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
   let at = 0;
   while (at < rows.length) {
     const left = rows.length - at;
-    const size = STATEMENT_ROWS.find((rows) => rows <= left) ?? 1;
+    const size = STATEMENT_ROWS.find((most) => most <= left) ?? 1;
     yield rows.slice(at, at + size);
     at += size;
   }

@@ -8,8 +8,8 @@ import type { Route } from "../core/route.ts";
 import type { RunState } from "../core/run.ts";
 import { type CronJob, type MissedPolicy, type Schedule, TURNS_KEPT } from "../core/schedule.ts";
 import { held } from "./locks.ts";
-import { ACTIVE, present } from "./runs.ts";
-import type { Db, Tx } from "./sql.ts";
+import { ACTIVE } from "./runs.ts";
+import { type Db, present, type Tx } from "./sql.ts";
 import type { CronJobTable } from "./tables.ts";
 
 /** Why there was a turn: its date came, its date was made up for, somebody asked. */

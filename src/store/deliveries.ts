@@ -1,10 +1,11 @@
-// Owns the outbox table: texts that have to leave through a channel, and what became of each.
+// Owns the outbox table: texts that have to leave through a channel, news for programs, and what became of
+// each.
 // DL1: queued is not delivered: only an acknowledgement makes a row `sent` (I5).
 // DL2: an attempt is written down before it is made; one that a crash left open is never quietly made again.
 // DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.
 
-import { type RawBuilder, type Selectable, sql } from "kysely";
-import type { Route } from "../core/session.ts";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import type { Route } from "../core/route.ts";
 import { heldIfFree } from "./locks.ts";
 import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";
@@ -70,7 +71,7 @@ export function channelPrefix(channel: string): string {
   return `[${JSON.stringify(channel)},`;
 }
 
-function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<unknown> {
+function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<SqlBool> {
   if (of === undefined) return sql`true`;
   return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
 }
@@ -255,14 +256,13 @@ export async function recoverOpenAttempts(
   livingAt?: number,
   of?: DeliveryClass,
 ): Promise<Delivery[]> {
-  let query = tx.selectFrom("deliveries").selectAll().where("attempt_open", "=", sql.lit(1));
-  if (of !== undefined) query = query.where("kind", of === "hooks" ? "=" : "!=", sql.lit("hook"));
+  let query = tx
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("attempt_open", "=", sql.lit(1))
+    .where(ofClass(of, sql.ref("kind")));
   if (livingAt !== undefined) {
-    query = query.where(
-      sql<string>`coalesce(attempt_owner, '')`,
-      "not in",
-      sql<string>`${livingProcesses(tx, livingAt)}`,
-    );
+    query = query.where(sql<string>`coalesce(attempt_owner, '')`, "not in", livingProcesses(tx, livingAt));
   }
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];
@@ -380,4 +380,15 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
     .where("state", "=", "pending")
     .executeTakeFirst();
   return row !== undefined;
+}
+
+/** Removes those whose ids begin so, and which were settled before this time. */
+export async function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("id", ">=", prefix)
+    .where("id", "<", `${prefix}~`)
+    .where("state", "<>", sql.lit("pending"))
+    .where("settled_at", "<", beforeMs)
+    .execute();
 }

@@ -1,4 +1,4 @@
-// Owns the flow table: one row for each conversation between two sessions.
+// Owns the flow table: one row for each conversation between two sessions, and for each job of a sub-agent.
 // FS1: a flow changes only in the transaction that ends one of its runs, or that aborts, resets or deletes
 //      a party.
 

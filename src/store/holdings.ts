@@ -1,7 +1,6 @@
 // Owns who does what only one process at a time may do, such as polling one bot account.
 // HO1: a holding is its owner's while the owner is alive; after that whoever asks next gets it.
 
-import { sql } from "kysely";
 import { held } from "./locks.ts";
 import { beatAgain, livingProcesses } from "./processes.ts";
 import type { Tx } from "./sql.ts";
@@ -30,7 +29,7 @@ export async function hold(tx: Tx, name: string, owner: string, nowMs: number): 
     .updateTable("holdings")
     .set({ owner, since: now })
     .where("name", "=", name)
-    .where("owner", "not in", sql<string>`${livingProcesses(tx, nowMs)}`)
+    .where("owner", "not in", livingProcesses(tx, nowMs))
     .executeTakeFirst();
   if (taken.numUpdatedRows === 0n) return false;
   await beatAgain(tx, owner, nowMs);

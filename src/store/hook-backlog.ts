@@ -2,7 +2,7 @@
 // stands for what was not kept.
 
 import { sql } from "kysely";
-import type { Route } from "../core/session.ts";
+import type { Route } from "../core/route.ts";
 import { routeKeyOf } from "./deliveries.ts";
 import type { Db, Tx } from "./sql.ts";
 

@@ -29,10 +29,11 @@ export async function recallAnswer(
   db: Db,
   call: KeyedCall,
 ): Promise<"none" | "conflict" | { answer: unknown }> {
-  const { rows } = await ANSWER(db, { key: call.key });
-  if (rows.length === 0) return "none";
-  const same = rows.find((row) => row.caller === call.caller && row.method === call.method);
-  return same?.params_hash === call.paramsHash ? { answer: JSON.parse(same.answer_json) } : "conflict";
+  const [row] = (await ANSWER(db, { key: call.key })).rows;
+  if (row === undefined) return "none";
+  const { caller, method, paramsHash } = call;
+  const isSame = row.caller === caller && row.method === method && row.params_hash === paramsHash;
+  return isSame ? { answer: JSON.parse(row.answer_json) } : "conflict";
 }
 
 const REMEMBER = prepared((tx, row: IdempotencyTable) =>

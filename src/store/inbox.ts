@@ -2,7 +2,6 @@
 // IB1: a page is in the order in which the messages came; nothing is marked by reading it, so that a reader
 //      that fails has lost nothing.
 
-import { sql } from "kysely";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
 import type { Db } from "./sql.ts";
@@ -21,7 +20,7 @@ export async function readInbox(
   wanted: { readonly sessionId: string; readonly limit: number; readonly after?: string },
 ): Promise<Result<InboxPage>> {
   const { sessionId, limit, after } = wanted;
-  let query = db
+  const query = db
     .selectFrom("messages")
     .select(["id", "role", "entry_json", "created_at"])
     .where("session_id", "=", sessionId)
@@ -41,7 +40,6 @@ export async function readInbox(
       hint: "Use nextAfter of an earlier answer, or leave `after` out for the newest messages.",
     });
   }
-  query = query.where("seq", ">", sql<number>`${row.seq}`).orderBy("seq");
-  const rows = await query.execute();
+  const rows = await query.where("seq", ">", row.seq).orderBy("seq").execute();
   return ok({ messages: rows.slice(0, limit).map(readMessage), more: rows.length > limit });
 }

@@ -5,7 +5,7 @@
 // LK2: the order is sessions (by key), runs, flows, chains, waits, slots. Where a unit can't keep it, the
 //      database finds the deadlock and the unit is run again (`StoreConflict`).
 
-import { type SelectQueryBuilder, sql } from "kysely";
+import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import { kindOf, type Tx } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
@@ -32,15 +32,20 @@ export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<voi
   await sql`select key from sessions where key in (${wanted}) order by key for update`.execute(tx);
 }
 
+/** The recursive table `above`: who spawned this session, who spawned that one, and so on. */
+function above(sessionKey: string): RawBuilder<unknown> {
+  return sql`above (key) as (
+      select s.spawned_by from sessions s where s.key = ${sessionKey} and s.spawned_by is not null
+      union
+      select s.spawned_by from above join sessions s on s.key = above.key where s.spawned_by is not null
+    )`;
+}
+
 /** Holds what the end of a run is about: its session, those above it, and the parties of its flow. */
 export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   const { sessionKey, flowId = "" } = run;
-  await sql`with recursive above (key) as (
-      select s.spawned_by from sessions s where s.key = ${sessionKey} and s.spawned_by is not null
-      union
-      select s.spawned_by from above join sessions s on s.key = above.key where s.spawned_by is not null
-    )
+  await sql`with recursive ${above(sessionKey)}
     select key from sessions where key in (
       select ${sessionKey}::text collate "C"
       union all select key from above
@@ -52,11 +57,7 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
 /** Holds what the abort of a session's work is about: also all below it, and whom it converses with. */
 export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  await sql`with recursive above (key) as (
-      select s.spawned_by from sessions s where s.key = ${sessionKey} and s.spawned_by is not null
-      union
-      select s.spawned_by from above join sessions s on s.key = above.key where s.spawned_by is not null
-    ), below (key) as (
+  await sql`with recursive ${above(sessionKey)}, below (key) as (
       select s.key from sessions s where s.spawned_by = ${sessionKey}
       union
       select s.key from below join sessions s on s.spawned_by = below.key

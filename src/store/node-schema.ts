@@ -1,41 +1,6 @@
 // Owns the tables of paired devices, on both databases: part of the migrations, never edited once released.
 
-/** A paired device, and where it was last connected. */
-export interface NodeTable {
-  id: string;
-  name: string;
-  platform: string;
-  version: string;
-  /** The raw key in base64url. */
-  public_key: string;
-  caps_json: string;
-  commands_json: string;
-  agent_id: string | null;
-  paired_at: number;
-  last_seen_at: number | null;
-  /** The process that holds its connection; that may be dead. */
-  owner: string | null;
-  conn_id: string | null;
-  connected_at: number | null;
-}
-
-/** A device that asks to be paired. */
-export interface NodeRequestTable {
-  node_id: string;
-  request_id: string;
-  code: string;
-  name: string;
-  platform: string;
-  version: string;
-  public_key: string;
-  caps_json: string;
-  commands_json: string;
-  remote: string;
-  created_at: number;
-}
-
-/** Ordered and compared by its bytes, as the embedded database does it. */
-const T = 'text collate "C"';
+import { POSTGRES_TEXT as T } from "./sql.ts";
 
 /** On the embedded database. */
 export const NODES = `

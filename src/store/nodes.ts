@@ -6,11 +6,10 @@
 import { type Selectable, sql } from "kysely";
 import type { NodeFacts, NodePlace, NodeRow, PairRequest } from "../core/node.ts";
 import { held } from "./locks.ts";
-import type { NodeRequestTable, NodeTable } from "./node-schema.ts";
 import { prepared } from "./prepared.ts";
 import { livingProcesses } from "./processes.ts";
-import { present } from "./runs.ts";
-import type { Db, Tx } from "./sql.ts";
+import { type Db, present, type Tx } from "./sql.ts";
+import type { NodeRequestTable, NodeTable } from "./tables.ts";
 
 type FactColumns = Pick<
   Selectable<NodeTable>,

@@ -18,6 +18,7 @@ const PARAMETERS = [
   ...["schema", "host", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"],
 ] as const;
 const SSL_MODES = ["disable", "require", "verify-full", "no-verify"];
+const BINDINGS = ["disable", "prefer", "require"];
 
 export interface PostgresAddress {
   /** Host, credentials and TLS as the driver takes them. */
@@ -69,7 +70,7 @@ function schemaOf(given: string | null): string {
   );
 }
 
-function fileOf(url: URL, name: string): string | undefined {
+function fileOf(url: URL, name: (typeof PARAMETERS)[number]): string | undefined {
   const path = url.searchParams.get(name);
   if (path === null) return undefined;
   try {
@@ -79,10 +80,16 @@ function fileOf(url: URL, name: string): string | undefined {
   }
 }
 
+/** The value of a parameter that has a few; null: it is not there. */
+function choiceOf(url: URL, name: (typeof PARAMETERS)[number], values: readonly string[]): string | null {
+  const given = url.searchParams.get(name);
+  if (given === null || values.includes(given)) return given;
+  throw bad(`its ${name} must be ${values.slice(0, -1).join(", ")} or ${values.at(-1)}`);
+}
+
 /** Encrypted always means: to the server that its certificate names, unless `no-verify` says otherwise. */
 function tlsOf(url: URL): boolean | ConnectionOptions {
-  const mode = url.searchParams.get("sslmode");
-  if (mode !== null && !SSL_MODES.includes(mode)) throw bad(`its sslmode must be ${SSL_MODES.join(", ")}`);
+  const mode = choiceOf(url, "sslmode", SSL_MODES);
   const ca = fileOf(url, "sslrootcert");
   const cert = fileOf(url, "sslcert");
   const key = fileOf(url, "sslkey");
@@ -116,7 +123,7 @@ export function postgresAddress(text: string): PostgresAddress {
   if (database === "") throw bad("it names no database");
   const user = decoded(url.username, "user");
   const password = decoded(url.password, "password");
-  const binding = url.searchParams.get("channel_binding");
+  const binding = choiceOf(url, "channel_binding", BINDINGS);
   const shownHost = host.includes(":") ? `[${host}]` : encodeURI(host);
   const shownSchema = schema === DEFAULT_SCHEMA ? "" : `?schema=${schema}`;
   return {

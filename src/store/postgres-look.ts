@@ -5,10 +5,10 @@
 import { Kysely } from "kysely";
 import type { Client } from "pg";
 import type { World } from "../world.ts";
-import { CONNECTIONS_OF_PROCESS } from "./postgres.ts";
+import { CONNECTIONS_OF_PROCESS, TIMEOUTS } from "./postgres.ts";
 import { type PostgresAddress, postgresAddress } from "./postgres-address.ts";
 import { type Connecting, connectClient, endClient, StatementNames } from "./postgres-connection.ts";
-import { look, refuseUnfit, schemaVersion } from "./postgres-migrate.ts";
+import { look, refuseUnfit, schemaVersion, serverVersion } from "./postgres-migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./postgres-pool.ts";
 import { asPostgresProblem } from "./postgres-problems.ts";
 import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
@@ -17,7 +17,7 @@ import type { Tables } from "./tables.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 /** Counting the rows of a large store takes as long as it takes. */
-const TIMEOUTS = { connectMs: 5_000, statementMs: 0, lockMs: 1_000, idleInTransactionMs: 5_000 };
+const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
 export interface PostgresLook {
   /** Host, port, database and schema. */
@@ -164,7 +164,7 @@ async function lookThrough(
   const rows = readable ? await rowsOf(connecting, counted) : undefined;
   return {
     place,
-    server: `${Math.floor(found.server / 10_000)}.${found.server % 10_000}`,
+    server: serverVersion(found),
     schema: { name, known, ...(version === undefined ? {} : { version }) },
     missingRights: missing,
     clockAheadMs: Math.round((before + after) / 2 - facts.now),
@@ -184,7 +184,7 @@ export async function lookAtPostgres(
   const address = postgresAddress(url);
   const { default: driver } = await import("pg");
   const names = new StatementNames();
-  const connecting: Connecting = { Client: driver.Client, address, timeouts: TIMEOUTS, world, names };
+  const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world, names };
   // An old server would not know all the settings of our connections.
   const client = await connectClient(connecting, { options: "" });
   try {

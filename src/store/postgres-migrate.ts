@@ -51,6 +51,11 @@ export async function schemaVersion(client: Client, schema: string): Promise<num
   return Number(rows[0]?.version);
 }
 
+/** As people say it: `18.4`. */
+export function serverVersion({ server }: Look): string {
+  return `${Math.floor(server / 10_000)}.${server % 10_000}`;
+}
+
 /** Applies the next migration, if no other process has done so meanwhile. */
 async function step(client: Client, schema: string, migrations: readonly string[]): Promise<void> {
   await client.query("begin");
@@ -81,8 +86,7 @@ export function refuseUnfit({ address }: Connecting, found: Look): void {
     throw postgresProblem(problem, address, detail);
   };
   if (found.server < SERVER_MIN) {
-    const version = `${Math.floor(found.server / 10_000)}.${found.server % 10_000}`;
-    refuse("too_old", `version ${version}, and ${SERVER_MIN / 10_000} or newer is needed`);
+    refuse("too_old", `version ${serverVersion(found)}, and ${SERVER_MIN / 10_000} or newer is needed`);
   }
   if (found.encoding !== "UTF8") refuse("unfit", `its encoding is ${found.encoding}, and UTF8 is needed`);
   if (found.standby) refuse("unreachable", "the server is a read-only standby");

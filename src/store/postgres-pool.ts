@@ -67,7 +67,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
     if (this.#count < this.#max) return await this.#make();
     if (this.#waiting.length >= WAITING_MAX) {
       const detail = `more than ${WAITING_MAX} wait for one of its ${this.#max} connections`;
-      throw postgresProblem("unreachable", this.#connecting.address, detail);
+      throw postgresProblem("busy", this.#connecting.address, detail);
     }
     return await new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }

@@ -9,9 +9,8 @@
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { NODES_ON_POSTGRES } from "./node-schema.ts";
+import { POSTGRES_TEXT as T } from "./sql.ts";
 
-/** Ordered and compared by its bytes, as the embedded database does it. */
-const T = 'text collate "C"';
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
 const HELD = "state in ('running', 'waiting')";
 

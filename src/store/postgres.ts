@@ -37,7 +37,7 @@ export interface PostgresOptions {
 
 const WRITERS_MAX = 10;
 const READERS_MAX = 4;
-const TIMEOUTS: Timeouts = {
+export const TIMEOUTS: Timeouts = {
   connectMs: 5_000,
   statementMs: 30_000,
   lockMs: 1_000,

@@ -4,12 +4,14 @@
 //     first and tries the second again has met every failure that is not a bug.
 
 /**
- * `in_use`: by another gateway. `locked`: by any other program. `unreachable`: also when the answer to a
- * commit was lost, so that nobody knows whether it took place. `unfit`: the place is for something else.
+ * `in_use`: by another gateway. `locked`: by any other program. `busy`: too many of our own questions wait.
+ * `unreachable`: also when the answer to a commit was lost, so that nobody knows whether it took place.
+ * `unfit`: the place is for something else.
  */
 export type StoreProblemKind =
   | "newer"
   | "locked"
+  | "busy"
   | "readonly"
   | "full"
   | "corrupt"
@@ -39,6 +41,10 @@ const WORDS: Record<StoreProblemKind, Words> = {
   locked: {
     what: "is locked by another program",
     wayOut: "Close the program that has the file open (a database browser, a backup) and try again.",
+  },
+  busy: {
+    what: "has too much to do at the moment",
+    wayOut: "Try again in a moment.",
   },
   readonly: {
     what: "cannot be written",
@@ -189,17 +195,17 @@ export class StoreConflict extends Error {
 
 /** Primary result codes of SQLite that speak of the file and not of the statement. */
 const PROBLEM_OF_RESULT: ReadonlyMap<number, StoreProblemKind> = new Map([
-  [3, "readonly"],
-  [5, "locked"],
-  [6, "locked"],
-  [8, "readonly"],
-  [10, "io"],
-  [11, "corrupt"],
-  [13, "full"],
-  [14, "readonly"],
-  [15, "locked"],
-  [23, "readonly"],
-  [26, "corrupt"],
+  [3, "readonly"], // PERM
+  [5, "locked"], // BUSY
+  [6, "locked"], // LOCKED
+  [8, "readonly"], // READONLY
+  [10, "io"], // IOERR
+  [11, "corrupt"], // CORRUPT
+  [13, "full"], // FULL
+  [14, "readonly"], // CANTOPEN
+  [15, "locked"], // PROTOCOL
+  [23, "readonly"], // AUTH
+  [26, "corrupt"], // NOTADB
 ]);
 
 const PROBLEM_OF_SYSTEM: ReadonlyMap<string, StoreProblemKind> = new Map([

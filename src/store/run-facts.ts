@@ -1,5 +1,5 @@
 // Owns what is told of runs beside a transcript: how each ended, what it took, which step it was.
-// RF1: a page costs one query; inputs are read of those alone that wait in the lane, and no long ones.
+// FR1: a page costs one query; inputs are read of those alone that wait in the lane, and no long ones.
 
 import { sql } from "kysely";
 import type { Usage } from "../core/message.ts";

@@ -6,19 +6,10 @@
 import { type Selectable, sql } from "kysely";
 import type { Code } from "../core/errors.ts";
 import { type Usage, ZERO_USAGE } from "../core/message.ts";
-import type {
-  EndedRunState,
-  FlowRef,
-  FlowStep,
-  Run,
-  RunEnd,
-  RunInput,
-  RunKind,
-  RunState,
-} from "../core/run.ts";
-import type { Route } from "../core/session.ts";
+import type { Route } from "../core/route.ts";
+import type { FlowRef, FlowStep, Run, RunEnd, RunInput, RunKind, RunState } from "../core/run.ts";
 import { prepared } from "./prepared.ts";
-import type { Db, Tx } from "./sql.ts";
+import { type Db, present, type Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";
 
 /**
@@ -40,11 +31,6 @@ export interface Fence {
 function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
   if (row.flow_id === null || row.flow_step === null) return {};
   return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
-}
-
-/** A column as a field that is there only when it is set. */
-export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
-  return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 
 /** A row as the rest of the program sees it. */
@@ -285,7 +271,7 @@ export async function runsOfFlow(db: Db, flowId: string): Promise<Run[]> {
 
 export interface RunFilter {
   readonly sessionKey: string;
-  readonly states?: readonly (RunState | EndedRunState)[];
+  readonly states?: readonly RunState[];
   readonly limit: number;
 }
 

@@ -41,14 +41,18 @@ export function indexed(text: string): string {
   return text.slice(0, INDEXED_CHARS_MAX);
 }
 
+/** What stands in the index for where a message is; the agent of a session that is gone is not known. */
+export function placeTokens(sessionKey: string, agentId: string | undefined): string[] {
+  return [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
+}
+
 /** What the embedded index gets of a message: its words, and where it stands. */
 export function indexText(
   text: string,
   sessionKey: string,
   agentId: string | undefined,
 ): { text: string; place: string } {
-  const places = [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
-  return { text: spaced(indexed(text)), place: places.join(" ") };
+  return { text: spaced(indexed(text)), place: placeTokens(sessionKey, agentId).join(" ") };
 }
 
 /** The words asked for, each maybe of several signs; empty when nothing can be looked up. */

@@ -6,25 +6,35 @@
 // Lists live in session-lists.ts.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
-import type { Route, SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
+import type { Route } from "../core/route.ts";
+import type { SendOverride, Session, SessionKind, SessionState } from "../core/session.ts";
 import type { SpawnFacts } from "../core/spawn.ts";
 import { held } from "./locks.ts";
 import { prepared } from "./prepared.ts";
+import { ACTIVE } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
 /** How far a chain of spawners is followed: far beyond any spawn depth, and an end for a damaged chain. */
 const ANCESTORS_MAX = 64;
 
-type Cleared = "label" | "displayName" | "archivedAt" | "model" | "thinkingLevel" | "verboseLevel";
-type ClearedToo = "sendPolicy" | "lastRoute" | "groupChannel";
-type Kept = "updatedAt" | "systemSent" | "abortedLastRun";
+type Clearable =
+  | "label"
+  | "displayName"
+  | "archivedAt"
+  | "model"
+  | "thinkingLevel"
+  | "verboseLevel"
+  | "sendPolicy"
+  | "lastRoute"
+  | "groupChannel";
+type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
 type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextTokens" | "cost";
 
 /** What may change in a session. `null` takes a field away; an absent field stays. */
 export type SessionPatch = {
-  readonly [K in Cleared | ClearedToo]?: NonNullable<Session[K]> | null;
-} & { readonly [K in Kept | Counter]?: Session[K] };
+  readonly [K in Clearable]?: NonNullable<Session[K]> | null;
+} & { readonly [K in Lasting | Counter]?: Session[K] };
 
 function routeOf(row: Selectable<SessionTable>): { lastRoute?: Route } {
   if (row.last_channel === null || row.last_to === null) return {};
@@ -355,7 +365,7 @@ export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<s
     .selectFrom("runs")
     .select(["session_key", "state", (eb) => eb.fn.countAll<number>().as("n")])
     .where("session_key", "in", keys)
-    .where("state", "in", ["queued", "running", "waiting"])
+    .where("state", "in", ACTIVE)
     .groupBy(["session_key", "state"])
     .execute();
   for (const row of rows) {

@@ -1,7 +1,6 @@
 // Owns what is told of a store to somebody who asks: where it is, what it holds, who uses it.
 // SH1: asking changes nothing and disturbs nobody, also while gateways run.
 
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { StoreSettings } from "../core/settings.ts";
@@ -12,7 +11,7 @@ import { lookAtPostgres } from "./postgres-look.ts";
 import { StoreProblem } from "./problems.ts";
 import type { ProcessRow } from "./processes.ts";
 import { STORE_FILE } from "./sqlite.ts";
-import { checkFile, fileFailure, openFile } from "./sqlite-file.ts";
+import { checkFile, fileFailure, sizeOf, withFile } from "./sqlite-file.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface StoreFacts {
@@ -29,8 +28,6 @@ export interface StoreFacts {
   readonly processes?: readonly ProcessRow[];
 }
 
-const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-
 async function showEmbedded(dir: string): Promise<Result<StoreFacts>> {
   const file = join(dir, STORE_FILE);
   const facts = { kind: "embedded", place: dir } as const;
@@ -39,18 +36,13 @@ async function showEmbedded(dir: string): Promise<Result<StoreFacts>> {
   }
   const version = checkFile(file, { whole: false });
   if (!version.ok) return version;
-  const opened = openFile(file);
-  try {
-    const tally = await tallyOf(opened.db);
-    return ok({
-      ...facts,
-      schema: { version: version.value, known: SCHEMA_VERSION },
-      holds: { tally, bytes: sizeOf(file) + sizeOf(`${file}-wal`) },
-      use: inspectStoreDir(dir).text,
-    });
-  } finally {
-    opened.close();
-  }
+  const tally = await withFile(file, tallyOf);
+  return ok({
+    ...facts,
+    schema: { version: version.value, known: SCHEMA_VERSION },
+    holds: { tally, bytes: sizeOf(file) + sizeOf(`${file}-wal`) },
+    use: inspectStoreDir(dir).text,
+  });
 }
 
 async function showPostgres(url: string, world: World): Promise<Result<StoreFacts>> {

@@ -53,7 +53,18 @@ export interface SharedStore {
 /** Bytes of one text on the wire between processes: PostgreSQL takes less than 8,000. */
 export const WIRE_TEXT_MAX_BYTES = 7_800;
 
+/**
+ * The type of texts on PostgreSQL: ordered and compared by their bytes, as the embedded database does it.
+ * Part of the migrations: never changed.
+ */
+export const POSTGRES_TEXT = 'text collate "C"';
+
 /** Which database a query is written for. */
 export function kindOf(db: Db): StoreKind {
   return db.getExecutor().adapter.supportsTransactionalDdl ? "postgres" : "sqlite";
+}
+
+/** A column as a field that is there only when it is set. */
+export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
+  return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
 }

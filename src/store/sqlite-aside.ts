@@ -48,8 +48,8 @@ export class AsideConnection implements DatabaseConnection {
     signal?.throwIfAborted();
     if (this.#closed) throw new Error("the store is closed");
     if (this.#waiting.length >= WAITING_MAX) {
-      const detail = `${WAITING_MAX} searches wait already; try again in a moment`;
-      throw new StoreProblem("io", this.#start.file, { detail });
+      const detail = `${WAITING_MAX} searches wait already`;
+      throw new StoreProblem("busy", this.#start.file, { detail });
     }
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>[]>();
     const asked: Asked = { question: { sql, parameters }, resolve, reject };

@@ -1,6 +1,6 @@
 // Owns the look at a database's file before it is opened: what SQLite would take for an empty one, or for a
 // whole one, and is not.
-// SF1: a file that lost its content, or its end, is never taken for a new store: that would throw away what
+// SK1: a file that lost its content, or its end, is never taken for a new store: that would throw away what
 //      is left of it. Reads only.
 
 import {

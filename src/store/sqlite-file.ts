@@ -20,16 +20,19 @@ const NOT_A_DATABASE = 26;
 const CORRUPT = 11;
 const BUSY = 5;
 
-export interface OpenedFile {
-  readonly db: Db;
-  close(): void;
+/** Bytes of a file; 0: there is none. */
+export function sizeOf(file: string): number {
+  return statOf(file)?.size ?? 0;
 }
 
-/** A moment of the file, to be read as long as it is open. */
-export function openFile(file: string): OpenedFile {
+/** Reads one moment of a file. */
+export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
   const database = openMoment(file);
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(database, file) });
-  return { db, close: () => database.close() };
+  try {
+    return await work(new Kysely<Tables>({ dialect: sqliteDialect(database, file) }));
+  } finally {
+    database.close();
+  }
 }
 
 function openMoment(file: string): DatabaseSync {
@@ -115,15 +118,15 @@ function checked(database: DatabaseSync, file: string, whole: boolean): Result<n
 }
 
 /** Copies a file, whoever writes it meanwhile, to a place where none is. */
-export async function copyFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
+export async function copyFile(from: string, to: string, signal: AbortSignal): Promise<void> {
   writeFileSync(to, "", { flag: "wx", mode: 0o600 });
   const source = openMoment(from);
   try {
-    await backup(source, to, { rate: COPY_PAGES });
+    await backup(source, to, { rate: COPY_PAGES, progress: () => signal.throwIfAborted() });
   } finally {
     source.close();
   }
-  signal?.throwIfAborted();
+  signal.throwIfAborted();
   packFile(to);
 }
 

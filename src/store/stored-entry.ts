@@ -1,7 +1,7 @@
 // Owns the reading of an entry from its row. A disk may have changed what stands there, or a hand.
-// SE1: reading never throws, and what comes out has the shape of an entry, under the row's own id.
-// SE2: what was written whole comes out as it was written.
-// SE3: what can't be read says so in its place. Never does it pass for what a person wrote (I11), nor for a
+// RE1: reading never throws, and what comes out has the shape of an entry, under the row's own id.
+// RE2: what was written whole comes out as it was written.
+// RE3: what can't be read says so in its place. Never does it pass for what a person wrote (I11), nor for a
 //      tool call that could be run.
 
 import { isObject, jsonOf } from "../core/json.ts";

@@ -8,7 +8,6 @@ import type {
   InboundTable,
   ThreadBindingTable,
 } from "./channel-tables.ts";
-import type { NodeRequestTable, NodeTable } from "./node-schema.ts";
 
 export interface SessionTable {
   /** Never changes; ties the row to the entry by which its names are found. */
@@ -302,6 +301,40 @@ export interface CronRunTable {
   run_id: string | null;
   code: string | null;
   error: string | null;
+}
+
+/** A paired device, and where it was last connected. */
+export interface NodeTable {
+  id: string;
+  name: string;
+  platform: string;
+  version: string;
+  /** The raw key in base64url. */
+  public_key: string;
+  caps_json: string;
+  commands_json: string;
+  agent_id: string | null;
+  paired_at: number;
+  last_seen_at: number | null;
+  /** The process that holds its connection; that may be dead. */
+  owner: string | null;
+  conn_id: string | null;
+  connected_at: number | null;
+}
+
+/** A device that asks to be paired. */
+export interface NodeRequestTable {
+  node_id: string;
+  request_id: string;
+  code: string;
+  name: string;
+  platform: string;
+  version: string;
+  public_key: string;
+  caps_json: string;
+  commands_json: string;
+  remote: string;
+  created_at: number;
 }
 
 export interface Tables {

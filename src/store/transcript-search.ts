@@ -98,7 +98,7 @@ function matchesOf(
   if (question === undefined) return undefined;
   const { whole, part, together } = question;
   const allOf = sql.join(
-    together.map((words) => sql`bool_or(words @@ ${words}::tsquery)`),
+    together.map((phrase) => sql`bool_or(words @@ ${phrase}::tsquery)`),
     sql` and `,
   );
   return ({ before, skip, limit }) => {

@@ -11,7 +11,7 @@ import { prepared } from "./prepared.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { indexed, indexText, sessionToken } from "./search-text.ts";
 import { type Db, kindOf, type Tx } from "./sql.ts";
-import { type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
+import { readEntry, readMessage } from "./stored-entry.ts";
 
 /** Stored bytes that one page of history may hold: a page stops early rather than fill the memory. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -83,7 +83,21 @@ const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; 
 
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const [owner] = (await AGENT(tx, { sessionKey })).rows;
-  const { text: words, place } = indexText(text, sessionKey, owner?.agent_id);
+  await indexEmbedded(tx, { seq, sessionKey, agentId: owner?.agent_id, text });
+}
+
+/** A message that can be searched. */
+export interface Searchable {
+  readonly seq: number;
+  readonly sessionKey: string;
+  readonly agentId: string | undefined;
+  readonly text: string;
+}
+
+/** Puts a message into the embedded database's full-text index. */
+export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> {
+  const { seq, sessionKey, agentId } = message;
+  const { text: words, place } = indexText(message.text, sessionKey, agentId);
   await WORDS(tx, { seq, words, place });
 }
 
@@ -106,11 +120,6 @@ function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: str
 
 /** What a reading of entries selects. */
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
-
-/** A run's rows come newest first and leave oldest first. */
-function messagesOf(rows: readonly EntryRow[]): Message[] {
-  return rows.map(readMessage).reverse();
-}
 
 /** Where a page begins, and which way it goes from there: that place itself is not in it. */
 type Place =
@@ -323,12 +332,12 @@ const OF_RUN = prepared((db, { runId }: { runId: string }) =>
     .select(ENTRY)
     .where("run_id", "=", runId)
     .where("role", "!=", "compaction")
-    .orderBy("seq", "desc"),
+    .orderBy("seq"),
 );
 
 /** What one run wrote, its input included, in order. */
 export async function readRun(db: Db, runId: string): Promise<Message[]> {
-  return messagesOf((await OF_RUN(db, { runId })).rows);
+  return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
 /** The text that opened a transcript, for a title. */

@@ -24,7 +24,7 @@ import { StoreConflict, StoreProblem } from "./problems.ts";
 import { livingProcesses } from "./processes.ts";
 import type { Db, Store, Tx } from "./sql.ts";
 import { openSqlite, STORE_FILE } from "./sqlite.ts";
-import { checkFile, copyFile, fileFailure, openFile, packFile } from "./sqlite-file.ts";
+import { checkFile, copyFile, fileFailure, packFile, sizeOf, withFile } from "./sqlite-file.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
@@ -118,14 +118,7 @@ async function withSource<T>(
 ): Promise<Result<T>> {
   const version = checkFile(file, { whole: true });
   if (!version.ok) return version;
-  if (version.value === SCHEMA_VERSION) {
-    const opened = openFile(file);
-    try {
-      return await work(opened.db);
-    } finally {
-      opened.close();
-    }
-  }
+  if (version.value === SCHEMA_VERSION) return withFile(file, work);
   // Only a copy is migrated.
   return withFolder(join(settings.dir, "moving"), async (folder) => {
     await copyFile(file, join(folder, STORE_FILE), signal);
@@ -206,8 +199,8 @@ export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> 
     return withFolder(`${file}.unfinished`, async (folder) => {
       const made = join(folder, STORE_FILE);
       const from = await (url === undefined
-        ? readFile(job, made)
-        : readDatabase(job, url, folder).then((read) => {
+        ? copyEmbedded(job, made)
+        : readPostgres(job, url, folder).then((read) => {
             if (read.ok) packFile(made);
             return read;
           }));
@@ -215,9 +208,8 @@ export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> 
       const sound = checkFile(made, { whole: true });
       const source = url === undefined ? join(from.value, STORE_FILE) : from.value;
       if (!sound.ok) return { ...sound, error: sound.error.replaceAll(made, source) };
-      const opened = openFile(made);
-      const tally = await tallyOf(opened.db).finally(() => opened.close());
-      const bytes = statSync(made).size;
+      const tally = await withFile(made, tallyOf);
+      const bytes = sizeOf(made);
       job.signal.throwIfAborted();
       giveName(made, file);
       return ok({ from: from.value, to: file, tally, bytes });
@@ -237,7 +229,7 @@ function giveName(made: string, file: string): void {
 }
 
 /** Copies the embedded store's file. */
-async function readFile({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
+async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
   const file = join(settings.dir, STORE_FILE);
   const known = checkFile(file, { whole: false });
   if (!known.ok) return known;
@@ -246,7 +238,7 @@ async function readFile({ settings, signal }: MoveJob, made: string): Promise<Re
 }
 
 /** Reads a PostgreSQL store out, into a store in `dir`. */
-async function readDatabase(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
+async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
   const { world } = job;
   const { place } = postgresAddress(url);
   const timeouts = WHOLE_TIMEOUTS;
@@ -281,13 +273,10 @@ export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>>
 /** What keeps the directory from getting another store. */
 async function refuseHeld(dir: string): Promise<Result<void>> {
   const file = join(dir, STORE_FILE);
-  const sizes = [file, `${file}-wal`].map((path) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
-  if (sizes.every((size) => size === 0)) return ok(undefined);
+  if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) === 0) return ok(undefined);
   const wayOut = `Move ${STORE_FILE} away, with any -wal and -shm, or name another directory in store.dir`;
   if (!checkFile(file, { whole: true }).ok) return notEmpty(dir, ["a store that cannot be read"], wayOut);
-  const opened = openFile(file);
-  const held = await whatItHolds(opened.db).finally(() => opened.close());
-  return notEmpty(dir, held, wayOut);
+  return notEmpty(dir, await withFile(file, whatItHolds), wayOut);
 }
 
 /** Puts a copy of the file in the place of an embedded store. */
@@ -302,8 +291,7 @@ async function placeFile({ settings, signal }: MoveJob, from: string): Promise<R
     return await withFolder(join(dir, "restoring"), async (folder) => {
       const made = join(folder, STORE_FILE);
       await copyFile(from, made, signal);
-      const opened = openFile(made);
-      const tally = await tallyOf(opened.db).finally(() => opened.close());
+      const tally = await withFile(made, tallyOf);
       // A log of another file would be taken for this one's.
       for (const beside of ["-wal", "-shm"]) rmSync(`${to}${beside}`, { force: true });
       // Every readable copy is looked at when a gateway starts.

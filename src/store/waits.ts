@@ -138,7 +138,7 @@ export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<void
     .where("waiter_run_id", "=", "")
     .where("state", "=", OPEN);
   if (livingAt !== undefined) {
-    query = query.where(sql`coalesce(owner, '')`, "not in", sql<string>`${livingProcesses(tx, livingAt)}`);
+    query = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
   }
   await query.execute();
 }

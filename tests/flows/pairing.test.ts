@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { notePrefix } from "../../src/flows/outbox.ts";
 import { approvePairing, listPairings, rejectPairing, removePeer } from "../../src/flows/pairing.ts";
-import { forgetTold } from "../../src/store/channel-peers.ts";
+import { forgetSettled } from "../../src/store/deliveries.ts";
 import { fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
 import { type FlowApp, openFlowApp } from "../kit/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -150,9 +150,9 @@ test("PR1: what strangers were told does not stay in the outbox for ever", async
   await receive(said("hello"));
   await settle(app, world);
   const count = async () => (await app.store.db.selectFrom("deliveries").selectAll().execute()).length;
-  await app.engine.commit((unit) => forgetTold(unit.tx, notePrefix("pairing"), unit.now - MINUTE));
+  await app.engine.commit((unit) => forgetSettled(unit.tx, notePrefix("pairing"), unit.now - MINUTE));
   expect(await count()).toBe(1);
   await world.advance(2 * MINUTE);
-  await app.engine.commit((unit) => forgetTold(unit.tx, notePrefix("pairing"), unit.now - MINUTE));
+  await app.engine.commit((unit) => forgetSettled(unit.tx, notePrefix("pairing"), unit.now - MINUTE));
   expect(await count()).toBe(0);
 });

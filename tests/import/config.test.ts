@@ -29,7 +29,7 @@ const FULL = {
       {
         id: "research",
         model: "anthropic/claude-opus-4-5",
-        subagents: { allowAgents: ["*"] },
+        subagents: { allowAgents: ["*"], thinking: "high" },
         tools: { profile: "minimal", deny: ["bash"] },
       },
     ],
@@ -39,6 +39,7 @@ const FULL = {
       local: {
         baseUrl: "http://127.0.0.1:11434/v1",
         apiKey: KEY,
+        timeoutSeconds: 5,
         models: [
           { id: "qwen3", name: "Qwen", input: ["text", "image"], contextWindow: 64_000, maxTokens: 4_000 },
         ],
@@ -52,6 +53,7 @@ const FULL = {
     agentToAgent: { maxPingPongTurns: 2 },
     sendPolicy: {
       default: "deny",
+      fallback: "ask",
       rules: [
         { action: "deny", match: { channel: "discord", chatType: "channel" } },
         { action: "allow" },
@@ -62,6 +64,7 @@ const FULL = {
   tools: {
     allow: ["group:fs", "exec"],
     agentToAgent: { enabled: true, allow: ["Main"] },
+    subagents: { tools: { deny: ["exec"], byProvider: {} } },
     exec: { timeoutSec: 60 },
     web: { search: { apiKey: KEY } },
   },
@@ -116,7 +119,13 @@ test("agents, tools, session, models and channels become a configuration that Pa
   expect(notes).toContain("ANTHROPIC_API_KEY");
   expect(notes).toContain("BOT_TOKEN");
   expect(notes).toContain("channels.telegram: who may write to it");
-  expect(report.config.left).toEqual(expect.arrayContaining(["channels.slack", "tools.web", "env.vars"]));
+  expect(notes).toContain("agents.defaults.model.fallbacks has no counterpart here");
+  expect(notes).toContain("tools.subagents.tools.byProvider has no counterpart here");
+  expect(notes).toContain("models.providers.local.timeoutSeconds has no counterpart here");
+  expect(report.config.left).toEqual([
+    ...["agents.defaults.heartbeat", "agents.defaults.sandbox", "agents.list[research].subagents"],
+    ...["channels.slack", "env.vars", "session.sendPolicy", "tools.web"],
+  ]);
 });
 
 test("an existing configuration is never changed: the other one is proposed beside it, once", async () => {

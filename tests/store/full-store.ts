@@ -44,7 +44,7 @@ const STATES: Readonly<Record<string, readonly string[]>> = {
   waits: ["open", "answered", "ended"],
   flows: ["open", "ended"],
   deliveries: ["pending", "sent", "failed", "skipped"],
-  inbound: ["pending", "done", "ignored"],
+  inbound: ["pending", "done", "refused", "ignored"],
   channel_peers: ["pending", "approved", "blocked"],
 };
 /** What must not be the same in two rows. */

@@ -49,7 +49,8 @@ try {
   );
   say({ opened: process.pid });
   if (action === "fill") await fill(store, join(dir, "ballast"));
-  else process.stdin.resume();
+  // Kept in hand until the end: a store that nobody has any more is closed with the next collection of garbage.
+  else process.stdin.resume().once("end", () => void store.close());
 } catch (error) {
   say(problemOf(error));
 }

@@ -155,6 +155,11 @@ describe("what is not fit is refused, in words that name the place and no passwo
     ["settings of the server", "postgres://u:s3cret@h/db?options=-c%20search_path=public", /no other/],
     ["settings of the driver", "postgres://u:s3cret@h/db?statement_timeout=0", /no other/],
     ["a doubtful TLS mode", "postgres://u:s3cret@h/db?sslmode=prefer", /sslmode must be/],
+    [
+      "a doubtful binding",
+      "postgres://u:s3cret@h/db?channel_binding=yes",
+      /channel_binding must be disable, prefer/,
+    ],
     ["a certificate that is not there", "postgres://u:s3cret@h/db?sslrootcert=/no/s3cret.pem", /ENOENT/],
     ["several hosts", "postgres://u:s3cret@h1:1,h2:2/db", /no URL/],
   ])("an address that is %s", async (_, url, said) => {

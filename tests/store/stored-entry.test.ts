@@ -62,7 +62,7 @@ const entries: fc.Arbitrary<Entry> = fc.oneof(
   })),
 );
 
-test("SE2: what was written whole comes out as it was written", () => {
+test("RE2: what was written whole comes out as it was written", () => {
   fc.assert(
     fc.property(entries, (entry) => {
       const role = "role" in entry ? entry.role : "compaction";
@@ -79,7 +79,7 @@ test.each<[string, string, unknown]>([
   ["null", "toolResult", "null"],
   ["another role than its row", "toolResult", userMessage("row", "hello")],
   ["content that is no list", "user", { ...userMessage("row", ""), content: "hello" }],
-])("SE1: a row with %s is read as one that says it is damaged", (_, role, json) => {
+])("RE1: a row with %s is read as one that says it is damaged", (_, role, json) => {
   const message = readMessage(row(role, json));
   expect(message).toMatchObject({ id: "row", role, content: [DAMAGED] });
   if (role === "user") expect(message).toMatchObject({ provenance: { kind: "notice" } });
@@ -87,14 +87,14 @@ test.each<[string, string, unknown]>([
     expect(message).toMatchObject({ stopReason: "injected", usage: { totalTokens: 0 } });
 });
 
-test("SE1: a part that can't be read says so in its place, and the others stay", () => {
+test("RE1: a part that can't be read says so in its place, and the others stay", () => {
   const good = { type: "text", text: "good" };
   const content = [good, null, { type: "toolCall", id: "c", name: "exec", arguments: [] }, { type: "text" }];
   const message = readMessage(row("assistant", { ...assistantMessage("row", []), content }));
   expect(message).toMatchObject({ content: [good, DAMAGED, DAMAGED, DAMAGED], stopReason: "injected" });
 });
 
-test("SE1: a row is known by its own id and, where its time is none, by its own time", () => {
+test("RE1: a row is known by its own id and, where its time is none, by its own time", () => {
   const entry = { ...userMessage("other", "hello"), timestamp: "late" };
   expect(readMessage(row("user", entry))).toMatchObject({
     id: "row",
@@ -103,7 +103,7 @@ test("SE1: a row is known by its own id and, where its time is none, by its own 
   });
 });
 
-test("SE3: where a message came from is never forgotten, and a role that nobody writes makes no call", () => {
+test("RE3: where a message came from is never forgotten, and a role that nobody writes makes no call", () => {
   const from = (provenance: unknown) => readMessage(row("user", { ...userMessage("row", "x"), provenance }));
   for (const wrong of [null, 7, {}, { kind: "human" }, { kind: "inter_session", hop: 1 }]) {
     expect(from(wrong)).toMatchObject({ provenance: { kind: "notice" } });
@@ -113,7 +113,7 @@ test("SE3: where a message came from is never forgotten, and a role that nobody 
   expect(readMessage(row("oracle", odd))).toMatchObject({ role: "assistant", content: [DAMAGED] });
 });
 
-test("SE1: what is nested deeper than any stack is left out", () => {
+test("RE1: what is nested deeper than any stack is left out", () => {
   const deep = "[".repeat(50_000) + "]".repeat(50_000);
   const json = JSON.stringify({ ...toolResult("row", "x"), details: "@" }).replace('"@"', deep);
   const read = readMessage(row("toolResult", json));

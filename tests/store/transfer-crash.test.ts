@@ -2,12 +2,13 @@
 // works.
 
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { StoreConflict } from "../../src/store/problems.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { STORE_FILE } from "../../src/store/sqlite.ts";
+import { copyFile } from "../../src/store/sqlite-file.ts";
 import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer.ts";
 import { dice } from "../kit/dice.ts";
 import { temporaryFolder } from "../kit/engine.ts";
@@ -143,3 +144,10 @@ test("a move that is stopped leaves nothing behind: no row, no file, no folder",
   expect(words(await backupStore(jobOn(dir, { signal: before }), join(folder, "c")))).toContain("stopped");
   expect(readdirSync(folder)).toEqual(["whole"]);
 }, 60_000);
+
+test("a copy of a file that is stopped goes on no further: it does not read to the end first", async () => {
+  const copy = join(temporaryFolder(), "copy");
+  const stopped = copyFile(join(await fullStore(), STORE_FILE), copy, AbortSignal.abort());
+  await expect(stopped).rejects.toThrow("aborted");
+  expect(statSync(copy).size).toBe(0);
+});

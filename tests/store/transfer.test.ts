@@ -30,9 +30,9 @@ import {
 } from "./moves.ts";
 import { userMessage } from "./samples.ts";
 
-const SEED = process.env.SEED ?? `${Date.now()}`;
+const SEED = process.env.PARLEY_SEED ?? `${Date.now()}`;
 
-test(`every row goes over as it is, in order, and is found as before, there and back (SEED=${SEED})`, async () => {
+test(`every row goes over as it is, in order, and is found as before, there and back (PARLEY_SEED=${SEED})`, async () => {
   const from = temporaryFolder();
   const { own, onServer, found } = await inEmbedded(from, async (store) => {
     await fillStore(store, dice(SEED));

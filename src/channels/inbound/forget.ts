@@ -3,7 +3,7 @@
 
 import type { Commit } from "../../engine/unit.ts";
 import { notePrefix } from "../../flows/outbox.ts";
-import { forgetTold } from "../../store/channel-peers.ts";
+import { forgetSettled } from "../../store/deliveries.ts";
 import { pruneInbound } from "../../store/inbound.ts";
 import type { World } from "../../world.ts";
 import { sweep } from "../sweep.ts";
@@ -18,6 +18,6 @@ export function forgetInbound(commit: Commit, world: World): () => Promise<void>
   const failed = "old messages from channels were not forgotten";
   return sweep({ commit, world, everyMs: EVERY_MS, failed }, async (unit) => {
     await pruneInbound(unit.tx, unit.now - MESSAGES_KEPT_MS);
-    await forgetTold(unit.tx, notePrefix("pairing"), unit.now - DAY_MS);
+    await forgetSettled(unit.tx, notePrefix("pairing"), unit.now - DAY_MS);
   });
 }

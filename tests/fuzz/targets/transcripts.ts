@@ -6,8 +6,8 @@ import fc, { type Arbitrary } from "fast-check";
 import { sql } from "kysely";
 import type { ModelPort } from "../../../src/agent/model.ts";
 import { type Mirror, openMirror } from "../../../src/store/mirror.ts";
-import { indexText } from "../../../src/store/search-text.ts";
 import { getSession, insertSession } from "../../../src/store/sessions.ts";
+import { indexEmbedded } from "../../../src/store/transcripts.ts";
 import { assistantMessage, sessionRow, toolResult, userMessage } from "../../core/rows.ts";
 import { type Frame, TOKEN } from "../../gateway/kit.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../kit/scripted-model.ts";
@@ -154,10 +154,7 @@ async function putRows(
         })
         .returning("seq")
         .executeTakeFirstOrThrow();
-      const indexed = indexText("alpha", key, "main");
-      await sql`insert into message_texts (rowid, text, place) values (${added.seq}, ${indexed.text}, ${indexed.place})`.execute(
-        tx,
-      );
+      await indexEmbedded(tx, { seq: added.seq, sessionKey: key, agentId: "main", text: "alpha" });
     }
   });
 }

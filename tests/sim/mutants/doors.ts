@@ -135,8 +135,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "key-taken-by-another-request",
     breaks: "I4: another request under the same key gets its answer",
     file: "src/store/idempotency.ts",
-    from: `return same?.params_hash === call.paramsHash ? { answer: JSON.parse(same.answer_json) } : "conflict";`,
-    to: `return same !== undefined ? { answer: JSON.parse(same.answer_json) } : "conflict";`,
+    from: ` && row.params_hash === paramsHash`,
+    to: "",
   },
   {
     name: "key-remembered-too-late",

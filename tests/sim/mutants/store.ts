@@ -23,10 +23,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-in-order-of-ids",
     breaks: "I3: a lane is worked off in the order of run ids",
     file: "src/store/claims.ts",
-    from: `    .where("state", "=", "queued")
+    from: `    .where("state", "=", QUEUED)
     .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .where("state", "=", "queued")
+    to: `    .where("state", "=", QUEUED)
     .orderBy("run_id")
     .limit(1)`,
   },
@@ -34,10 +34,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-newest-first",
     breaks: "I3: the newest message of a lane is worked off first",
     file: "src/store/claims.ts",
-    from: `    .where("state", "=", "queued")
+    from: `    .where("state", "=", QUEUED)
     .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .where("state", "=", "queued")
+    to: `    .where("state", "=", QUEUED)
     .orderBy("lane_seq", "desc")
     .limit(1)`,
   },
@@ -122,8 +122,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "key-forgotten",
     breaks: "I4: the answer under an idempotency key is not remembered",
     file: "src/store/idempotency.ts",
-    from: `if (rows.length === 0) return "none";`,
-    to: `if (rows.length >= 0) return "none";`,
+    from: `if (row === undefined) return "none";`,
+    to: `if (row !== null) return "none";`,
   },
   {
     name: "deleted-transcript-kept",

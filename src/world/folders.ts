@@ -28,7 +28,8 @@ export async function ensureFolder(path: string): Promise<void> {
     const above = dirname(path);
     if (isFolder(above)) {
       const text = `EPERM: no folder can be made there, mkdir '${path}'`;
-      throw Object.assign(new Error(text, { cause: error }), { code: "EPERM" });
+      // As the system's own: whoever tells people of those, and of no bug, tells of this one too.
+      throw Object.assign(new Error(text, { cause: error }), { code: "EPERM", syscall: "mkdir", path });
     }
     await ensureFolder(above);
     try {

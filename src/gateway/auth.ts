@@ -218,11 +218,13 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
   // A token that was cut off could be guessed.
   if (known !== undefined && !TOKEN_IN_FILE.test(known)) throw new StoreProblem("no_token", file);
   if (known !== undefined) return known;
-  await ensureFolder(dir);
+  await ensureFolder(dir).catch((error: unknown) => {
+    throw asStoreProblem(error, dir);
+  });
   const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");
   // Never overwrites: of two starts at once, one token wins and both use it.
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
+    if (error.code !== "EEXIST") throw asStoreProblem(error, file);
   });
   return (await read()) ?? token;
 }

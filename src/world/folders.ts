@@ -17,24 +17,27 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** Makes what is missing of a folder and those above it, for their owner alone. */
-export async function ensureFolder(path: string): Promise<void> {
+/** Makes one folder, if it is not there. False: the system says that the one above is missing. */
+function wasMade(path: string): boolean {
   try {
     // At once, not in the background: in the simulation nothing happens but what its own clock knows of.
     mkdirSync(path, 0o700);
+    return true;
   } catch (error) {
-    if (isFolder(path)) return;
+    if (isFolder(path)) return true;
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    const above = dirname(path);
-    if (isFolder(above)) {
-      const text = `EPERM: no folder can be made there, mkdir '${path}'`;
-      throw Object.assign(new Error(text, { cause: error }), { code: "EPERM" });
-    }
-    await ensureFolder(above);
-    try {
-      mkdirSync(path, 0o700);
-    } catch (again) {
-      if (!isFolder(path)) throw again;
-    }
+    return false;
   }
+}
+
+/** Makes what is missing of a folder and those above it, for their owner alone. */
+export async function ensureFolder(path: string): Promise<void> {
+  if (wasMade(path)) return;
+  const above = dirname(path);
+  if (!isFolder(above)) await ensureFolder(above);
+  // If it is there, somebody else may have made it a moment ago.
+  if (wasMade(path)) return;
+  const text = `EPERM: no folder can be made there, mkdir '${path}'`;
+  // As the system's own: whoever tells people of those, and of no bug, tells of this one too.
+  throw Object.assign(new Error(text), { code: "EPERM", syscall: "mkdir", path });
 }

@@ -46,6 +46,15 @@ test("an empty, cut off or damaged token file is a problem that names it; a toke
   await expect(ensureToken(dir, fakeWorld())).rejects.toMatchObject({ problem: "not_a_file", place: file });
 });
 
+// With a store elsewhere nobody else looks at the directory before. Skipped where there is no /proc.
+test.skipIf(process.platform !== "linux")(
+  "a directory that cannot be made for a token is a problem that names it",
+  async () => {
+    const place = "/proc/parley";
+    await expect(ensureToken(place, fakeWorld())).rejects.toMatchObject({ problem: "readonly", place });
+  },
+);
+
 /** A socket whose reader takes nothing until told to: only what the outlet uses of one. */
 function stuckSocket() {
   const sent: string[] = [];

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
 import { StoreProblem, type StoreProblemKind } from "../../src/store/problems.ts";
@@ -24,6 +25,17 @@ import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import { keptLog, silentLog, temporaryDir } from "./samples.ts";
 
 const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));
+/** Makes folders in folders, each pair at the moment in which the other one does. */
+const MAKER = `
+  const { parentPort, workerData: { dir, gate } } = require("node:worker_threads");
+  import(${JSON.stringify(new URL("../../src/world/folders.ts", import.meta.url))}).then(async ({ ensureFolder }) => {
+    for (let at = 1; at <= 200; at += 1) {
+      Atomics.add(gate, 0, 1);
+      while (Atomics.load(gate, 0) < 2 * at);
+      await ensureFolder(dir + "/" + at + "/b");
+    }
+    parentPort.postMessage("made");
+  });`;
 
 let dir: string;
 let file: string;
@@ -240,6 +252,17 @@ describe("files that cannot be used are left as they are", () => {
       expect(found.message).toContain("no folder can be made there, mkdir '/proc/parley'");
     }
   });
+});
+
+test("FO1: whoever makes the same folders at the same time is in nobody's way", async () => {
+  const workerData = { dir, gate: new Int32Array(new SharedArrayBuffer(4)) };
+  const makers = [1, 2].map(() => new Worker(MAKER, { eval: true, workerData }));
+  try {
+    const said = await Promise.all(makers.map((maker) => once(maker, "message")));
+    expect(said.flat()).toEqual(["made", "made"]);
+  } finally {
+    await Promise.all(makers.map((maker) => maker.terminate()));
+  }
 });
 
 describe("other processes", () => {

@@ -295,3 +295,14 @@ test("a damaged file is neither restored nor migrated, and no backup is made of 
     expect(readFileSync(join(broken, STORE_FILE)).equals(before)).toBe(true);
   }
 });
+
+// Skipped where there is no /proc.
+test.skipIf(process.platform !== "linux")(
+  "a place where the system makes no folder is told in words",
+  async () => {
+    const said = words(await backupStore(jobOn(await smallStore()), "/proc/parley/backup.sqlite"));
+    expect(said).toContain(
+      "cannot be read or written: EPERM: no folder can be made there, mkdir '/proc/parley'",
+    );
+  },
+);

@@ -15,9 +15,9 @@ export function fieldsOf(value: unknown): Fields {
   return isObject(value) ? value : {};
 }
 
-/** The objects of a list, at most so many. */
+/** The objects of a list, of which so much is looked at; what else is in it is as if it were not there. */
 export function objectsOf(value: unknown, max: number): readonly Fields[] {
-  return Array.isArray(value) ? value.slice(0, max).map(fieldsOf) : [];
+  return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
 }
 
 /** The parts of a list; none if it is none. */

@@ -120,6 +120,15 @@ test("what is no text is told as a note; what was passed on says so", async () =
   expect(heard.map(({ forwarded }) => forwarded === true)).toEqual([false, false, false, false, true]);
 });
 
+test("what is no object in a list is as if it were not there: no file, no note", async () => {
+  const ground = await listeningDiscord();
+  const junk = { attachments: [null, 7, "x"], sticker_items: ["x"], embeds: [null], mentions: [1] };
+  ground.server.say({ channel_id: DIRECT, content: "", ...junk });
+  ground.server.say({ channel_id: DIRECT, content: "hello", ...junk });
+  const heard = await said(ground);
+  expect(heard.map(({ text, media }) => ({ text, media }))).toEqual([{ text: "hello", media: [] }]);
+});
+
 test("DI1: bots, web hooks, Discord's notices, the bot itself and empty messages are nobody", async () => {
   const ground = await listeningDiscord();
   const room = (more: Json) => ground.server.say({ channel_id: ROOM, content: "psst", ...more });

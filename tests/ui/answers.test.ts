@@ -14,6 +14,7 @@ import {
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
+import { openLine } from "./line.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -235,6 +236,28 @@ describeInBrowser("permissions", () => {
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("No agent asks for anything.").waitFor();
     expect(answers).toEqual(["q1 deny"]);
+  });
+
+  test("a gateway that answers late is asked once at a time", async () => {
+    const house = await open({ permissions: { list: () => [], answer: () => false } });
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: "operations/status" });
+    await page.clock.install();
+    let asked = 0;
+    page.on("websocket", (socket) => {
+      socket.on("framesent", ({ payload }) => {
+        if (String(payload).includes('"permissions.list"')) asked += 1;
+      });
+    });
+    await page.goto(`${line.http}/#/operations/permissions`);
+    await page.reload();
+    await page.getByText("No agent asks for anything.").waitFor();
+    const before = asked;
+    line.hold();
+    for (let polls = 0; polls < 5; polls += 1) await page.clock.runFor(2_100);
+    expect(asked - before).toBe(1);
+    line.release();
+    await expect.poll(() => page.clock.runFor(2_100).then(() => asked - before)).toBeGreaterThan(2);
   });
 });
 

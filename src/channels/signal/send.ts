@@ -4,7 +4,7 @@
 
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
-import { type Fields, fieldsOf, objectsOf } from "../fields.ts";
+import { type Fields, fieldsOf, listOf } from "../fields.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 
@@ -65,7 +65,8 @@ function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
 
 /** What became of it for each who should get it; undefined: nothing is said of that. */
 function ofResults(value: unknown): DeliveryOutcome | undefined {
-  const results = objectsOf(fieldsOf(value).results, RESULTS_MAX);
+  // What is no result counts as one that says nothing: the text may have left.
+  const results = listOf(fieldsOf(value).results).slice(0, RESULTS_MAX).map(fieldsOf);
   if (results.length === 0) return undefined;
   const types = results.map(({ type }) => String(type));
   // In a group who can't be reached at the moment does not keep it from the others; Signal counts as they do.

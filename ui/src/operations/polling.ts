@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 
 /** Calls `ask` `everyMs` after its last answer, while it is `wanted`. What it throws is its own business. */
-export function usePolling(everyMs: number, ask: () => void | Promise<void>, wanted = true): void {
+export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;
   useEffect(() => {

@@ -16,8 +16,8 @@ interface Reading<T> {
   readonly value: T | undefined;
   readonly problem: unknown;
   readonly busy: boolean;
-  /** Reads again. */
-  readonly again: () => void;
+  /** Reads again; resolves when this answer is there, or it is known that none comes. */
+  readonly again: () => Promise<unknown>;
 }
 
 /** `key`: what the answer depends on; when it changes, what was read before is dropped. */
@@ -34,7 +34,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
     // Whoever kept an earlier `again` still means what is shown now (RD2).
     const { key, read } = wanted.current;
     setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
-    read().then(
+    return read().then(
       (value) => mine === latest.current && setShown({ key, value, busy: false }),
       (problem: unknown) =>
         mine === latest.current && setShown((before) => ({ ...before, key, problem, busy: false })),

@@ -92,8 +92,8 @@ export function realWorld(options: LogOptions = {}): World {
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   const isSplit = Object.keys(parts).length > 0;
-  // After the messages and answers that this round of the event loop reads, and those of the next: with one round
-  // alone, groups were half as large. To a loop that has nothing else to do a round is some microseconds.
+  // After the messages and answers that this round of the event loop reads, and those of the next: after one
+  // round alone, groups are smaller. To a loop that has nothing else to do a round is some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return {
     ...{ clock: plainClock, ids: plainIds, random: plainRandom, gather, logTail },

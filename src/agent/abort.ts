@@ -1,6 +1,7 @@
 // Owns waiting that an abort ends at once, whatever the awaited work does.
 // A1: after the signal fired, the wait settles in the same tick; a late outcome of the work is dropped.
 
+import { pause } from "../world/pause.ts";
 import type { Clock } from "../world.ts";
 
 /** What a wait gives when the signal came first. */
@@ -18,13 +19,6 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 
 /** Sleeps on the world's clock; false when the abort came first. */
 export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return false;
-  let cancel = (): void => {};
-  const slept = new Promise<true>((resolve) => {
-    const timer = clock.at(clock.now() + ms, () => resolve(true));
-    cancel = () => timer.cancel();
-  });
-  const outcome = await untilAborted(slept, signal);
-  cancel();
-  return outcome !== ABORTED;
+  await pause(clock, ms, signal);
+  return !signal.aborted;
 }

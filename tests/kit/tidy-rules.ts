@@ -23,7 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   flows: ["core", "store", "engine", "src/world/folders.ts"],
   tools: [
     ...["core", "store", "sandbox", "flows", "engine"],
-    ...["src/world/folders.ts", "src/world/programs.ts"],
+    ...["folders", "pause", "programs"].map((name) => `src/world/${name}.ts`),
   ],
   channels: ["core", "world", "store", "engine", "flows"],
   triggers: ["core", "world", "store", "engine", "flows"],

@@ -11,8 +11,9 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
+import { pause } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
-import { type Link, type OutsideWorld, pause } from "./transport.ts";
+import type { Link, OutsideWorld } from "./transport.ts";
 
 /** How long the end of a session may take to be told. */
 const GOODBYE_MS = 2_000;
@@ -138,7 +139,7 @@ class HttpLink implements Link {
   async close(): Promise<void> {
     const over = new AbortController();
     const told = this.#inner.terminateSession().catch(() => {});
-    await Promise.race([told, pause(this.#world, GOODBYE_MS, over.signal)]);
+    await Promise.race([told, pause(this.#world.clock, GOODBYE_MS, over.signal)]);
     over.abort();
     for (const left of this.#open.values()) left.abort();
     this.#open.clear();

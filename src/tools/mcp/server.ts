@@ -7,13 +7,14 @@
 
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
+import { pause } from "../../world/pause.ts";
 import type { OutsideStanding } from "../tool.ts";
 import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
 import { StartFailure, startProblem, untilAborted } from "./start-failure.ts";
 import { StdioLink } from "./stdio.ts";
-import { type Link, type OutsideWorld, pause } from "./transport.ts";
+import type { Link, OutsideWorld } from "./transport.ts";
 import { type Mask, maskOf, plainLine } from "./words.ts";
 
 const PAUSE_FIRST_MS = 1_000;
@@ -175,7 +176,7 @@ export class Server {
     const state = this.#state;
     if (state.kind === "down" && state.untilMs > clock.now()) {
       if (state.untilMs > Math.min(untilMs, clock.now() + PAUSE_WAITED_MAX_MS)) return state.why;
-      await pause(this.#parts.world, state.untilMs - clock.now(), signal);
+      await pause(this.#parts.world.clock, state.untilMs - clock.now(), signal);
       if (signal.aborted) return fail("run_aborted", "the run was aborted");
     }
     const ready = this.#begun();
@@ -184,7 +185,7 @@ export class Server {
     if (untilMs <= clock.now()) return stillStarting;
     const over = new AbortController();
     const enough = AbortSignal.any([signal, over.signal]);
-    const waited = pause(this.#parts.world, untilMs - clock.now(), enough).then(() => undefined);
+    const waited = pause(this.#parts.world.clock, untilMs - clock.now(), enough).then(() => undefined);
     const live = await Promise.race([ready.value, waited]);
     over.abort();
     return live ?? stillStarting;
@@ -334,7 +335,7 @@ export class Server {
     });
     const over = new AbortController();
     const enough = AbortSignal.any([signal, over.signal]);
-    await Promise.race([live.listing, pause(world, untilMs - nowMs, enough)]);
+    await Promise.race([live.listing, pause(world.clock, untilMs - nowMs, enough)]);
     over.abort();
   }
 

@@ -8,9 +8,10 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { pause } from "../../world/pause.ts";
 import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
 import { LineReader } from "./frames.ts";
-import { type Link, type OutsideWorld, pause } from "./transport.ts";
+import type { Link, OutsideWorld } from "./transport.ts";
 
 /** How long each step of a stop may take. */
 const STOP_STEP_MS = 2_000;
@@ -125,10 +126,10 @@ export class StdioLink implements Link {
   async #force(child: ChildProcess): Promise<void> {
     const over = new AbortController();
     void this.#ended.promise.then(() => over.abort());
-    await pause(this.#plan.world, STOP_STEP_MS, over.signal);
+    await pause(this.#plan.world.clock, STOP_STEP_MS, over.signal);
     if (over.signal.aborted) return;
     signalGroup(child, "SIGTERM");
-    await pause(this.#plan.world, STOP_STEP_MS, over.signal);
+    await pause(this.#plan.world.clock, STOP_STEP_MS, over.signal);
     if (!over.signal.aborted) killGroup(child);
   }
 }

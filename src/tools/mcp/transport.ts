@@ -21,17 +21,3 @@ export interface Link extends Transport {
   /** What it said beside the protocol, for people who look for a reason. Not masked. */
   lastWords(): string;
 }
-
-/** Resolves after a time, or at once when the signal is aborted. */
-export function pause(world: Pick<OutsideWorld, "clock">, ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve();
-    const done = (): void => {
-      timer.cancel();
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = world.clock.at(world.clock.now() + ms, done);
-    signal?.addEventListener("abort", done, { once: true });
-  });
-}

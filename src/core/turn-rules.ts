@@ -49,6 +49,11 @@ export type NextStep =
   | { readonly next: "announce" }
   | { readonly next: "end"; readonly reason: string };
 
+/** A reply or announce turn: a step between sessions, not a message to whoever watches. */
+export function isQuietStep(step: FlowStep | undefined): boolean {
+  return step === "reply" || step === "announce";
+}
+
 /**
  * What follows when a run of a flow has ended. `turn` is that run's turn, `turnsMax` the reply turns allowed
  * after round 1; 0: these two do not converse. A turn that was refused (policy, chain limit) counts as one

@@ -6,7 +6,7 @@
 import type { LiveEvent } from "../core/event.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import { couldBecomeSkip } from "../core/turn-rules.ts";
+import { couldBecomeSkip, isQuietStep } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../world.ts";
@@ -75,7 +75,7 @@ export interface ExecutionParts extends SteeringParts {
 
 /** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
 function mayStream(run: Run, text: string): boolean {
-  if (run.flow?.step === "reply" || run.flow?.step === "announce") return false;
+  if (isQuietStep(run.flow?.step)) return false;
   return run.flow === undefined || !couldBecomeSkip(text);
 }
 

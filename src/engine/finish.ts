@@ -16,7 +16,7 @@ import {
   ZERO_USAGE,
 } from "../core/message.ts";
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../core/run.ts";
-import { isSilent } from "../core/turn-rules.ts";
+import { isQuietStep, isSilent } from "../core/turn-rules.ts";
 import { addChainUsage } from "../store/chains.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import { addUsageRow } from "../store/ledger.ts";
@@ -171,19 +171,9 @@ async function closeTranscript(
     await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
     unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
   }
-  if (
-    text === "" ||
-    isStored(messages, open, text) ||
-    run.flow?.step === "reply" ||
-    run.flow?.step === "announce"
-  )
-    return;
-  const entry = injectedMessage(
-    unit.newOrderedId(),
-    text,
-    unit.now,
-    facts.state === "error" ? "error" : "aborted",
-  );
+  if (text === "" || isStored(messages, open, text) || isQuietStep(run.flow?.step)) return;
+  const stopReason = facts.state === "error" ? "error" : "aborted";
+  const entry = injectedMessage(unit.newOrderedId(), text, unit.now, stopReason);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
   unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }

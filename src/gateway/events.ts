@@ -7,6 +7,7 @@ import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
 import { redactSecrets } from "../core/redact.ts";
+import { isQuietStep } from "../core/turn-rules.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
 import type { EventMarks } from "./outlet.ts";
 import type { NodePairRequested, NodePairResolved } from "./payloads/nodes.ts";
@@ -22,7 +23,7 @@ import type {
   SessionsEvent,
   ToolData,
 } from "./protocol.ts";
-import { isQuietStep, RunTracks } from "./run-tracks.ts";
+import { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and whose session it is about. */
 export interface OutEvent {

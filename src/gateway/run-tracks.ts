@@ -5,6 +5,7 @@
 
 import { dropOldest } from "../core/bounded.ts";
 import type { FlowStep } from "../core/run.ts";
+import { isQuietStep } from "../core/turn-rules.ts";
 
 /** Runs that have ended and are still numbered: a flow tells about them a little longer. */
 const PAST_RUNS_MAX = 1_000;
@@ -20,11 +21,6 @@ interface RunStart {
   readonly runId: string;
   readonly startedAt?: number;
   readonly flowStep?: FlowStep;
-}
-
-/** A reply or announce turn: a step between sessions, not a message to whoever watches. */
-export function isQuietStep(step: FlowStep | undefined): boolean {
-  return step === "reply" || step === "announce";
 }
 
 export class RunTracks {

@@ -173,7 +173,7 @@ export class AcpTurn {
   }
 
   #newSegment(): Segment {
-    const id = this.#port.world.ids.uuid();
+    const id = this.#port.world.ids.orderedUuid();
     return { id, blocks: [], calls: [], chars: 0, isWritten: false, answered: 0 };
   }
 

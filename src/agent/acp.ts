@@ -128,7 +128,7 @@ export class AcpAgents {
     const { clock, ids } = this.#parts.world;
     const text = "outcome unknown: the gateway stopped while this call was under way";
     return {
-      ...{ id: ids.uuid(), role: "toolResult", toolCallId: call.id, toolName: call.name },
+      ...{ id: ids.orderedUuid(), role: "toolResult", toolCallId: call.id, toolName: call.name },
       ...{ content: [{ type: "text", text }], isError: true, timestamp: clock.now() },
     };
   }

@@ -219,6 +219,11 @@ export class Engine {
     return this.#world.ids.uuid();
   }
 
+  /** As of a unit. */
+  newOrderedId(): string {
+    return this.#world.ids.orderedUuid();
+  }
+
   /** Takes up what a crash left and starts to work. */
   async start(): Promise<void> {
     if (this.#dispatch === undefined) await this.#recover();

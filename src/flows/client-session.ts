@@ -102,7 +102,7 @@ export async function userSession(
 }
 
 function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {
-  const base = { id: unit.newId(), timestamp: unit.now };
+  const base = { id: unit.newOrderedId(), timestamp: unit.now };
   const said = { type: "text" as const, text };
   if (role === "user") {
     const from = senderName === undefined ? {} : { senderName };

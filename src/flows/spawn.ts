@@ -277,7 +277,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   const { engine } = parts;
   const open = engine.accepting();
   if (!open.ok) return toolFailure(open);
-  const runId = engine.newId();
+  const runId = engine.newOrderedId();
   let receipt: AttachmentReceipt | undefined;
   if (request.attachments !== undefined) {
     const owner = attachmentOwner(parts.settings.store);

@@ -142,7 +142,7 @@ export class Door {
     if (session !== undefined) return this.#resolve(session);
     const made = await this.#link.call<{ key: string }>("sessions.create", {
       client: "acp",
-      idempotencyKey: this.#cli.parts.world.ids.uuid(),
+      idempotencyKey: this.#cli.parts.world.ids.orderedUuid(),
       ...(agent === undefined ? {} : { agentId: agent }),
       ...(this.#label ? { label: this.#label } : {}),
     });
@@ -201,7 +201,7 @@ export class Door {
       (update) => this.#tell(sessionId, opened, update),
       () => ids.uuid(),
     );
-    const run = { id: ids.uuid(), teller, cancelled: false };
+    const run = { id: ids.orderedUuid(), teller, cancelled: false };
     opened.run = run;
     const onAbort = (): void => void this.cancel(sessionId).catch(() => {});
     signal.addEventListener("abort", onAbort, { once: true });

@@ -11,7 +11,9 @@ interface ChatOptions {
 
 async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<{ key: string }>> {
   if (options.new === true) {
-    return link.call<{ key: string }>("sessions.create", { idempotencyKey: cli.parts.world.ids.uuid() });
+    return link.call<{ key: string }>("sessions.create", {
+      idempotencyKey: cli.parts.world.ids.orderedUuid(),
+    });
   }
   return link.call<{ key: string }>("sessions.resolve", { key: options.session ?? "main" });
 }

@@ -199,7 +199,7 @@ export async function invokeNode(
     const answer = await link.call<{ payload: unknown }>("node.invoke", {
       ...{ nodeId, command, timeoutMs: Math.round(options.timeout * 1_000) },
       ...(params === undefined ? {} : { params }),
-      idempotencyKey: options.key ?? cli.parts.world.ids.uuid(),
+      idempotencyKey: options.key ?? cli.parts.world.ids.orderedUuid(),
     });
     if (!answer.ok) return cli.fail(answer);
     cli.line(safeJson(answer.value.payload));

@@ -80,7 +80,7 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
 async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
   const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
-    const idempotencyKey = cli.parts.world.ids.uuid();
+    const idempotencyKey = cli.parts.world.ids.orderedUuid();
     const place = { channel, to, accountId, threadId, sessionKey };
     const named = Object.fromEntries(Object.entries(place).filter(([, value]) => value !== undefined));
     const sent = await link.call<{ messageId: string }>("send", { ...named, message, idempotencyKey });

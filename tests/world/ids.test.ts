@@ -1,0 +1,27 @@
+// Ids of rows, as the store's indexes want them.
+
+import { afterEach, expect, test, vi } from "vitest";
+import { plainIds } from "../../src/world/plain.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("an ordered UUID is one of version 7: its time comes first, so that later ones sort behind", () => {
+  const made = [1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000].map((now) => {
+    vi.useFakeTimers({ now });
+    return plainIds.orderedUuid();
+  });
+  expect(made.toSorted()).toEqual(made);
+  for (const id of made)
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  expect(Number.parseInt((made[0] ?? "").slice(0, 13).replace("-", ""), 16)).toBe(1_700_000_000_000);
+});
+
+test("those of one millisecond differ, and those that people shorten do not begin alike", () => {
+  vi.useFakeTimers({ now: 1_700_000_000_000 });
+  const many = (make: () => string): Set<string> => new Set(Array.from({ length: 1_000 }, make));
+  expect(many(plainIds.orderedUuid).size).toBe(1_000);
+  // A thousand of 2^32: two alike would be a chance of one in nine thousand, ten of them none.
+  expect(many(() => plainIds.uuid().slice(0, 8)).size).toBeGreaterThan(990);
+});

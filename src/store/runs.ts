@@ -13,8 +13,8 @@ import { type Db, present, type Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";
 
 /**
- * States as queries compare them, written out in their text: indexes of a part of a table name states, and
- * with a state as a parameter the embedded database would make the query's plan anew each time.
+ * States as queries compare them, written out in their text: PostgreSQL's indexes of unfinished rows serve a
+ * plan that is made once for all values only where the state is no value.
  */
 export const QUEUED = sql.lit<RunState>("queued");
 /** States in which a run holds its lane. */

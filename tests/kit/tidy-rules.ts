@@ -3,7 +3,7 @@
 
 import type { FunctionFact, SourceFact } from "./source-tree.ts";
 
-export const FILE_LINES_MAX = 400;
+export const FILE_LINES_MAX = 600;
 export const FUNCTION_LINES_MAX = 70;
 export const LINE_CHARACTERS_MAX = 110;
 /** Titles that are facts and rows of tables may be longer. */

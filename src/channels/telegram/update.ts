@@ -133,6 +133,8 @@ function senderOf(
   type: InboundMessage["chat"]["type"],
 ): InboundMessage["sender"] | "bot" | undefined {
   const behind = fieldsOf(message.sender_chat);
+  // Telegram puts groups and channels here. A private chat has the id of a person, who may be an owner.
+  if (textOf(behind.type) === "private") return undefined;
   const person = fieldsOf(message.from);
   const isChat = idOf(behind.id) !== undefined;
   if (!isChat && person.is_bot === true) return "bot";

@@ -55,7 +55,7 @@ export interface InboundMessage {
     readonly id: string;
     readonly name?: string;
     readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string; readonly name?: string };
-    /** Other ids that settings for groups may name it by, such as its guild. A public name begins with `@`. */
+    /** Other ids that settings may name it by, such as its guild. A public name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: {

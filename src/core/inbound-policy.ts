@@ -2,8 +2,8 @@
 // sender.
 // IP1: what is not allowed is refused: an id that is not named, a group that is not named, a group message
 //      that does not speak to the agent.
-// IP2: an owner is who has the id that the settings name, never who has a name: names can be taken. For the same
-//      reason a numeric entry of an allow list is an id and matches no user name.
+// IP2: an owner is who has the id that the settings name, never who has a name: names can be taken.
+//      For the same reason a numeric entry of an allow list is an id and matches no user name.
 // IP3: somebody who was blocked is answered nowhere, unless it is an owner.
 
 import type { AccountSettings, GroupSettings } from "./channel-settings.ts";

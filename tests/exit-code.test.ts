@@ -16,13 +16,23 @@ function plainEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(inherited), NO_COLOR: "1" };
 }
 
-test("npm test exits with 1 when a test fails after PostgreSQL was started", async () => {
-  const args = ["test", "--", "--root", ROOT, "--config", fileURLToPath(CONFIG)];
-  const ended = promisify(execFile)("npm", args, { cwd: ROOT, env: plainEnvironment() }).then(
+/** Runs `npm test` on one suite that starts PostgreSQL. */
+async function runSuite(title: string): Promise<{ code: number; stderr: string }> {
+  const args = ["test", "--", "--root", ROOT, "--config", fileURLToPath(CONFIG), "--testNamePattern", title];
+  return promisify(execFile)("npm", args, { cwd: ROOT, env: plainEnvironment() }).then(
     ({ stderr }) => ({ code: 0, stderr }),
     ({ code, stderr }: { code: number; stderr: string }) => ({ code, stderr }),
   );
-  const { code, stderr } = await ended;
+}
+
+test("npm test exits with 1 when a test fails after PostgreSQL was started", async () => {
+  const { code, stderr } = await runSuite("fails after a query");
   expect(stderr, "the server answered").toMatch(/\+ +"one": 1/);
   expect(code).toBe(1);
+}, 120_000);
+
+test("npm test exits with 0, and without a word, when all tests that used PostgreSQL pass", async () => {
+  const { code, stderr } = await runSuite("passes after a query");
+  expect(stderr).not.toContain("Error");
+  expect(code).toBe(0);
 }, 120_000);

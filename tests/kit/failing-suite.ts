@@ -7,3 +7,7 @@ test("fails after a query", async () => {
   const [row] = await runSql(await serverUrl(), "select 1 as one");
   expect(row).toEqual({ one: 2 });
 });
+
+test("passes after a query", async () => {
+  expect(await runSql(await serverUrl(), "select 1 as one")).toEqual([{ one: 1 }]);
+});

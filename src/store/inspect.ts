@@ -6,24 +6,37 @@ import { join } from "node:path";
 import { lockStore } from "./lock.ts";
 import { StoreProblem } from "./problems.ts";
 import { STORE_FILE } from "./sqlite.ts";
+import { checkFile } from "./sqlite-file.ts";
 
 export interface StoreLook {
   readonly state: "absent" | "free" | "in_use" | "problem";
   /** For people: what was found, and the way out of a problem. */
   readonly text: string;
+  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  readonly differences: readonly string[];
+}
+
+/** Absent where the file cannot be read as a store: then the text says why. */
+function differencesOf(file: string): string[] {
+  const known = checkFile(file, { whole: false });
+  return known.ok ? known.value.differences.map(({ kind, object }) => `${kind} ${object}`) : [];
 }
 
 /** What is the matter with a store directory. Holds its lock for a moment if nobody does. */
 export function inspectStoreDir(dir: string): StoreLook {
   const file = join(dir, STORE_FILE);
-  if (!existsSync(file)) return { state: "absent", text: `${file} is made at the first start` };
+  const look = (state: StoreLook["state"], text: string): StoreLook => ({
+    ...{ state, text },
+    differences: state === "free" || state === "in_use" ? differencesOf(file) : [],
+  });
+  if (!existsSync(file)) return look("absent", `${file} is made at the first start`);
   try {
     lockStore(dir)();
-    return { state: "free", text: `${file} is there, and no gateway holds it` };
+    return look("free", `${file} is there, and no gateway holds it`);
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
-    if (error.problem !== "in_use") return { state: "problem", text: error.message };
+    if (error.problem !== "in_use") return look("problem", error.message);
     // That a gateway runs is nothing to be put right.
-    return { state: "in_use", text: error.message.replace(error.wayOut, "").trim() };
+    return look("in_use", error.message.replace(error.wayOut, "").trim());
   }
 }

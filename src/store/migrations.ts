@@ -353,9 +353,9 @@ const MIGRATIONS: readonly string[] = [
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Brings an open file from `version` to `SCHEMA_VERSION`; the caller has refused anything newer. */
-export function migrate(database: DatabaseSync, version: number): void {
-  MIGRATIONS.slice(version).forEach((text, index) => {
+/** Brings an open file from `version` to version `to`; the caller has refused anything newer. */
+export function migrate(database: DatabaseSync, version: number, to = SCHEMA_VERSION): void {
+  MIGRATIONS.slice(version, to).forEach((text, index) => {
     database.exec("begin immediate");
     try {
       database.exec(text);

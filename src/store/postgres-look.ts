@@ -31,6 +31,8 @@ export interface PostgresLook {
     /** The version that this program writes. */
     readonly known: number;
   };
+  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  readonly differences: readonly string[];
   /** What the user may not do and a gateway needs, as statements that a person who may can run. */
   readonly missingRights: readonly string[];
   /** This machine's clock minus the database's, as far as the round trip lets it be known. */
@@ -94,6 +96,36 @@ const SCHEMA_RIGHTS = `select
     (select coalesce(sum(pg_total_relation_size(c.oid)), 0)::float8 from pg_class c
       where c.relnamespace = n.oid and c.relkind in ('r', 'p')) as bytes
   from pg_namespace n where n.nspname = $1`;
+
+/** Objects that can change what a statement does. Those of extensions are left out. */
+const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigger t
+    join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and not t.tgisinternal
+  union all select 'function', p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = $1
+      and not exists (select 1 from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+  union all select 'rule', r.rulename from pg_rewrite r
+    join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and c.relkind in ('r', 'p')
+  union all select 'view', c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and c.relkind in ('v', 'm', 'f')
+      and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
+  order by 1, 2`;
+
+/** The triggers and functions of our own schema, as `trigger "x"`. */
+function ownActingObjects(): Set<string> {
+  const made = POSTGRES_MIGRATIONS.join("\n").matchAll(/\bcreate (trigger|function) (\w+)/g);
+  return new Set([...made].map(([, type, name]) => `${type} "${name}"`));
+}
+
+async function differencesIn(client: Client, schema: string): Promise<string[]> {
+  const own = ownActingObjects();
+  const { rows } = await client.query<{ type: string; name: string }>(ACTING_OBJECTS, [schema]);
+  return rows
+    .map(({ type, name }) => `${type} ${JSON.stringify(name)}`)
+    .filter((object) => !own.has(object))
+    .map((object) => `unknown ${object}`);
+}
 
 interface SchemaFacts {
   readonly mayAdd: boolean;
@@ -166,6 +198,7 @@ async function lookThrough(
     place,
     server: serverVersion(found),
     schema: { name, known, ...(version === undefined ? {} : { version }) },
+    differences: await differencesIn(client, name),
     missingRights: missing,
     clockAheadMs: Math.round((before + after) / 2 - facts.now),
     connections: { max: facts.max, others: facts.others, ofProcess: CONNECTIONS_OF_PROCESS },

@@ -71,8 +71,8 @@ const WORDS: Record<StoreProblemKind, Words> = {
     wayOut: "Point store.dir at a directory; it is made if it does not exist.",
   },
   not_a_file: {
-    what: "or a file that belongs to it is a directory",
-    wayOut: "Move that directory away and try again.",
+    what: "or a file that belongs to it is not a regular file",
+    wayOut: "Move it away and try again.",
   },
   no_token: {
     what: "should hold the gateway's token, and is empty or damaged",

@@ -34,12 +34,12 @@ async function showEmbedded(dir: string): Promise<Result<StoreFacts>> {
   if (sizeOf(file) === 0) {
     return ok({ ...facts, schema: { known: SCHEMA_VERSION }, use: "it is made when a gateway starts" });
   }
-  const version = checkFile(file, { whole: false });
-  if (!version.ok) return version;
+  const known = checkFile(file, { whole: false });
+  if (!known.ok) return known;
   const tally = await withFile(file, tallyOf);
   return ok({
     ...facts,
-    schema: { version: version.value, known: SCHEMA_VERSION },
+    schema: { version: known.value.version, known: SCHEMA_VERSION },
     holds: { tally, bytes: sizeOf(file) + sizeOf(`${file}-wal`) },
     use: inspectStoreDir(dir).text,
   });

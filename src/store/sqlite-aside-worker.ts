@@ -29,7 +29,8 @@ let statements: Statements | undefined;
 function opened(): Statements {
   database ??= new DatabaseSync(file, { timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
   if (statements === undefined) {
-    database.exec(`pragma query_only = on; pragma cache_size = -${cacheKib}`);
+    database.enableDefensive(true);
+    database.exec(`pragma trusted_schema = off; pragma query_only = on; pragma cache_size = -${cacheKib}`);
     statements = new Statements(database);
   }
   return statements;

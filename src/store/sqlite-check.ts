@@ -29,10 +29,10 @@ const PAGES_VALID_FOR_AT = 92;
 /** The readable copy of a transcript, by the name that the mirror gives it. */
 const COPY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl$/;
 
-/** 0: it is not there. A directory in its place is refused. */
+/** 0: it is not there. A directory, a pipe or a device in its place is refused: opening it could hang. */
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory() === true) throw new StoreProblem("not_a_file", path);
+  if (found?.isFile() === false) throw new StoreProblem("not_a_file", path);
   return found?.size ?? 0;
 }
 

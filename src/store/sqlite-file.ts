@@ -9,6 +9,7 @@ import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { APPLICATION_ID, SCHEMA_VERSION } from "./migrations.ts";
 import type { Db } from "./sql.ts";
 import { sqliteDialect } from "./sqlite-driver.ts";
+import { distrust, type SchemaDifference, schemaDifferences, unreadableTables } from "./sqlite-schema.ts";
 import type { Tables } from "./tables.ts";
 
 /** How long reading waits for somebody who has the file for itself. */
@@ -38,6 +39,7 @@ export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): P
 function openMoment(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
+    distrust(database);
     // The first read fixes the moment.
     database.exec("begin");
     database.prepare("select count(*) from sqlite_schema").get();
@@ -77,20 +79,39 @@ function statOf(file: string): Stats | undefined {
   return statSync(file, { throwIfNoEntry: false });
 }
 
+/** A file of the embedded kind that was looked at. */
+export interface KnownFile {
+  readonly version: number;
+  /** What of its schema is not as this program makes it; it is never copied. */
+  readonly differences: readonly SchemaDifference[];
+}
+
+/** What SQLite opens beside a file. */
+const BESIDE = ["", "-wal", "-shm", "-journal"];
+
+/** Opening a pipe or a device would wait for somebody else, or never end. */
+function refuseIrregular(file: string): Result<void> {
+  const found = statOf(file);
+  if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
+  if (found.isDirectory()) {
+    return fail("store_unavailable", `${file} is a directory`, { hint: "Name the file in it." });
+  }
+  const odd = BESIDE.map((ending) => `${file}${ending}`).find((name) => statOf(name)?.isFile() === false);
+  if (odd === undefined) return ok(undefined);
+  return fail("store_unavailable", `${odd} is not a regular file`, { hint: "Name a backup file." });
+}
+
 /**
- * The schema version of a store of this program; anything else is a failure that says what it is. `whole`:
- * all of it is read, and must be sound.
+ * Looks at a store of this program; anything else is a failure that says what it is. `whole`: all of it is
+ * read, and must be sound.
  */
-export function checkFile(file: string, what: { whole: boolean }): Result<number> {
+export function checkFile(file: string, what: { whole: boolean }): Result<KnownFile> {
   try {
-    const found = statOf(file);
-    if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
-    if (found.isDirectory()) {
-      return fail("store_unavailable", `${file} is a directory`, { hint: "Name the file in it." });
-    }
+    const regular = refuseIrregular(file);
+    if (!regular.ok) return regular;
     const database = openMoment(file);
     try {
-      return checked(database, file, what.whole);
+      return checked(database, file, what);
     } finally {
       database.close();
     }
@@ -101,7 +122,7 @@ export function checkFile(file: string, what: { whole: boolean }): Result<number
   }
 }
 
-function checked(database: DatabaseSync, file: string, whole: boolean): Result<number> {
+function checked(database: DatabaseSync, file: string, what: { whole: boolean }): Result<KnownFile> {
   const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
   const version = Number(read("user_version"));
   if (read("application_id") !== APPLICATION_ID || version === 0) {
@@ -113,8 +134,14 @@ function checked(database: DatabaseSync, file: string, whole: boolean): Result<n
       hint: "Use that version. Nothing was changed.",
     });
   }
-  const soundness = whole ? read("integrity_check(1)") : "ok";
-  return soundness === "ok" ? ok(version) : damaged(file, String(soundness));
+  const soundness = what.whole ? read("integrity_check(1)") : "ok";
+  if (soundness !== "ok") return damaged(file, String(soundness));
+  const differences = schemaDifferences(database, version);
+  const [unreadable] = what.whole ? unreadableTables(version, differences) : [];
+  if (unreadable === undefined) return ok({ version, differences });
+  return fail("store_unavailable", `${file} was altered: ${unreadable} is not the table of this program`, {
+    hint: "Use a backup that nobody changed. Nothing was copied.",
+  });
 }
 
 /** Copies a file, whoever writes it meanwhile, to a place where none is. */

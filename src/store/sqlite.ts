@@ -19,6 +19,7 @@ import type { Store } from "./sql.ts";
 import { AsideConnection } from "./sqlite-aside.ts";
 import { refuseDamagedFile } from "./sqlite-check.ts";
 import { asideDialect, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
+import { distrust } from "./sqlite-schema.ts";
 import type { Tables } from "./tables.ts";
 
 interface SqliteOptions {
@@ -60,6 +61,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
     writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    distrust(writer);
     const version = checkedVersion(writer, file);
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
@@ -70,6 +72,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     // Only now: a migration may sort more than fits.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
     const { gather } = options;
     return storeOf({ dir, file, writer, reader, unlock, gather });

@@ -4,6 +4,7 @@
 // TR3: what is moved is one moment: nobody writes meanwhile, or what is written later is not in it.
 // TR4: all or nothing: a target that holds anything is refused, and a failure, or the death of this process,
 //      leaves it as empty as it was. No file is ever overwritten.
+// TR5: rows move, never a schema: a trigger or a view in the source is named and left out.
 
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -24,7 +25,16 @@ import { StoreConflict, StoreProblem } from "./problems.ts";
 import { livingProcesses } from "./processes.ts";
 import type { Db, Store, Tx } from "./sql.ts";
 import { openSqlite, STORE_FILE } from "./sqlite.ts";
-import { checkFile, copyFile, fileFailure, packFile, sizeOf, withFile } from "./sqlite-file.ts";
+import {
+  checkFile,
+  copyFile,
+  fileFailure,
+  type KnownFile,
+  packFile,
+  sizeOf,
+  withFile,
+} from "./sqlite-file.ts";
+import { copyIntoOwnSchema } from "./sqlite-schema.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
@@ -34,6 +44,8 @@ export interface Moved {
   readonly tally: Tally;
   /** Of the backup file. */
   readonly bytes?: number;
+  /** What else was in the source's schema, such as `trigger "x"`: it was left out. Absent: nothing. */
+  readonly leftOut?: readonly string[];
 }
 
 /** `signal`: nothing of a move that it ends stays. */
@@ -110,21 +122,30 @@ async function withFolder<T>(beside: string, work: (folder: string) => Promise<T
   }
 }
 
-/** Reads a file of the embedded kind out, as this version would have it. */
-async function withSource<T>(
+/** Rows that were read out of a file, and what its schema held besides. */
+interface ReadOut {
+  readonly tally: Tally;
+  readonly leftOut?: readonly string[];
+}
+
+/** Reads the rows of a file of the embedded kind out, as this version would have them. */
+async function withSource(
   file: string,
-  { settings, world, signal }: MoveJob,
-  work: (source: Db) => Promise<Result<T>>,
-): Promise<Result<T>> {
-  const version = checkFile(file, { whole: true });
-  if (!version.ok) return version;
-  if (version.value === SCHEMA_VERSION) return withFile(file, work);
-  // Only a copy is migrated.
-  return withFolder(join(settings.dir, "moving"), async (folder) => {
-    await copyFile(file, join(folder, STORE_FILE), signal);
-    const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
-    return withStore(open, (store) => work(store.db));
-  });
+  { version, differences }: KnownFile,
+  { settings, world }: MoveJob,
+  work: (source: Db) => Promise<Result<Tally>>,
+): Promise<Result<ReadOut>> {
+  const read = await (version === SCHEMA_VERSION
+    ? withFile(file, work)
+    : // Only a copy is migrated.
+      withFolder(join(settings.dir, "moving"), async (folder) => {
+        copyIntoOwnSchema(file, join(folder, STORE_FILE), version);
+        const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+        return withStore(open, (store) => work(store.db));
+      }));
+  if (!read.ok) return read;
+  const leftOut = differences.filter(({ kind }) => kind !== "missing").map(({ object }) => object);
+  return ok({ tally: read.value, ...(leftOut.length === 0 ? {} : { leftOut }) });
 }
 
 function notEmpty(place: string, held: readonly string[], wayOut: string): Result<void> {
@@ -176,8 +197,10 @@ export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> 
     if (!existsSync(file)) return noStoreIn(dir);
     const unlock = lockStore(dir);
     try {
-      const filled = await withSource(file, job, (source) => fillPostgres(source, url, job));
-      return filled.ok ? ok({ from: dir, to: place, tally: filled.value }) : filled;
+      const known = checkFile(file, { whole: true });
+      if (!known.ok) return known;
+      const filled = await withSource(file, known.value, job, (source) => fillPostgres(source, url, job));
+      return filled.ok ? ok({ from: dir, to: place, ...filled.value }) : filled;
     } finally {
       unlock();
     }
@@ -260,13 +283,13 @@ export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>>
   const file = resolve(name);
   return told(job, file, "store.postgresUrl", async () => {
     const { postgresUrl: url, dir } = job.settings;
-    const sound = checkFile(file, { whole: true });
-    if (!sound.ok) return sound;
+    const known = checkFile(file, { whole: true });
+    if (!known.ok) return known;
     const to = url === undefined ? dir : postgresAddress(url).place;
     const filled = await (url === undefined
-      ? placeFile(job, file)
-      : withSource(file, job, (source) => fillPostgres(source, url, job)));
-    return filled.ok ? ok({ from: file, to, tally: filled.value }) : filled;
+      ? placeFile(job, file, known.value)
+      : withSource(file, known.value, job, (source) => fillPostgres(source, url, job)));
+    return filled.ok ? ok({ from: file, to, ...filled.value }) : filled;
   });
 }
 
@@ -279,9 +302,10 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
   return notEmpty(dir, await withFile(file, whatItHolds), wayOut);
 }
 
-/** Puts a copy of the file in the place of an embedded store. */
-async function placeFile({ settings, signal }: MoveJob, from: string): Promise<Result<Tally>> {
-  const { dir } = settings;
+/** Makes a store of the rows in the file, and puts it in the place of an embedded one. */
+async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<Result<ReadOut>> {
+  const { world } = job;
+  const { dir } = job.settings;
   const to = join(dir, STORE_FILE);
   await ensureFolder(dir);
   const unlock = lockStore(dir);
@@ -290,14 +314,22 @@ async function placeFile({ settings, signal }: MoveJob, from: string): Promise<R
     if (!free.ok) return free;
     return await withFolder(join(dir, "restoring"), async (folder) => {
       const made = join(folder, STORE_FILE);
-      await copyFile(from, made, signal);
-      const tally = await withFile(made, tallyOf);
+      const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+      const filled = await withSource(from, known, job, (source) =>
+        withStore(open, async (target) => {
+          await target.transaction((tx) => copyRows(source, tx, job));
+          return ok(await tallyOf(target.db));
+        }),
+      );
+      if (!filled.ok) return filled;
+      packFile(made);
+      job.signal.throwIfAborted();
       // A log of another file would be taken for this one's.
       for (const beside of ["-wal", "-shm"]) rmSync(`${to}${beside}`, { force: true });
       // Every readable copy is looked at when a gateway starts.
       rmSync(join(dir, PROGRESS_FILE), { force: true });
       renameSync(made, to);
-      return ok(tally);
+      return filled;
     });
   } finally {
     unlock();

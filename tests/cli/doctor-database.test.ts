@@ -6,13 +6,15 @@ import { expect, test } from "vitest";
 import type { DatabaseReport } from "../../src/cli/parts.ts";
 import { homeWith } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
-import { freshUrl, schemaOf } from "../store/moves.ts";
+import { runSql } from "../kit/postgres.ts";
+import { freshUrl, inPostgres, schemaOf } from "../store/moves.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
 const REPORT: DatabaseReport = {
   place: "postgresql://db:5432/parley",
   server: "18.4",
   schema: { name: "parley", version: 4, known: 4 },
+  differences: [],
   missingRights: [],
   clockAheadMs: 12,
   connections: { max: 97, others: 5, ofProcess: 17 },
@@ -184,4 +186,29 @@ test("a cluster without a token of its own is warned about by the doctor, the ch
   expect(checked.out + checked.err).not.toContain("word");
   const withToken = homeWith({ store: { postgresUrl: url }, gateway: { auth: { token: "a-token" } } });
   expect((await runJson(withToken, ["config", "check"])).warnings).toEqual([]);
+});
+
+test("the doctor names a trigger and a view that somebody put into the database", async () => {
+  const url = await freshUrl();
+  const home = homeWith({ store: { postgresUrl: url }, gateway: { port: await freePort() } });
+  await inPostgres(url, async () => {});
+  const schemaFinding = async () => {
+    const { out } = await run(home, ["--json", "doctor"]);
+    const { findings } = JSON.parse(out) as { findings: Finding[] };
+    return findings.find(({ name }) => name === "store schema");
+  };
+  expect(await schemaFinding()).toBeUndefined();
+  await runSql(
+    url,
+    `set search_path to "${schemaOf(url)}";
+    create function approve() returns trigger language plpgsql as 'begin return new; end';
+    create trigger approve_all before insert on channel_peers for each row execute function approve();
+    create view everything as select * from sessions;`,
+  );
+  expect(await schemaFinding()).toMatchObject({
+    level: "problem",
+    text: expect.stringMatching(
+      /unknown function "approve", unknown trigger "approve_all", unknown view "everything"/,
+    ),
+  });
 });

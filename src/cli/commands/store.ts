@@ -135,16 +135,24 @@ function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
   return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to the address that you gave, ${look}`;
 }
 
+/** Names what was in the source and is no part of a store. */
+function leftOutLines({ leftOut = [] }: StoreMove): string[] {
+  if (leftOut.length === 0) return [];
+  return [`Left out, because this program did not make it: ${leftOut.join(", ")}.`];
+}
+
 export async function migrateStore(
   cli: Cli,
   _args: readonly string[],
   options: { readonly to: string },
 ): Promise<number> {
   const move: Move = (settings, watch) => cli.parts.store.migrate(settings, options.to, watch);
-  return make(cli, move, ({ from, to, tally }, settings) => {
+  return make(cli, move, (moved, settings) => {
+    const { from, to, tally } = moved;
     const left = unfinished(tally);
     return [
       `Copied ${inWords(tally)} from ${from} to ${to}.`,
+      ...leftOutLines(moved),
       "The embedded store was left as it is. Start no gateway on it any more: from here on the two go apart.",
       ...(left === undefined ? [] : [`A gateway that starts on the new one goes on with ${left}.`]),
       nextSteps(options.to, settings),
@@ -164,11 +172,13 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
 export async function restoreStore(cli: Cli, args: readonly string[]): Promise<number> {
   const [file = ""] = args;
   const move: Move = (settings, watch) => cli.parts.store.restore(settings, file, watch);
-  return make(cli, move, ({ from, to, tally }) => {
+  return make(cli, move, (moved) => {
+    const { from, to, tally } = moved;
     const left = unfinished(tally);
     const again = "even if another gateway has done it since the backup";
     return [
       `Restored ${inWords(tally)} from ${from} to ${to}.`,
+      ...leftOutLines(moved),
       ...(left === undefined ? [] : [`A gateway that starts on it goes on with ${left}, ${again}.`]),
       "Next: parley gateway",
     ];

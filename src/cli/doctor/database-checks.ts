@@ -5,7 +5,7 @@
 import type { Cli } from "../cli.ts";
 import { age, count } from "../layout.ts";
 import type { DatabaseReport } from "../parts.ts";
-import type { Finding } from "./finding.ts";
+import { alteredSchema, type Finding } from "./finding.ts";
 
 /** Clocks that differ by more than this show in what people see. */
 const CLOCK_DIFFERENCE_MS = 2_000;
@@ -107,6 +107,7 @@ export async function checkDatabase(cli: Cli, url: string): Promise<Finding[]> {
   return [
     { name: "store", level: "ok", text: `${place}, PostgreSQL ${server}` },
     checkSchema(report.value),
+    ...alteredSchema(report.value.differences),
     checkRights(report.value),
     checkClock(report.value),
     checkConnections(report.value),

@@ -13,7 +13,7 @@ import { count } from "../layout.ts";
 import { checkChannels } from "./channel-checks.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
-import type { Finding } from "./finding.ts";
+import { alteredSchema, type Finding } from "./finding.ts";
 import { checkHooks } from "./hook-checks.ts";
 import { checkMcp } from "./mcp-checks.ts";
 import { checkModels } from "./model-checks.ts";
@@ -42,7 +42,8 @@ async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Fin
   const report = await cli.parts.inspectStore(dir);
   const level = report.state === "problem" ? "problem" : "ok";
   const found = { name: "store", level, text: report.text } as const;
-  return { findings: [found], held: report.state === "in_use" };
+  const altered = alteredSchema(report.differences);
+  return { findings: [found, ...altered], held: report.state === "in_use" };
 }
 
 async function checkToken(settings: Settings): Promise<Finding> {

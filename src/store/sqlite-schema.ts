@@ -1,0 +1,115 @@
+// Compares the schema of an embedded file with the one that this program makes, so that nothing that somebody
+// planted in a file (a trigger, a view in place of a table) is run or believed.
+
+import { DatabaseSync } from "node:sqlite";
+import { COPIED_TABLES } from "./copy.ts";
+import { migrate } from "./migrations.ts";
+
+/** One object of a schema that is not as this program makes it. */
+export interface SchemaDifference {
+  /** As `trigger "approve_all"`. */
+  readonly object: string;
+  readonly kind: "unknown" | "changed" | "missing";
+}
+
+interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  /** Two objects with the same shape do the same. */
+  readonly shape: string;
+}
+
+/** Statistics and numbering of SQLite itself. */
+const OWN_NAME = /^sqlite_/;
+
+/**
+ * Prepares a connection for a file of unknown origin: its schema may call nothing that has side effects, and
+ * no statement may write to the schema itself.
+ */
+export function distrust(database: DatabaseSync): void {
+  database.enableDefensive(true);
+  database.exec("pragma trusted_schema = off");
+}
+
+/** Columns of an ordinary table; the text of anything else, without regard to white space. */
+function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {
+  if (type !== "table" || /^\s*create\s+virtual\s/i.test(text)) return text.replaceAll(/\s+/g, " ").trim();
+  const columns = database.prepare("select name, type, pk, hidden from pragma_table_xinfo(?)").all(name);
+  return JSON.stringify(columns);
+}
+
+function objectsOf(database: DatabaseSync): Map<string, SchemaObject> {
+  const rows = database.prepare("select type, name, coalesce(sql, '') as text from sqlite_schema").all();
+  const objects = rows.map(({ type, name, text }): SchemaObject => {
+    const [ofType, called] = [String(type), String(name)];
+    return { type: ofType, name: called, shape: shapeOf(database, ofType, called, String(text)) };
+  });
+  return new Map(
+    objects.filter(({ name }) => !OWN_NAME.test(name)).map((object) => [object.name.toLowerCase(), object]),
+  );
+}
+
+function expectedObjects(version: number): Map<string, SchemaObject> {
+  const model = new DatabaseSync(":memory:");
+  try {
+    migrate(model, 0, version);
+    return objectsOf(model);
+  } finally {
+    model.close();
+  }
+}
+
+/** Everything in an open file of this schema version that is not as this program makes it. */
+export function schemaDifferences(database: DatabaseSync, version: number): SchemaDifference[] {
+  const [found, expected] = [objectsOf(database), expectedObjects(version)];
+  const called = ({ type, name }: SchemaObject): string => `${type} ${JSON.stringify(name)}`;
+  const differences: SchemaDifference[] = [];
+  for (const [name, object] of found) {
+    const wanted = expected.get(name);
+    if (wanted === undefined) differences.push({ object: called(object), kind: "unknown" });
+    else if (wanted.type !== object.type || wanted.shape !== object.shape) {
+      differences.push({ object: called(object), kind: "changed" });
+    }
+  }
+  for (const [name, object] of expected) {
+    if (!found.has(name)) differences.push({ object: called(object), kind: "missing" });
+  }
+  return differences;
+}
+
+/** The names of tables of this version whose rows are copied. */
+function copiedTablesOf(version: number): string[] {
+  const tables = expectedObjects(version);
+  return COPIED_TABLES.filter((name) => tables.has(name));
+}
+
+/** What cannot be read as rows of ours: a table that is something else, or has other columns. */
+export function unreadableTables(version: number, differences: readonly SchemaDifference[]): string[] {
+  const copied = new Set(copiedTablesOf(version));
+  return differences
+    .filter(({ kind }) => kind !== "unknown")
+    .map(({ object }) => object)
+    .filter((object) => copied.has(JSON.parse(object.slice(object.indexOf(" ") + 1)).toLowerCase()));
+}
+
+/** Makes a new file with our schema of this version, and copies the rows of another file into it. */
+export function copyIntoOwnSchema(from: string, to: string, version: number): void {
+  const database = new DatabaseSync(to);
+  try {
+    migrate(database, 0, version);
+    distrust(database);
+    database.prepare("attach database ? as source").run(from);
+    database.exec("begin immediate");
+    for (const table of copiedTablesOf(version)) {
+      const columns = database
+        .prepare("select name from pragma_table_xinfo(?) where hidden = 0")
+        .all(table)
+        .map(({ name }) => `"${String(name)}"`)
+        .join(", ");
+      database.exec(`insert into main."${table}" (${columns}) select ${columns} from source."${table}"`);
+    }
+    database.exec("commit; detach database source");
+  } finally {
+    database.close();
+  }
+}

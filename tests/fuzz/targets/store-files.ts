@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -81,6 +82,9 @@ interface Template {
   readonly messages: number;
 }
 
+/** More than the mirror ever needs for the few copies of a template. */
+const COPIES_MAX_MS = 30_000;
+
 const world = realWorld({ level: "silent" });
 
 function settingsIn(base: string, dir: string): Settings {
@@ -106,6 +110,34 @@ async function contentOf(app: App): Promise<{ keys: string[]; messages: number }
   return { keys: sessions.map(({ key }) => key), messages: messages.length };
 }
 
+/** The first readable copy that differs from the database; undefined if none does. */
+async function copyBehind(app: App, dir: string): Promise<string | undefined> {
+  const ids = await app.store.db.selectFrom("session_ids").select("session_id").execute();
+  const rows = await app.store.db
+    .selectFrom("messages")
+    .select(["session_id", "entry_json"])
+    .orderBy("seq")
+    .execute();
+  for (const { session_id: id } of ids) {
+    const file = join(dir, `${id}.jsonl`);
+    if (!existsSync(file)) return `there is no copy ${id}`;
+    const expected = rows.filter((row) => row.session_id === id).map((row) => row.entry_json);
+    const [, ...lines] = readFileSync(file, "utf8").split("\n").slice(0, -1);
+    if (JSON.stringify(lines) !== JSON.stringify(expected))
+      return `the copy ${id} has ${lines.length} of ${expected.length} lines`;
+  }
+  return undefined;
+}
+
+/** Resolves once the mirror has written every copy, and so touches no file until the next message. */
+async function copiesWritten(app: App, dir: string): Promise<void> {
+  const giveUpAt = world.clock.monotonic() + COPIES_MAX_MS;
+  for (let behind = await copyBehind(app, dir); behind !== undefined; behind = await copyBehind(app, dir)) {
+    must(world.clock.monotonic() < giveUpAt, behind);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 /** A directory in which something was said, stopped in order and as a kill would leave it. */
 async function makeTemplates(base: string): Promise<Record<FilesInput["left"], Template>> {
   const dir = join(base, "made");
@@ -120,6 +152,8 @@ async function makeTemplates(base: string): Promise<Record<FilesInput["left"], T
   }
   ask.raw.socket.terminate();
   const content = await contentOf(app);
+  // The mirror renames files while it works: one that is listed may be gone before it is copied.
+  await copiesWritten(app, dir);
   cpSync(dir, join(base, "open"), { recursive: true });
   await app.close(0);
   cpSync(dir, join(base, "closed"), { recursive: true });
@@ -174,25 +208,6 @@ async function useAll(app: App, template: Template, resets: number): Promise<voi
     );
   }
   client.raw.socket.terminate();
-}
-
-/** The readable copies are what the database says, however they were left at their ends. */
-async function checkCopies(app: App, dir: string): Promise<void> {
-  const rows = await app.store.db
-    .selectFrom("messages")
-    .select(["session_id", "entry_json"])
-    .orderBy("seq")
-    .execute();
-  for (const id of new Set(rows.map((row) => row.session_id))) {
-    const expected = rows.filter((row) => row.session_id === id).map((row) => row.entry_json);
-    const [, ...lines] = readFileSync(join(dir, `${id}.jsonl`), "utf8")
-      .split("\n")
-      .slice(0, -1);
-    must(
-      JSON.stringify(lines) === JSON.stringify(expected),
-      `the copy ${id} has ${lines.length} of ${expected.length} lines`,
-    );
-  }
 }
 
 /** Damage that only the end of a copy shows, or all of it: what lies before its last line is never read again. */
@@ -268,7 +283,7 @@ export const storeFiles: FuzzTarget<FilesInput> = {
         await again.value.close(0);
         const last = isWhole ? await openIn(base, dir) : undefined;
         if (last?.ok === true) {
-          await checkCopies(last.value, dir);
+          await copiesWritten(last.value, dir);
           await last.value.close(0);
         }
       },

@@ -1,0 +1,44 @@
+// Control groups of sandboxes: who removes them, and when.
+
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterEach, expect, test } from "vitest";
+import { buildProcessWall, type ProcessWall, removeLeftWalls } from "../../src/sandbox/process-wall.ts";
+
+const source = fileURLToPath(new URL("../../src/sandbox/process-wall.ts", import.meta.url));
+const tried = buildProcessWall("tried", 8);
+tried?.remove();
+const walls: (ProcessWall | undefined)[] = [];
+afterEach(() => {
+  for (const wall of walls.splice(0)) wall?.remove();
+});
+
+/** Runs a program with the module as `wall` in another process, and returns what it writes. */
+function elsewhere(body: string): string {
+  const program = `import * as wall from ${JSON.stringify(source)};\n${body}`;
+  const args = ["--no-warnings", "--input-type=module", "-e", program];
+  return spawnSync(process.execPath, args, { encoding: "utf8" }).stdout.trim();
+}
+
+// Only root makes control groups, and only where the system lets it.
+test.skipIf(tried === undefined)(
+  "PW3: no process removes the empty control group that another is about to enter (S2, S4)",
+  () => {
+    const wall = buildProcessWall("about-to-be-entered", 8);
+    walls.push(wall);
+    removeLeftWalls();
+    elsewhere("wall.removeLeftWalls();");
+    expect(existsSync(wall?.entrance ?? "")).toBe(true);
+    wall?.remove();
+    expect(existsSync(wall?.entrance ?? "")).toBe(false);
+  },
+);
+
+// The same.
+test.skipIf(tried === undefined)("PW3: a control group of a process that has ended is removed", () => {
+  const entrance = elsewhere('console.log(wall.buildProcessWall("left", 8).entrance);');
+  expect(existsSync(entrance)).toBe(true);
+  removeLeftWalls();
+  expect(existsSync(entrance)).toBe(false);
+});

@@ -1,8 +1,8 @@
 // Owns the kernel's limit on processes for a gateway that runs as root: a control group for each program.
 // PW1: an ordinary user needs none and gets none: there the limit on a user's processes holds.
 // PW2: where no control group can be made (a container, say) there is no wall, and the watch stands alone.
-// PW3: a group is named after the process that made it. It is removed by that process, or by another once that
-//      one has ended: an empty group may be about to be entered.
+// PW3: a group is named after the process that made it. Another process removes it only after that one has
+//      ended: an empty group may be about to be entered.
 // Only the number of processes is limited so. A group of the newer kind lies beside the gateway's own group,
 // because one that holds processes itself can't have groups below it with limits.
 

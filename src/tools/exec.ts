@@ -1,7 +1,7 @@
 // Owns the tool exec: one shell command in the agent's workspace.
 // C1: a command is a process group of its own; when the command ends, for whatever reason, the group is
 //     killed.
-// C2: a command gets none of the gateway's environment but what is listed here, and no input.
+// C2: a command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
 // C3: its memory here is bounded: head and tail of the output are kept, the middle is counted.
 // C4: with a sandbox it runs there or not at all.
 // The working folder is the workspace, but nothing keeps a command in it: containment is the sandbox's work.
@@ -11,10 +11,11 @@
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
-import { killGroup, SEARCH_PATH } from "../world/programs.ts";
+import { killGroup } from "../world/programs.ts";
+import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
-import { makeFolder, openWorkspace } from "./workspace.ts";
+import { openWorkspace } from "./workspace.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;
@@ -74,21 +75,15 @@ function runContained(
 async function runBare(ctx: Context, command: string, timeoutMs: number): Promise<Result<ProcessEnd>> {
   const folder = await openWorkspace(ctx.agent.workspace);
   if (!folder.ok) return folder;
-  const temporary = await makeFolder(folder.value, ".parley/tmp");
-  if (!temporary.ok) return temporary;
+  const env = await bareEnvironment(ctx);
+  if (!env.ok) return env;
   const limits = ctx.settings.tools.exec;
   try {
     const end = await runProcess({
       file: "bash",
       args: [...OUTER_SHELL, command],
       cwd: folder.value,
-      env: {
-        PATH: limits.searchPath ?? SEARCH_PATH,
-        HOME: folder.value,
-        LANG: "C.UTF-8",
-        TERM: "dumb",
-        TMPDIR: temporary.value,
-      },
+      env: env.value,
       outputMaxBytes: limits.maxOutputBytes,
       timeoutMs,
       signal: ctx.signal,

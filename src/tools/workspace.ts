@@ -154,19 +154,6 @@ export async function findPlace(
   }
 }
 
-/** A folder of the workspace, made if it is missing. */
-export async function makeFolder(workspace: string, path: string): Promise<Result<string>> {
-  const root = await openWorkspace(workspace);
-  if (!root.ok) return root;
-  const parts = partsOf(root.value, workspace, path);
-  if (!parts.ok) return parts;
-  try {
-    return await walkFolders({ root: root.value, shown: path, createFolders: true }, parts.value);
-  } catch (error) {
-    return fileFailure(error, path);
-  }
-}
-
 async function walkFolders(walk: Walk, parts: readonly string[]): Promise<Result<string>> {
   let real = walk.root;
   for (const part of parts) {

@@ -1,21 +1,27 @@
 // What a command gets, what comes back, and that nothing of it is left.
 
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { execTool } from "../../src/tools/exec.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 
+let folder: string;
 let workspace: string;
+/** The gateway's state directory. */
+let state: string;
 const started: number[] = [];
 
 beforeEach(() => {
-  workspace = realpathSync(mkdtempSync(join(tmpdir(), "parley-exec-")));
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-exec-")));
+  workspace = join(folder, "workspace");
+  state = join(folder, "state");
+  mkdirSync(workspace);
 });
 afterEach(() => {
   for (const pid of started.splice(0)) if (isAlive(pid)) process.kill(pid, "SIGKILL");
-  rmSync(workspace, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
 });
 
 interface Options {
@@ -27,9 +33,9 @@ interface Options {
 function run(args: Record<string, unknown>, options: Options = {}): Promise<ToolResult> {
   const { timeoutSeconds = 60, maxOutputBytes = 2_000 } = options;
   const ctx = {
-    agent: { workspace },
+    agent: { id: "main", workspace },
     chain: [],
-    settings: { tools: { exec: { timeoutSeconds, maxOutputBytes } } },
+    settings: { store: { dir: state }, tools: { exec: { timeoutSeconds, maxOutputBytes } } },
     signal: options.signal ?? new AbortController().signal,
     engine: { now: () => Date.now() },
   } as unknown as ToolContext;
@@ -70,20 +76,24 @@ test("I14: a command sees nothing of the gateway's environment, starts in the wo
   process.env.PARLEY_TEST_SECRET = "s3cret";
   try {
     const seen = await run({ command: "env | sort; pwd; cat; touch $TMPDIR/x" }, { maxOutputBytes: 10_000 });
-    const names = String(seen.output).match(/^[A-Z_]+(?==)/gm);
-    expect(names).toEqual(["HOME", "LANG", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "_"]);
-    expect(seen.output).toContain(`HOME=${workspace}\n`);
+    const names = String(seen.output).match(/^[A-Z]+(?==)|^_(?==)/gm);
+    expect(names).toEqual([
+      "HOME",
+      "LANG",
+      "PATH",
+      "PWD",
+      "PYTHONNOUSERSITE",
+      "SHLVL",
+      "TERM",
+      "TMPDIR",
+      "_",
+    ]);
+    expect(seen.output).not.toContain("s3cret");
     expect(String(seen.output).endsWith(`\n${workspace}\n`)).toBe(true);
     expect(seen.exitCode).toBe(0);
-    expect(existsSync(join(workspace, ".parley/tmp/x"))).toBe(true);
   } finally {
     delete process.env.PARLEY_TEST_SECRET;
   }
-});
-
-test("a link can't make the folder for temporary files lie outside the workspace", async () => {
-  symlinkSync(tmpdir(), join(workspace, ".parley"));
-  expect(await run({ command: "true" })).toMatchObject({ status: "forbidden", code: "path_outside" });
 });
 
 test("long output keeps its head and its tail and says how much is missing between them", async () => {

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findPlace, makeFolder, openToRead, type Place, replaceFile } from "../../src/tools/workspace.ts";
+import { findPlace, openToRead, type Place, replaceFile } from "../../src/tools/workspace.ts";
 
 let base: string;
 let workspace: string;
@@ -79,9 +79,11 @@ test("a temporary file that somebody put there first is neither used nor removed
 
 test("folders are made inside only", async () => {
   symlinkSync(join(base, "outside"), at("out"));
-  expect(await makeFolder(workspace, "x/y")).toEqual({ ok: true, value: at("x/y") });
-  expect(await makeFolder(workspace, "out/y")).toMatchObject({ ok: false, code: "path_outside" });
-  expect(await makeFolder(workspace, "folder/a.txt/y")).toMatchObject({ ok: false, code: "file_problem" });
+  const made = (path: string) => findPlace(workspace, path, { createFolders: true });
+  expect(await made("x/y/z")).toMatchObject({ ok: true, value: { real: at("x/y/z"), found: "nothing" } });
+  expect(existsSync(at("x/y"))).toBe(true);
+  expect(await made("out/y/z")).toMatchObject({ ok: false, code: "path_outside" });
+  expect(await made("folder/a.txt/y/z")).toMatchObject({ ok: false, code: "file_problem" });
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 

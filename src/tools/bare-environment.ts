@@ -1,0 +1,73 @@
+// Owns the home and the environment of commands that run bare.
+// BE1: the home lies in the gateway's state directory, for its owner alone: a contained agent that writes the
+//      workspace can't leave a start-up file there (.gitconfig, .bashrc, .npmrc, usercustomize.py).
+// BE2: start-up files of a project that can be switched off by environment are. docs/SANDBOX.md lists those
+//      that remain, because the program reads its project by design.
+
+import { join } from "node:path";
+import { fail, ok, type Result } from "../core/errors.ts";
+import { ensureFolder } from "../world/folders.ts";
+import { SEARCH_PATH } from "../world/programs.ts";
+import type { ToolContext } from "./tool.ts";
+
+/**
+ * Settings of git that name a program to run. Values from the environment replace those of a repository; only
+ * `git -c` comes after them.
+ */
+const GIT_SETTINGS: readonly (readonly [name: string, value: string])[] = [
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+  ["core.pager", "cat"],
+  ["core.editor", "false"],
+  ["sequence.editor", "false"],
+  ["core.sshCommand", "ssh"],
+  ["core.askPass", ""],
+  ["credential.helper", ""],
+  ["commit.gpgSign", "false"],
+  ["tag.gpgSign", "false"],
+  ["push.gpgSign", "false"],
+  ["log.showSignature", "false"],
+  ["protocol.ext.allow", "never"],
+  ["safe.bareRepository", "explicit"],
+];
+
+const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
+  GIT_CONFIG_COUNT: String(GIT_SETTINGS.length),
+  ...Object.fromEntries(
+    GIT_SETTINGS.flatMap(([name, value], index) => [
+      [`GIT_CONFIG_KEY_${index}`, name],
+      [`GIT_CONFIG_VALUE_${index}`, value],
+    ]),
+  ),
+  GIT_PROXY_COMMAND: "",
+  PYTHONNOUSERSITE: "1",
+  // npm prefers these to the .npmrc of a project. It ignores an empty value, but trims a blank one.
+  npm_config_script_shell: "/bin/sh",
+  npm_config_shell: "/bin/sh",
+  npm_config_node_options: " ",
+  npm_config_git: "git",
+  npm_config_editor: "false",
+  YARN_IGNORE_PATH: "1",
+};
+
+/** The whole environment of a bare command; makes its home where that is missing. */
+export async function bareEnvironment(
+  ctx: Pick<ToolContext, "agent" | "settings">,
+): Promise<Result<Record<string, string>>> {
+  const home = join(ctx.settings.store.dir, "homes", ctx.agent.id);
+  const temporary = join(home, "tmp");
+  try {
+    await ensureFolder(temporary);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return fail("exec_failed", `the home of the agent's commands, ${home}, can't be made: ${reason}`);
+  }
+  return ok({
+    PATH: ctx.settings.tools.exec.searchPath ?? SEARCH_PATH,
+    HOME: home,
+    LANG: "C.UTF-8",
+    TERM: "dumb",
+    TMPDIR: temporary,
+    ...NO_STARTUP_FILES,
+  });
+}

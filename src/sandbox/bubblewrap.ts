@@ -27,7 +27,7 @@ import type { World } from "../world.ts";
 import { type ProcessPlan, runProcess } from "./process.ts";
 import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process-tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
-import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
+import { guardArguments, guardedRepository, type Held, REPOSITORY_GUARD } from "./repository.ts";
 import {
   type ContainedEnd,
   type Program,
@@ -153,14 +153,14 @@ function behind(wall: ProcessWall | undefined, args: readonly string[]): Pick<Pr
 interface Found {
   readonly full: boolean;
   readonly wall: ProcessWall | undefined;
-  readonly repository: Repository | undefined;
+  readonly held: readonly Held[];
 }
 
 function planOf(
   ground: Ground,
   program: Program,
   limits: RunLimits,
-  { full, wall, repository }: Found,
+  { full, wall, held }: Found,
 ): Omit<ProcessPlan, "watch"> {
   const { needs, workspace } = ground;
   const filter = seccompFilter(process.arch);
@@ -171,7 +171,7 @@ function planOf(
     network: needs.network,
     temporaryMb: temporaryMbOf(needs),
     ...(cache === undefined ? {} : { cache }),
-    ...(repository === undefined ? {} : { readOnly: repository.path }),
+    held,
   };
   const environment = containedEnvironment(workspace, limits.searchPath, cache);
   // bash counts file sizes in KiB.
@@ -189,7 +189,7 @@ function planOf(
       ...Object.entries(environment).flatMap(([name, value]) => ["--setenv", name, value]),
       "--",
       ...["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
-      ...guardArguments(repository),
+      ...guardArguments(held),
       ...ulimits,
       ...programArguments(program, ground.code),
     ]),
@@ -210,7 +210,6 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
       const guarded = await guardedRepository(ground.workspace, ground.needs);
       if (!guarded.ok) return guarded;
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
-      const repository = guarded.value;
       // Bubblewrap and the first process inside are behind the wall too.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       const leave = ground.needs.network ? ground.peers?.enter() : undefined;
@@ -222,7 +221,7 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
           lookInside(ground.needs, ground.world.clock),
         );
         const end = await runProcess({
-          ...planOf(ground, program, limits, { full, wall, repository }),
+          ...planOf(ground, program, limits, { full, wall, held: guarded.value }),
           watch,
         });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();

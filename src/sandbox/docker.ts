@@ -14,7 +14,7 @@ import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import { type ProcessPlan, runProcess } from "./process.ts";
-import { guardArguments, guardedRepository, REPOSITORY_GUARD, type Repository } from "./repository.ts";
+import { guardArguments, guardedRepository, type Held, REPOSITORY_GUARD } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
@@ -53,10 +53,10 @@ export function dockerArguments(
   ground: Omit<Ground, "world" | "disk" | "environment">,
   program: Program,
   limits: Pick<RunLimits, "timeoutMs" | "searchPath">,
-  container: { name: string; full: boolean; user?: string; repository?: Repository | undefined },
+  container: { name: string; full: boolean; user?: string; held: readonly Held[] },
 ): string[] {
   const { needs, workspace } = ground;
-  const { repository } = container;
+  const { held } = container;
   const cache = codeCacheFor(ground, program);
   const environment = containedEnvironment(workspace, limits.searchPath, cache);
   const fileBytes = container.full ? 0 : needs.diskMb * MEGABYTE;
@@ -72,14 +72,14 @@ export function dockerArguments(
     ...["--tmpfs", `/tmp:rw,nosuid,nodev,exec,mode=1777,size=${temporaryMbOf(needs)}m`],
     ...(container.user === undefined ? [] : ["--user", container.user]),
     ...bind(workspace, workspace, false),
-    ...(repository === undefined ? [] : bind(repository.path, repository.path, true)),
+    ...held.flatMap(({ path, readOnly }) => bind(path, path, readOnly)),
     ...bind(ground.code, CONTAINED_CODE, true),
     ...(cache === undefined ? [] : bind(cache.dir, CONTAINED_CACHE, !cache.writable)),
     ...["--workdir", workspace],
     ...Object.entries(environment).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
     ...["--entrypoint", "bash", needs.image ?? DOCKER_IMAGE_DEFAULT],
     ...["--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
-    ...guardArguments(repository),
+    ...guardArguments(held),
     seconds,
     ...programArguments(program, ground.code),
   ];
@@ -119,7 +119,7 @@ export function dockerSandbox(ground: Ground): Sandbox {
       const plan: ProcessPlan = {
         file: "docker",
         args: dockerArguments(ground, program, limits, {
-          ...{ name, full, repository: guarded.value },
+          ...{ name, full, held: guarded.value },
           ...userHere(),
         }),
         cwd: "/",

@@ -12,6 +12,7 @@ import { basename, dirname, join, sep } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isInside } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
+import type { Held } from "./repository.ts";
 
 /** Where a contained program finds the gateway's Node and code. */
 export const CONTAINED_NODE = "/run/parley/node";
@@ -184,8 +185,8 @@ export interface View {
   readonly node: string;
   readonly code: string;
   readonly cache?: CacheView;
-  /** Of the workspace, what is only read. */
-  readonly readOnly?: string;
+  /** Of the workspace, what stays in its place; each after the folders that it lies in. */
+  readonly held: readonly Held[];
 }
 
 /** The mounts of a sandbox. `OWN_FILES` are read from the file descriptors `firstData`, …, in their order. */
@@ -217,7 +218,7 @@ export function mountArguments(view: View, firstData: number): string[] {
     "--bind",
     workspace,
     workspace,
-    ...(view.readOnly === undefined ? [] : ["--ro-bind", view.readOnly, view.readOnly]),
+    ...view.held.flatMap(({ path, readOnly }) => [readOnly ? "--ro-bind" : "--bind", path, path]),
     ...link,
     "--chdir",
     workspace,

@@ -2,13 +2,15 @@
 // Where they may go is decided in workspace.ts.
 // F1: what a result leaves out is said in it, with how to get it.
 // F2: a text comes back as it stands in the file, so that a piece of it can be given to `edit`.
-// F3: nothing of a git repository's own files is written: whoever may write files, and run nothing, would
-//     otherwise say what the next git of the user runs.
+// F3: nothing that git obeys is written (`.git`, the directory that it stands for, hooks): whoever may write
+//     files, and run nothing, would otherwise say what the next git of the user runs.
 
 import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { imageTypeOf } from "../core/picture.ts";
+import { gitLayout } from "../sandbox/git-layout.ts";
+import { isInside } from "../world/folders.ts";
 import type { ToolContext, ToolResult } from "./tool.ts";
 import { fileFailure, findPlace, openToRead, type Place, replaceFile } from "./workspace.ts";
 
@@ -224,7 +226,9 @@ async function placeToWrite(ctx: FileContext, path: string, createFolders: boole
   const place = await findPlace(workspace, path, { createFolders });
   if (!place.ok) return place;
   const root = await realpath(workspace);
-  return isOfGit(relative(root, place.value.real)) ? refused : place;
+  const { places } = await gitLayout(root);
+  const { real } = place.value;
+  return isOfGit(relative(root, real)) || places.some((one) => isInside(one, real)) ? refused : place;
 }
 
 async function write(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {

@@ -101,6 +101,7 @@ test("docker is told to contain: nothing is left to its defaults, and no name ca
   const args = dockerArguments(ground, { kind: "shell", command: "echo $1" }, limits, {
     name: "n",
     full: false,
+    held: [],
     user: "7:8",
   });
   const after = (flag: string): string | undefined => args[args.indexOf(flag) + 1];

@@ -1,6 +1,7 @@
 // The git repository of a workspace: what contained commands may do to it, and when.
 
-import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { useConfigHome } from "../kit/config-home.ts";
@@ -65,6 +66,150 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       status: "error",
     });
     expect(await box.says("echo x > .git/config; cat .git/config", { needs: { git: "write" } })).toBe("x");
+  });
+
+  const git = (folder: string, ...args: string[]): void => {
+    const who = ["-c", "user.name=n", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"];
+    execFileSync("git", [...who, ...args], {
+      cwd: folder,
+      stdio: "pipe",
+      env: { ...process.env, HOME: box.outside },
+    });
+  };
+  const makeRepository = (folder: string): void => {
+    mkdirSync(folder, { recursive: true });
+    git(folder, "init", "-q", "-b", "main");
+    git(folder, "commit", "-q", "--allow-empty", "-m", "one");
+  };
+  const evil = '"[core]\n\tfsmonitor = $PWD/evil\n"';
+
+  interface Layout {
+    readonly name: string;
+    make(): void;
+    /** What a contained program does to have the next git outside run `evil`. */
+    readonly tries: readonly string[];
+    /** Where git is run outside. */
+    readonly where: string;
+  }
+  const layouts: readonly Layout[] = [
+    {
+      name: "gitdir: ./.bare",
+      make: () => {
+        makeRepository(box.workspace);
+        renameSync(join(box.workspace, ".git"), join(box.workspace, ".bare"));
+        writeFileSync(join(box.workspace, ".git"), "gitdir: ./.bare\n");
+      },
+      tries: [
+        "cp evil .bare/hooks/pre-commit",
+        `printf ${evil} >> .bare/config`,
+        "mv .bare old && cp -r old .bare && cp evil .bare/hooks/pre-commit",
+        `cp -r .bare other && printf ${evil} >> other/config && echo gitdir: ./other > .git`,
+      ],
+      where: ".",
+    },
+    {
+      name: "a worktree of a repository in the workspace",
+      make: () => {
+        makeRepository(join(box.workspace, "source"));
+        renameSync(join(box.workspace, "source/.git"), join(box.workspace, ".bare"));
+        writeFileSync(join(box.workspace, ".git"), "gitdir: ./.bare\n");
+        git(box.workspace, "worktree", "add", "-q", "trees/feature");
+      },
+      tries: [
+        "cp evil .bare/hooks/pre-commit",
+        `cp -r .bare other && printf ${evil} >> other/config && echo gitdir: $PWD/other > trees/feature/.git`,
+        "mv trees old && mkdir -p trees/feature && echo gitdir: $PWD/other > trees/feature/.git",
+      ],
+      where: "trees/feature",
+    },
+    {
+      name: "a submodule",
+      make: () => {
+        makeRepository(box.workspace);
+        makeRepository(join(box.outside, "library"));
+        git(box.workspace, "submodule", "--quiet", "add", join(box.outside, "library"), "deep/library");
+        git(box.workspace, "commit", "-q", "-m", "two");
+      },
+      tries: [
+        "cp evil .git/modules/deep/library/hooks/pre-commit",
+        `cp -r .git/modules/deep/library other && printf ${evil} >> other/config && echo gitdir: $PWD/other > deep/library/.git`,
+        "mv deep old && mkdir -p deep/library && echo gitdir: $PWD/other > deep/library/.git",
+        "mv deep/library old && mkdir -p deep/library && echo gitdir: $PWD/other > deep/library/.git",
+      ],
+      where: "deep/library",
+    },
+    {
+      name: "core.hooksPath",
+      make: () => {
+        makeRepository(box.workspace);
+        mkdirSync(join(box.workspace, "tools/hooks"), { recursive: true });
+        git(box.workspace, "config", "core.hooksPath", "tools/hooks");
+      },
+      tries: [
+        "cp evil tools/hooks/pre-commit",
+        "mv tools old && mkdir -p tools/hooks && cp evil tools/hooks/pre-commit",
+        "mv tools/hooks old; mkdir -p tools/hooks && cp evil tools/hooks/pre-commit",
+      ],
+      where: ".",
+    },
+    {
+      name: "core.hooksPath, not there yet",
+      make: () => {
+        makeRepository(box.workspace);
+        mkdirSync(join(box.workspace, ".husky"));
+        git(box.workspace, "config", "core.hooksPath", ".husky/_");
+      },
+      tries: ["mkdir -p .husky/_ && cp evil .husky/_/pre-commit"],
+      where: ".",
+    },
+    {
+      name: "an included file",
+      make: () => {
+        makeRepository(box.workspace);
+        writeFileSync(join(box.workspace, "shared.gitconfig"), "[alias]\n\tst = status\n");
+        git(box.workspace, "config", "include.path", "../shared.gitconfig");
+      },
+      tries: [`printf ${evil} >> shared.gitconfig`, "mv shared.gitconfig old", "rm -f shared.gitconfig"],
+      where: ".",
+    },
+  ];
+
+  test.each(layouts)(
+    "RE1: the next git outside runs nothing that a contained program left: $name",
+    async (layout) => {
+      layout.make();
+      const mark = join(box.folder, "mark");
+      writeFileSync(join(box.workspace, "evil"), `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
+      await box.run(layout.tries.map((one) => `(${one})`).join("; "));
+      git(join(box.workspace, layout.where), "status");
+      git(join(box.workspace, layout.where), "commit", "-q", "--allow-empty", "-m", "last");
+      expect(existsSync(mark)).toBe(false);
+      // An agent that may write the repository succeeds with the first try.
+      await box.run(layout.tries[0] ?? "", { needs: { git: "write" } });
+      git(join(box.workspace, layout.where), "status");
+      git(join(box.workspace, layout.where), "commit", "-q", "--allow-empty", "-m", "last");
+      expect(existsSync(mark)).toBe(true);
+    },
+  );
+
+  test("RE3: hooks that are not there, or lie behind a link, can't be kept: the program is refused, with a way out", async () => {
+    makeRepository(box.workspace);
+    const sandbox = await box.sandbox();
+    const tried = () => sandbox.run({ kind: "shell", command: "true" }, limitsOf());
+    git(box.workspace, "config", "core.hooksPath", ".githooks");
+    const missing = await tried();
+    expect(missing).toMatchObject({
+      ok: false,
+      error: expect.stringContaining(".githooks, which is not there"),
+    });
+    expect(missing).toMatchObject({
+      hint: expect.stringContaining("Make it (it may be empty), or set sandbox.git"),
+    });
+    mkdirSync(join(box.workspace, "real"));
+    symlinkSync("real", join(box.workspace, ".githooks"));
+    expect(await tried()).toMatchObject({ ok: false, error: expect.stringContaining("is a link") });
+    git(box.workspace, "config", "core.hooksPath", "real");
+    expect(await tried()).toMatchObject({ ok: true });
   });
 
   test("RE2: what is put over .git is no link's target, not even one that is swapped in meanwhile", async () => {

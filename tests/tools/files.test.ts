@@ -219,6 +219,27 @@ test("a link out of the workspace does not tell whether there is something at it
   }
 });
 
+test("F3: the directory that a .git file names and core.hooksPath are not written; their neighbours are", async () => {
+  put(".git", "gitdir: ./.bare\n");
+  mkdirSync(join(workspace, ".bare"));
+  put(".bare/config", "[core]\n\thooksPath = tools/hooks # ours\n");
+  mkdirSync(join(workspace, "tools/hooks"), { recursive: true });
+  symlinkSync("tools/hooks", join(workspace, "link"));
+  for (const path of [
+    ".bare/config",
+    ".bare/hooks/post-checkout",
+    "tools/hooks/pre-commit",
+    "link/pre-commit",
+  ]) {
+    expect(await call("write", { path, content: "x" }), path).toMatchObject({
+      code: "file_problem",
+      error: expect.stringContaining("git's own files"),
+    });
+  }
+  expect(readdirSync(join(workspace, "tools/hooks"))).toEqual([]);
+  expect(await call("write", { path: "tools/other", content: "x" })).toMatchObject({ status: "ok" });
+});
+
 test("F3: nothing of git's own files is written, by whatever name or link; a project's other files are", async () => {
   mkdirSync(join(workspace, ".git"));
   put(".git/config", "[core]\n");

@@ -6,8 +6,9 @@
 // PR3: a prompt that may have reached the agent before is never sent again without saying so.
 
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
-import { notOurs } from "../core/inbound-text.ts";
+import { notOurs } from "../core/look-alike.ts";
 import { type Entry, isCompaction, type Message, textOf, type UserMessage } from "../core/message.ts";
+import { quoteLines } from "../core/safe-text.ts";
 import { ACP_API } from "./acp-turn.ts";
 import { labelOf, liveTranscript } from "./view.ts";
 
@@ -44,10 +45,7 @@ function quote(text: string): string {
     text.length <= ACCOUNT_MESSAGE_MAX_CHARS
       ? text
       : `${text.slice(0, ACCOUNT_MESSAGE_MAX_CHARS).toWellFormed()} […]`;
-  return short
-    .split(/\r\n|[\n\r\u2028\u2029]/)
-    .map((line) => `| ${line}`)
-    .join("\n");
+  return quoteLines(short).join("\n");
 }
 
 function speaker(message: Message): string {

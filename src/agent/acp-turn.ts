@@ -5,6 +5,7 @@
 //      it there; its results follow as they come.
 // AT3: what an agent may say in one run is bounded; what is over is left out, and the text says so.
 // AT4: after `end` or `drop` no update does anything.
+// AT5: thinking and tool calls that an agent wrote as text are in no text, live or written.
 
 import type {
   SessionUpdate,
@@ -12,6 +13,7 @@ import type {
   ToolCallContent,
   ToolCallUpdate,
 } from "@agentclientprotocol/sdk/unstable";
+import { withoutHidden } from "../core/hidden-text.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -19,10 +21,12 @@ import {
   type ThinkingBlock,
   type ToolCallBlock,
   type ToolResultMessage,
+  textOf,
   type Usage,
   ZERO_USAGE,
 } from "../core/message.ts";
 import type { World } from "../world.ts";
+import { HiddenStream } from "./hidden-answer.ts";
 import type { ToolEvent } from "./tool-calls.ts";
 
 const TEXT_MAX_CHARS = 1024 * 1024;
@@ -66,6 +70,9 @@ interface Segment {
   readonly id: string;
   readonly blocks: (TextBlock | ThinkingBlock | Call)[];
   readonly calls: Call[];
+  readonly stream: HiddenStream;
+  /** Its text as people see it. */
+  shown: string;
   chars: number;
   isWritten: boolean;
   /** How many of its results are written. */
@@ -174,7 +181,8 @@ export class AcpTurn {
 
   #newSegment(): Segment {
     const id = this.#port.world.ids.orderedUuid();
-    return { id, blocks: [], calls: [], chars: 0, isWritten: false, answered: 0 };
+    const stream = new HiddenStream();
+    return { id, blocks: [], calls: [], stream, shown: "", chars: 0, isWritten: false, answered: 0 };
   }
 
   get #current(): Segment {
@@ -220,7 +228,11 @@ export class AcpTurn {
       type === "text" ? { type, text: piece } : { type, thinking: piece };
     if (last === undefined || isCall(last) || last.type !== type) segment.blocks.push(block);
     else segment.blocks[segment.blocks.length - 1] = joined(last, piece);
-    if (type === "text") this.#port.onText(textIn(segment));
+    const shown = type === "text" ? segment.stream.next(textIn(segment)) : undefined;
+    if (shown !== undefined) {
+      segment.shown = shown;
+      this.#port.onText(shown);
+    }
     this.#work();
   }
 
@@ -258,7 +270,7 @@ export class AcpTurn {
     try {
       for (let entry = this.#next(); entry !== undefined; entry = this.#next()) {
         await this.#port.append(entry);
-        const text = this.#over ? "" : textIn(this.#current);
+        const text = this.#over ? "" : this.#current.shown;
         if (text !== "") this.#port.onText(text);
       }
     } catch (error) {
@@ -295,8 +307,6 @@ export class AcpTurn {
 
   #message(segment: Segment, stopReason: string, usage: Usage, errorMessage?: string): AssistantMessage {
     const { world, agentId } = this.#port;
-    const text = textIn(segment);
-    if (text.trim() !== "") this.#lastText = text;
     const content = segment.blocks.map((block) =>
       isCall(block)
         ? {
@@ -305,11 +315,14 @@ export class AcpTurn {
           }
         : block,
     );
-    return {
-      ...{ id: segment.id, role: "assistant", content, timestamp: world.clock.now() },
+    const message: AssistantMessage = {
+      ...{ id: segment.id, role: "assistant", content: withoutHidden(content), timestamp: world.clock.now() },
       ...{ api: ACP_API, provider: ACP_API, model: agentId, usage, stopReason },
       ...(errorMessage === undefined ? {} : { errorMessage }),
     };
+    const text = textOf(message);
+    if (text.trim() !== "") this.#lastText = text;
+    return message;
   }
 
   #result(call: Call, settled: { text: string; isError: boolean }): ToolResultMessage {

@@ -4,6 +4,7 @@
 import type { Usage } from "../core/message.ts";
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
+import { withoutHiddenText } from "./hidden-answer.ts";
 import type { ModelCall, ModelOutcome, ModelPort } from "./model.ts";
 import type { ProviderModel } from "./provider-request.ts";
 import { rehearsalPort } from "./rehearsal.ts";
@@ -15,7 +16,7 @@ import { judge } from "./retry.ts";
  */
 export function openModelPort(world: World, called: (call: ModelCall) => void = () => {}): ModelPort {
   const offline = rehearsalPort(world);
-  return {
+  return withoutHiddenText({
     async call(request, onText, signal, log = world.log) {
       const { model } = request;
       const begun = world.clock.monotonic();
@@ -28,7 +29,7 @@ export function openModelPort(world: World, called: (call: ModelCall) => void = 
       called({ ref: model.ref, outcome: outcome.kind, ms, ...(usage === undefined ? {} : { usage }) });
       return outcome;
     },
-  };
+  });
 }
 
 function usageOf(outcome: ModelOutcome): Usage | undefined {

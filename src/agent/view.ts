@@ -1,12 +1,13 @@
 // Owns what a model is shown of a transcript.
 // V1: tool calls are followed at once by their results, in call order; neither ever stands alone.
 // V2: neighbouring messages of one speaker are merged; the first and the last word are never the assistant's.
-// V3: what belongs to another model (thinking, signatures) and what failed is left out.
+// V3: what belongs to another model (thinking, signatures) and what failed is left out; so is thinking without
+//     a signature, which providers refuse or take for the answer's text.
 // V4: of a compacted transcript, the summary and what follows from `firstKeptId` on.
 // V5: who wrote a message is said where that was not the person at the other end, and again where that person
 //     goes on behind others' words; no line of those others reads like one of the runtime's.
 
-import { notOurs } from "../core/inbound-text.ts";
+import { notOurs } from "../core/look-alike.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -159,7 +160,7 @@ function assistantTurn(
     // failed itself starts afresh.
     return isOver && textOf(message).trim() !== "" ? [textOnly(message)] : [];
   }
-  const own = isOfModel(message, model) ? message : withoutForeignParts(message);
+  const own = isOfModel(message, model) ? withoutUnsigned(message) : withoutForeignParts(message);
   const calls = toolCallsOf(own);
   if (calls.length === 0) return textOf(own).trim() === "" ? [] : [own];
   const ids = calls.map((call) => freshId(call.id, usedIds));
@@ -219,6 +220,14 @@ function isOfModel(message: AssistantMessage, model: ResolvedModel): boolean {
     message.api === model.provider.api &&
     message.model === model.settings.id
   );
+}
+
+/** The thinking that a model wrote as text has no signature: sent back, it would read as its answer. */
+function withoutUnsigned(message: AssistantMessage): AssistantMessage {
+  const content = message.content.filter(
+    (block) => block.type !== "thinking" || block.thinkingSignature !== undefined,
+  );
+  return content.length === message.content.length ? message : { ...message, content };
 }
 
 function withoutForeignParts(message: AssistantMessage): AssistantMessage {

@@ -2,6 +2,7 @@
 // AM1: the status is the runtime's (I12). No line of a text from a model can pass for one of the four labels.
 // AM2: what the model wrote is kept, in its section; a model that wrote nothing announces the result itself.
 
+import { plainSign } from "./look-alike.ts";
 import { LINE_BREAK, QUOTE_MARK } from "./safe-text.ts";
 
 /** How the work ended; `unknown`: nothing tells. */
@@ -40,29 +41,23 @@ const SECTION = /^(?:#{1,6} {0,4})?[*_]{0,3}(status|results?|notes?)[*_]{0,3} {0
 /** Wider than `SECTION`: whatever a reader might take for one of the labels. */
 const LABEL_LIKE = /^[\s>#*_`~|]*(?:status|results?|notes?|stats)[\s*_`~]*:/i;
 
-/** Characters without a width of their own could part a label without showing it. */
-const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
-
 const MARKS = /^[\s>#*_`~|]+$/;
 /** A label with all that may stand around it, once runs of marks are one mark. */
 const LABEL_CHARS_MAX = 40;
 
-/**
- * How a line begins to a hasty eye: nothing unseen, one mark for many, plain letters. Sign by sign, since
- * bringing a long text into normal form takes time that grows with its square.
- */
+/** How a line begins to a hasty eye: nothing unseen, one mark for many, plain letters. */
 function hastyStart(line: string): string {
   let start = "";
   let isBehindMark = false;
   for (const sign of line) {
-    const plain = sign.normalize("NFKC").replace(UNSEEN, "");
+    const plain = plainSign(sign);
     if (plain === "") continue;
     const isMark = MARKS.test(plain);
     if (!isMark || !isBehindMark) start += plain;
     isBehindMark = isMark;
     if (start.length >= LABEL_CHARS_MAX) break;
   }
-  return start.normalize("NFKC");
+  return start;
 }
 
 function passesForLabel(line: string): boolean {

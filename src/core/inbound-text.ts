@@ -5,7 +5,8 @@
 // IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
 // IT4: what only the runtime writes, such as who speaks, is a quotation where a person wrote it.
 
-import { QUOTE_MARK, quoteLines } from "./safe-text.ts";
+import { notOurs } from "./look-alike.ts";
+import { quoteLines } from "./safe-text.ts";
 
 const QUOTED_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 100;
@@ -97,21 +98,6 @@ export interface SaidPart {
   readonly changes?: boolean | undefined;
   /** What came with it, a line each. */
   readonly notes: readonly string[];
-}
-
-/** How the lines begin that the runtime writes among those of people. */
-const OURS_BEGIN = [
-  "from [^\\]\\n]*\\][ \\t]*$",
-  "notice of the runtime",
-  "in reply to\\b",
-  "this changes an earlier",
-  "sent with this",
-];
-const OURS = new RegExp(`^(?=[ \\t]*\\[(?:${OURS_BEGIN.join("|")}))`, "gimu");
-
-/** Words of others, in which no line passes for one of the runtime's (IT4). */
-export function notOurs(text: string): string {
-  return text.replaceAll(OURS, QUOTE_MARK);
 }
 
 /** What the model reads of one message. */

@@ -13,6 +13,8 @@ const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Whatever a reader may take for the end of a line. */
 export const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
+/** The place behind one: a text that is split there and joined again is the same. */
+export const LINE_BREAK_AFTER = /(?<=[\n\v\f\u0085\u2028\u2029]|\r(?!\n))/;
 
 /** How the lines begin that quote somebody else. */
 export const QUOTE_MARK = "| ";

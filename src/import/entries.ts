@@ -3,6 +3,7 @@
 // IE2: only what a person wrote may look like it (I11): what the program put in, as a message for the model,
 //      is a notice.
 
+import { withoutHidden } from "../core/hidden-text.ts";
 import { isObject } from "../core/json.ts";
 import type {
   AssistantMessage,
@@ -171,7 +172,7 @@ function readAssistant(message: Fields): SourceEntry {
     kind: "assistant",
     message: {
       role: "assistant",
-      content: blocks as OutBlock[],
+      content: withoutHidden(blocks as OutBlock[]),
       api: textIn(message.api, 100) ?? "unknown",
       provider: textIn(message.provider, 100) ?? "unknown",
       model: textIn(message.model, 200) ?? "unknown",

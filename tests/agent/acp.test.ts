@@ -72,6 +72,16 @@ test("thoughts are kept as thinking, and are no part of the reply", async () => 
   ]);
 });
 
+test("AT5: thinking that an agent wrote as text is in no live text, no reply, and is kept as thinking", async () => {
+  const stage = await openStage();
+  expect(await stage.say("say <think>a secret</think>Hello")).toBe("Hello");
+  expect(JSON.stringify(stage.chats)).not.toContain("secret");
+  expect((await stage.messages()).at(-1)?.content).toMatchObject([
+    { type: "thinking", thinking: "a secret" },
+    { type: "text", text: "Hello" },
+  ]);
+});
+
 test("a flood of pieces comes out whole", async () => {
   const stage = await openStage();
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));

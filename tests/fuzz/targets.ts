@@ -6,9 +6,11 @@ import { attachments } from "./targets/attachments.ts";
 import { configuration } from "./targets/configuration.ts";
 import { cursors, idempotencyKeys } from "./targets/cursors.ts";
 import { frames } from "./targets/frames.ts";
+import { hiddenText } from "./targets/hidden-text.ts";
 import { histories } from "./targets/histories.ts";
 import { http } from "./targets/http.ts";
 import { sessionKeys } from "./targets/keys.ts";
+import { labels } from "./targets/labels.ts";
 import { policies } from "./targets/policies.ts";
 import { storeFiles } from "./targets/store-files.ts";
 import { redaction, textSplit, turnSteps } from "./targets/texts.ts";
@@ -19,6 +21,8 @@ export const TARGETS: readonly FuzzTarget<unknown>[] = [
   sessionKeys,
   textSplit,
   redaction,
+  hiddenText,
+  labels,
   turnSteps,
   announcement,
   attachments,

@@ -1,0 +1,155 @@
+// Reads text as a hasty eye reads it: signs that look alike are one sign, and signs that nobody sees are none.
+// LA1: the work is linear in the text: signs are folded one by one, since bringing a long text into normal form
+//      takes time that grows with its square.
+// LA2: a label of the runtime is found however it is spelt: unseen, wide, styled or foreign signs, marks and
+//      blanks between its letters, other brackets, turned around, or parted over lines.
+
+import { LINE_BREAK_AFTER, QUOTE_MARK } from "./safe-text.ts";
+
+/** After Unicode's list of confusable characters: those that no normal form brings to a Latin letter. */
+const ALIKE: readonly (readonly [letter: string, signs: string])[] = [
+  ["a", "⍺ɑαаΑАᎪᗅꓮ𖽀𐊠ɐ"],
+  ["b", "ƄЬᏏᖯꞴΒВᏴᗷꓐ𐊂𐊡𐌁ʙ"],
+  ["c", "ᴄⲥсꮯ𐐽🝌𑣲𑣩ⲤСᏟꓚ𐊢𐌂𐐕𐔜ɔς"],
+  ["d", "ԁᏧᑯꓒᎠᗞᗪꓓᴅđ"],
+  ["e", "℮ꬲеҽ⋿ΕЕⴹᎬꓰ𑢦𑢮𐊆ᴇɛɜɘǝƎєԑ"],
+  ["f", "ꬵꞙẝք𝈓ꞘϜᖴꓝ𑣂𑢢𐊇𐊥𐔥ƒꜰ"],
+  ["g", "ɡᶃƍցԌᏀᏳꓖɢ"],
+  ["h", "һհᏂΗⲎНᎻᕼꓧ𐋏ʜħ"],
+  ["i", "⍳ıɪɩιіꙇӏꭵᎥ𑣃"],
+  ["j", "ϳјꞲͿЈᎫᒍꓙᴊ"],
+  ["k", "ΚⲔКᏦᛕꓗ𐔘ᴋκкқ"],
+  ["l", "∣⏽𐌠ƖǀΙⲒІӀⵏᛁꓲ𖼨𐊊𐌉𝈪ⳐᏞᒪꓡ𖼖𑢣𑢲𐐛𐔦ʟł"],
+  ["m", "ΜϺⲘМᎷᗰᛖꓟ𐊰𐌑ᴍмɱ"],
+  ["n", "ոռΝⲚꓠ𐔓ɴηпŋ"],
+  ["o", "०੦૦௦౦೦൦๐໐၀ᴏᴑꬽοσⲟоჿօഠဝ𐓪𑣈𑣗𐐬০୦〇𑓐𑣠ΟⲞОՕⵔዐଠ𐓂ꓳ𑢵𐊒𐊫𐐄𐔖øɵө"],
+  ["p", "⍴ρⲣрΡⲢРᏢᑭꓑ𐊕ᴘþ"],
+  ["q", "ԛգզⵕꞯ"],
+  ["r", "ꭇꭈᴦⲅгꮁ𝈖ƦᎡᏒ𐒴ᖇꓣ𖼵ʀɹ"],
+  ["s", "ꜱƽѕꮪ𑣁𐑈ЅՏᏕᏚꓢ𖼺𐊖𐐠ʂ"],
+  ["t", "⊤⟙🝨ΤⲦТᎢꓔ𖼊𑢼𐊗𐊱𐌕ᴛŧтτ"],
+  ["u", "ꞟᴜꭎꭒʋυս𐓶𑣘∪⋃Սሀ𐓎ᑌꓴ𖽂𑢸цμ"],
+  ["v", "∨⋁ᴠνѵ𑜆ꮩ𑣀𝈍ѴⴸᏙᐯꛟꓦ𖼈𑢠𐔝"],
+  ["w", "ɯᴡѡԝա𑜊𑜎𑜏ꮃ𑣯𑣦ԜᎳᏔꓪω"],
+  ["x", "᙮×⤫⤬⨯хᕁᕽ᙭╳𐌢𑣬ꞳΧⲬХⵝᚷꓫ𐊐𐊴𐌗𐔧χ"],
+  ["y", "ɣᶌʏỿꭚγуүყ𑣜ΥⲨУҮᎩᎽꓬ𖽃𑢤𐊲"],
+  ["z", "ᴢꮓ𑣄𐋵𑣥ΖᏃꓜ𑢩ʐ"],
+];
+/** Alphabets of signs in frames: the first sign of A to Z. */
+const FRAMED = [0x249c, 0x1f110, 0x1f130, 0x1f150, 0x1f170, 0x1f1e6];
+const DIGITS: Readonly<Record<string, string>> = {
+  "0": "o",
+  "1": "l",
+  "3": "e",
+  "4": "a",
+  "5": "s",
+  "7": "t",
+};
+
+const LETTERS: ReadonlyMap<string, string> = new Map([
+  ...ALIKE.flatMap(([letter, signs]) => [...signs].map((sign) => [sign, letter] as const)),
+  ...FRAMED.flatMap((first) =>
+    Array.from(
+      { length: 26 },
+      (_, at) => [String.fromCodePoint(first + at), String.fromCharCode(97 + at)] as const,
+    ),
+  ),
+]);
+
+/** Signs without a width of their own could part a word without showing it. */
+const UNSEEN = /[\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Cc}\s]/gu;
+
+/** One sign as it looks: lower case, plain, "" if nobody sees it. */
+export function plainSign(sign: string): string {
+  if (sign >= " " && sign <= "~") return sign.toLowerCase();
+  const known = LETTERS.get(sign);
+  if (known !== undefined) return known;
+  let plain = "";
+  for (const part of sign.normalize("NFKD").replace(UNSEEN, ""))
+    plain += LETTERS.get(part) ?? part.toLowerCase();
+  return plain;
+}
+
+const OPENING = /(?!\{)[\p{Ps}\p{Pi}‹˂ᐸ⌈⌊]/u;
+const CLOSING = /(?!\})[\p{Pe}\p{Pf}›˃ᐳ⌉⌋]/u;
+const LABEL_MAX = 400;
+
+/** Letters that look the same, or two that look like one, are one spelling. */
+const spelling = (letters: string): string =>
+  letters.replaceAll("i", "l").replaceAll("m", "rn").replaceAll("w", "vv");
+
+/** The letters of a line and its brackets; nothing else tells labels apart. */
+function skeleton(signs: Iterable<string>): string {
+  let kept = "";
+  for (const sign of signs) {
+    for (const plain of plainSign(sign)) {
+      if (OPENING.test(plain)) kept += "[";
+      else if (CLOSING.test(plain)) kept += "]";
+      else if (plain === "{" || plain === "<") kept += "{";
+      else if (plain === "}" || plain === ">") kept += "}";
+      else if (/\p{L}/u.test(plain)) kept += plain;
+      else kept += DIGITS[plain] ?? "";
+    }
+    if (kept.length >= LABEL_MAX) break;
+  }
+  return spelling(kept);
+}
+
+/** The number of a list's item, before a bracket. */
+const LIST_NUMBER = /^\s*\d{1,3}[.)](?=[^\p{L}\d]*[\p{Ps}<])/u;
+
+const TURNED = /[\u202b\u202e\u2067]/;
+const MIRRORED: Readonly<Record<string, string>> = { "[": "]", "]": "[", "{": "}", "}": "{" };
+
+/** A line that is shown from its end to its start. */
+function turned(line: string): string {
+  const shown = skeleton([...line].reverse());
+  return shown.replace(/[[\]{}]/g, (bracket) => MIRRORED[bracket] ?? bracket);
+}
+
+/** How the labels begin that the runtime writes among the lines of people. */
+const LABELS = [
+  "notice of the runtime",
+  "in reply to",
+  "this changes an earlier",
+  "sent with this",
+  "a message without text",
+  "cut here",
+].map((label) => spelling(label.replaceAll(" ", "")));
+const LABEL = `[[{]+(?:${LABELS.join("|")})`;
+/** `[from Ada]`; a name may be longer than what is looked at. */
+const FROM = `\\[+${spelling("from")}(?=.*\\]|.{${LABEL_MAX - 20},})`;
+/** In brackets that programs are written with, only a speaker who is none of theirs. */
+const SPEAKER = spelling("from(?:theperson|session|cron|hook|node|theowner)");
+const BEGUN = new RegExp(`^[\\]}]*(?:${LABEL}|${FROM}|[[{]+${SPEAKER})`);
+const LABEL_END = /[\]}]|$/;
+
+/** Where a label of the runtime that begins at `at` ends; undefined: none begins there. */
+function labelEnd(letters: string, at: number): number | undefined {
+  const begun = letters.slice(at, at + LABEL_MAX);
+  const head = BEGUN.exec(begun)?.[0];
+  if (head === undefined) return undefined;
+  // A label that is parted goes on to its bracket; without one only its beginning is known.
+  const end = begun.slice(head.length).search(LABEL_END);
+  return at + head.length + (head.length + end < begun.length ? end + 1 : 0);
+}
+
+/** Words of others, in which no line passes for one of the runtime's: such lines become quotations. */
+export function notOurs(text: string): string {
+  const lines = text.split(LINE_BREAK_AFTER);
+  const letters = lines.map((line) => skeleton(line.replace(LIST_NUMBER, "")));
+  const all = letters.join("");
+  let at = 0;
+  let quotedTo = -1;
+  return lines
+    .map((line, index) => {
+      const here = at;
+      at += letters[index]?.length ?? 0;
+      // A line of no letters says nothing of its own.
+      const end = at === here ? undefined : labelEnd(all, here);
+      if (end !== undefined) quotedTo = Math.max(quotedTo, end);
+      const isTurned = TURNED.test(line) && labelEnd(turned(line), 0) !== undefined;
+      return here < quotedTo || isTurned ? `${QUOTE_MARK}${line}` : line;
+    })
+    .join("");
+}

@@ -1,0 +1,87 @@
+// Models that think in their text, over the four provider APIs and through the loop.
+
+import { afterEach, expect, test } from "vitest";
+import { resolveModel } from "../../src/agent/model.ts";
+import { openModelPort } from "../../src/agent/port.ts";
+import type { Message } from "../../src/core/message.ts";
+import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
+import { call, text } from "../kit/model-server-steps.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
+
+let server: ModelServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function serve(api: ProviderApi, script: Script) {
+  server = await startModelServer(script);
+  const provider = server.provider(api);
+  const model = resolveModel([provider], `${provider.id}/test-model`);
+  if (!model.ok) throw new Error(model.error);
+  const world = fakeWorld();
+  const port = openModelPort(world);
+  const turn = (setup: Partial<TurnSetup> = {}) =>
+    startTurn({ port, more: { model: model.value, world, ...setup.more }, ...setup });
+  return { server, turn };
+}
+
+const contentOf = (entry: unknown) => (entry as Message).content;
+
+test.each(PROVIDER_APIS)(
+  "%s: thinking inside text becomes thinking, also where a chunk cuts its tags",
+  async (api) => {
+    const said = "<think>the secret plan</think>\n\nIt is `<think>` that opens it.";
+    for (const chunks of [1, 7, said.length]) {
+      const { turn } = await serve(api, () => [text(said, chunks)]);
+      const { end, texts, entries } = turn();
+      expect(await end).toMatchObject({ kind: "ok", text: "It is `<think>` that opens it." });
+      expect(texts.filter((one) => !"It is `<think>` that opens it.".startsWith(one))).toEqual([]);
+      expect(contentOf(entries.at(-1))).toMatchObject([
+        { type: "thinking", thinking: "the secret plan" },
+        { type: "text", text: "It is `<think>` that opens it." },
+      ]);
+      await server?.close();
+    }
+  },
+);
+
+test.each(PROVIDER_APIS)("%s: thinking that stood in text is not sent back", async (api) => {
+  const { server, turn } = await serve(api, (request) =>
+    request.toolResults.length === 0
+      ? [text("<think>secret one</think>Looking."), call("t")]
+      : "<think>secret two</think>Done",
+  );
+  const setup = { tools: [toolSpec("t")], callTool: async () => ({ text: "x", isError: false }) };
+  const first = turn(setup);
+  expect(await first.end).toMatchObject({ kind: "ok", text: "Done" });
+  const second = turn({ ...setup, entries: [...first.entries, userSays("again", "u2")] });
+  await second.end;
+  expect(server.requests).toHaveLength(4);
+  const sent = JSON.stringify(server.requests.map((request) => request.messages));
+  expect(sent).toContain("Looking.");
+  expect(sent).not.toContain("secret");
+});
+
+test("a model whose template opens the thinking: its text is withdrawn once, and held back from then on", async () => {
+  const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
+  const first = turn();
+  expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });
+  expect(first.texts.at(-1)).toBe("Hi");
+  const second = turn();
+  expect(await second.end).toMatchObject({ kind: "ok", text: "Hi" });
+  expect(second.texts.join()).not.toContain("secret");
+  expect(second.texts.at(-1)).toBe("Hi");
+});
+
+test("a tool call that a model wrote as text reaches nobody, and an answer of nothing else is empty", async () => {
+  const { turn } = await serve("openai-completions", () => [
+    text('<tool_call>\n{"name": "exec", "arguments": {}}\n</tool_call>', 5),
+  ]);
+  const { end, texts, entries } = turn();
+  expect(await end).toMatchObject({ kind: "ok", text: "" });
+  expect(texts).toEqual([]);
+  expect(contentOf(entries.at(-1))).toMatchObject([{ type: "thinking" }]);
+});

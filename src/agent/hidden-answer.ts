@@ -1,6 +1,7 @@
 // Takes thinking and tool calls that a model wrote as text out of its answer, before anything else reads it.
-// HA1: the stream and the message of one answer are split alike: the last text of the stream is the message's.
-// HA2: a model that once left out the opening tag is held back, from then on, until its closing tag or its end.
+// HA1: the stream and the message of one answer are split alike: its last text is the message's.
+// HA2: a model that once left out the opening tag is held back from then on, until its closing tag or its
+//      end.
 
 import { HiddenText, withoutHidden } from "../core/hidden-text.ts";
 import type { ModelOutcome, ModelPort, WrittenMessage } from "./model.ts";

@@ -1,8 +1,8 @@
 // Owns what a model is shown of a transcript.
 // V1: tool calls are followed at once by their results, in call order; neither ever stands alone.
 // V2: neighbouring messages of one speaker are merged; the first and the last word are never the assistant's.
-// V3: what belongs to another model (thinking, signatures) and what failed is left out; so is thinking without
-//     a signature, which providers refuse or take for the answer's text.
+// V3: what belongs to another model (thinking, signatures) and what failed is left out; so is thinking
+//     without a signature, which providers refuse or take for the answer's text.
 // V4: of a compacted transcript, the summary and what follows from `firstKeptId` on.
 // V5: who wrote a message is said where that was not the person at the other end, and again where that person
 //     goes on behind others' words; no line of those others reads like one of the runtime's.

@@ -14,16 +14,12 @@ const TOOLS = [
   ...["invoke", "function_call", "function_calls", "function_result", "function_results"],
   ...["tool_call", "tool_calls", "tool_use", "tool_result", "tool_results", "tool_response"],
 ];
-/** The inside of a tag: its name may have a prefix, such as `antml:`. */
-const TAG = new RegExp(
-  `^[ \\t]{0,4}(/?)[ \\t]{0,4}(?:[a-z][\\w.-]{0,20}:)?(${[...THINKING, ...TOOLS].join("|")})(?:[\\s/].*)?$`,
-  "is",
-);
+const NAME = `(${[...THINKING, ...TOOLS].join("|")})`;
+/** How the inside of a tag begins: its name may have a prefix, such as `antml:`. */
+const PREFIX = "^[ \\t]{0,4}(/?)[ \\t]{0,4}(?:[a-z][\\w.-]{0,20}:)?";
+const TAG = new RegExp(`${PREFIX}${NAME}(?:[\\s/].*)?$`, "is");
 /** What may still become the inside of a tag. */
-const TAG_BEGUN = new RegExp(
-  `^[ \\t]{0,4}/?[ \\t]{0,4}(?:[a-z][\\w.-]{0,20}:)?(?:[a-z][\\w.-]{0,20}|(?:${[...THINKING, ...TOOLS].join("|")})[\\s/].*)?$`,
-  "is",
-);
+const TAG_BEGUN = new RegExp(`${PREFIX}(?:[a-z][\\w.-]{0,20}|${NAME}[\\s/].*)?$`, "is");
 const BRACKET_TAG = /^(\/?)THINK$/;
 const BRACKET_TAG_BEGUN = /^\/?(?:T(?:H(?:I(?:NK?)?)?)?)?$/;
 /** `[Tool Call: name]` and the like, alone at the start of a line. */
@@ -462,7 +458,7 @@ export function splitHidden(text: string): { readonly visible: string; readonly 
 
 type AssistantContent = AssistantMessage["content"];
 
-/** Content in which what was hidden in its text is one thinking block, before one block of what is visible. */
+/** Content in which all that its text hides is one thinking block, before one block of what is visible. */
 export function withoutHidden(content: AssistantContent): AssistantContent {
   const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
   const whole = texts.join("\n");

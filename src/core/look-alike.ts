@@ -1,6 +1,6 @@
-// Reads text as a hasty eye reads it: signs that look alike are one sign, and signs that nobody sees are none.
-// LA1: the work is linear in the text: signs are folded one by one, since bringing a long text into normal form
-//      takes time that grows with its square.
+// Reads text as a hasty eye does: signs that look alike are one sign, signs that nobody sees are none.
+// LA1: the work is linear in the text: signs are folded one by one, since bringing a long text into normal
+//      form takes time that grows with its square.
 // LA2: a label of the runtime is found however it is spelt: unseen, wide, styled or foreign signs, marks and
 //      blanks between its letters, other brackets, turned around, or parted over lines.
 

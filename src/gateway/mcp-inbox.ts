@@ -11,7 +11,7 @@ import type { ToolSpec } from "../core/tool.ts";
 import { shownKey } from "../flows/access.ts";
 import { readInbox } from "../store/inbox.ts";
 import { getSession } from "../store/sessions.ts";
-import { checkArguments, countArgument, textArgument } from "../tools/arguments.ts";
+import { countArgument, readArguments, textArgument } from "../tools/arguments.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { GatewayDeps } from "./call.ts";
 import type { McpClient } from "./mcp-client.ts";
@@ -62,8 +62,8 @@ interface Wanted {
   readonly after?: string;
 }
 
-function readArguments(args: unknown): Result<Wanted> {
-  const checked = checkArguments(INBOX_TOOL.parameters, args);
+function wantedOf(args: unknown): Result<Wanted> {
+  const checked = readArguments(INBOX_TOOL.parameters, args);
   if (!checked.ok) return checked;
   const limit = countArgument(checked.value, "limit", LIMIT);
   if (!limit.ok) return limit;
@@ -87,7 +87,7 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
 /** What waits for the client. */
 export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknown): Promise<ToolResult> {
   const { settings, engine } = deps;
-  const wanted = readArguments(args);
+  const wanted = wantedOf(args);
   if (!wanted.ok) return toolFailure(wanted);
   const { session } = client;
   const { db } = engine.store;

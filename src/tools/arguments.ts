@@ -1,20 +1,38 @@
-// Owns the check of a tool call's arguments against the tool's schema, in words that a model can act on.
+// Reads the arguments of a tool call as models write them, against the tool's schema and its limits.
 // A1: every unknown argument is named, with the nearest valid name; a wrong one says what was expected.
-// A2: `checkArguments` checks what a plain schema can say; limits are checked by the readers below it.
+// A2: an optional argument given as null, "" or blanks is absent, as is an empty list.
+// A3: numbers and booleans given as strings are read as such; closed lists of words ignore case and blanks.
+// A4: one answer names every wrong argument.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
+import { isAgentId } from "../core/session-key.ts";
 import type { JsonSchema } from "../core/tool.ts";
 
+/** The problems of one call; `hints` say how to mend them. */
 interface Problems {
   readonly unknown: string[];
   readonly wrong: string[];
+  readonly hints: Set<string>;
+  /** Set when nothing but the size of an argument is wrong. */
+  tooLarge: boolean;
 }
+
+/**
+ * What a tool accepts of an argument beyond its schema: called with the value, or with undefined when the
+ * argument is absent, and returns the value to use.
+ */
+export type ArgumentLimit = (value: unknown, name: string) => Result<unknown>;
+
+/** Limits by the name of the argument. */
+export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
 
 /** Problems that are reported at once; more than this help nobody. */
 const PROBLEMS_SHOWN_MAX = 8;
 const NAME_SHOWN_MAX_CHARS = 60;
 const VALUE_SHOWN_MAX_CHARS = 40;
+/** Longer than any agent's id: a text of this length is refused for its length, not for its form. */
+const AGENT_ID_CHARS_MAX = 512;
 
 function shown(name: string): string {
   const text = name.length > NAME_SHOWN_MAX_CHARS ? `${name.slice(0, NAME_SHOWN_MAX_CHARS)}…` : name;
@@ -63,43 +81,108 @@ function nearness(wanted: string, valid: string): number {
   return inside ? 1 : distance(wanted, valid);
 }
 
-function checkValue(schema: JsonSchema, value: unknown, path: string, problems: Problems): void {
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const BOOLEANS = new Map([
+  ["true", true],
+  ["false", false],
+]);
+
+/** A value as it was meant: numbers and booleans may come as strings, words of a list in any case. */
+function coerced(schema: JsonSchema, value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  const text = value.trim();
+  if (schema.type === "number") return NUMBER.test(text) ? Number(text) : value;
+  if (schema.type === "boolean") return BOOLEANS.get(text.toLowerCase()) ?? value;
+  if (!Array.isArray(schema.enum)) return value;
+  return schema.enum.find((word) => String(word).toLowerCase() === text.toLowerCase()) ?? value;
+}
+
+/** Whether an optional argument that was written down says nothing. */
+function saysNothing(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (typeof value === "string") return value.trim() === "";
+  return Array.isArray(value) && value.length === 0;
+}
+
+function readValue(schema: JsonSchema, given: unknown, path: string, problems: Problems): unknown {
+  const value = coerced(schema, given);
   const want = (expected: string): void => {
     problems.wrong.push(`${path} must be ${expected}, got ${described(value)}`);
   };
   switch (schema.type) {
     case "string":
       if (typeof value !== "string") want("a string");
-      return;
+      else if (Array.isArray(schema.enum) && !schema.enum.includes(value)) {
+        const got = JSON.stringify(value.slice(0, VALUE_SHOWN_MAX_CHARS));
+        problems.wrong.push(`${path} must be one of ${schema.enum.join(", ")}, got ${got}`);
+      }
+      break;
     case "boolean":
       if (typeof value !== "boolean") want("true or false");
-      return;
+      break;
     case "number":
       if (typeof value !== "number" || !Number.isFinite(value)) want("a number");
-      return;
-    case "array":
+      break;
+    case "array": {
       if (!Array.isArray(value)) want("an array");
-      else if (isObject(schema.items)) checkItems(schema.items, value, path, problems);
-      return;
+      else if (isObject(schema.items)) return readItems(schema.items, value, path, problems);
+      break;
+    }
     case "object":
-      if (isObject(value)) checkObject(schema, value, `${path}.`, problems);
-      else want("an object");
-      return;
+      if (isObject(value)) return readObject(schema, value, `${path}.`, problems);
+      want("an object");
   }
+  return value;
 }
 
-function checkItems(schema: JsonSchema, items: readonly unknown[], path: string, problems: Problems): void {
-  for (const [index, item] of items.entries()) checkValue(schema, item, `${path}[${index}]`, problems);
+function readItems(
+  schema: JsonSchema,
+  items: readonly unknown[],
+  path: string,
+  problems: Problems,
+): unknown[] {
+  return items.map((item, index) => readValue(schema, item, `${path}[${index}]`, problems));
 }
 
-function checkObject(
+function readObject(
   schema: JsonSchema,
   value: Record<string, unknown>,
   prefix: string,
   problems: Problems,
-): void {
-  if (!isObject(schema.properties)) return;
+  limits: ArgumentLimits = {},
+): Record<string, unknown> {
+  if (!isObject(schema.properties)) return value;
   const names = Object.keys(schema.properties);
+  noteUnknown(names, value, prefix, problems);
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const read: Record<string, unknown> = {};
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const given = Object.hasOwn(value, name) ? value[name] : undefined;
+    const isRequired = required.includes(name);
+    if (isRequired && (given === undefined || given === null)) {
+      problems.wrong.push(`${prefix}${name} is required`);
+      continue;
+    }
+    const present = isRequired || !saysNothing(given);
+    const before = problems.wrong.length;
+    const fits = present ? readValue(property as JsonSchema, given, prefix + name, problems) : undefined;
+    if (problems.wrong.length > before) continue;
+    const limited = limits[name]?.(fits, prefix + name) ?? ok(fits);
+    if (!limited.ok) {
+      problems.wrong.push(limited.error);
+      problems.tooLarge ||= limited.code === "too_large";
+      if (limited.hint !== undefined) problems.hints.add(limited.hint);
+    } else if (limited.value !== undefined) read[name] = limited.value;
+  }
+  return read;
+}
+
+function noteUnknown(
+  names: readonly string[],
+  value: Record<string, unknown>,
+  prefix: string,
+  problems: Problems,
+): void {
   for (const name of Object.keys(value)) {
     if (names.includes(name)) continue;
     // A suggestion costs time, and only the first problems are shown.
@@ -108,28 +191,29 @@ function checkObject(
     const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
     problems.unknown.push(`unknown argument ${shown(prefix + name)}${meant}`);
   }
-  const required = Array.isArray(schema.required) ? schema.required : [];
-  for (const [name, property] of Object.entries(schema.properties)) {
-    const present = Object.hasOwn(value, name) && value[name] !== undefined;
-    if (present) checkValue(property as JsonSchema, value[name], prefix + name, problems);
-    else if (required.includes(name)) problems.wrong.push(`${prefix}${name} is required`);
-  }
 }
 
-/** The arguments as they are, when they fit the schema. Nothing is converted: "5" is not a number. */
-export function checkArguments(schema: JsonSchema, args: unknown): Result<Record<string, unknown>> {
+/** The arguments of a call as the tool uses them, or one failure that names everything that is wrong. */
+export function readArguments(
+  schema: JsonSchema,
+  args: unknown,
+  limits: ArgumentLimits = {},
+): Result<Record<string, unknown>> {
   if (!isObject(args)) {
     return fail("invalid_argument", `the arguments must be one JSON object, got ${described(args)}`);
   }
-  const problems: Problems = { unknown: [], wrong: [] };
-  checkObject(schema, args, "", problems);
+  const problems: Problems = { unknown: [], wrong: [], hints: new Set(), tooLarge: false };
+  const read = readObject(schema, args, "", problems, limits);
   const all = [...problems.unknown, ...problems.wrong];
-  if (all.length === 0) return ok(args);
+  if (all.length === 0) return ok(read);
   const left = all.length - PROBLEMS_SHOWN_MAX;
   const text = all.slice(0, PROBLEMS_SHOWN_MAX).join("; ") + (left > 0 ? `; and ${left} more` : "");
   const names = Object.keys(isObject(schema.properties) ? schema.properties : {});
-  const hint = names.length === 0 ? "It takes no arguments." : `It takes: ${names.join(", ")}.`;
-  return fail(problems.unknown.length > 0 ? "unknown_argument" : "invalid_argument", text, { hint });
+  const takes = names.length === 0 ? "It takes no arguments." : `It takes: ${names.join(", ")}.`;
+  const hint =
+    problems.unknown.length > 0 || problems.hints.size === 0 ? takes : [...problems.hints].join(" ");
+  if (problems.unknown.length > 0) return fail("unknown_argument", text, { hint });
+  return fail(problems.tooLarge && all.length === 1 ? "too_large" : "invalid_argument", text, { hint });
 }
 
 interface CountBounds {
@@ -141,38 +225,87 @@ interface CountBounds {
   readonly max: number;
 }
 
-/** A whole number within bounds; fractions are rounded down. */
+/** A whole number within bounds; fractions are rounded down, more than the most is cut to it. */
+export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit {
+  return (value, name) => {
+    if (typeof value !== "number") return ok(fallback);
+    const whole = Math.floor(value);
+    if (whole >= min) return ok(Math.min(whole, max));
+    return fail("invalid_argument", `${name} must be at least ${min}, got ${value}`, {
+      hint: `Leave ${name} out for ${fallback}; the most is ${max}.`,
+    });
+  };
+}
+
+/** A text of at most so many characters, not blank. */
+export function textLimit(charsMax: number): ArgumentLimit {
+  return (value, name) => {
+    if (typeof value !== "string") return ok(undefined);
+    if (value.trim() === "") return fail("invalid_argument", `${name} must not be empty`);
+    if (value.length <= charsMax) return ok(value);
+    return fail("invalid_argument", `${name} has ${value.length} characters; the most is ${charsMax}`);
+  };
+}
+
+/** A long text, not blank. `hint`: where more can be put. */
+export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit {
+  return (value, name) => {
+    if (typeof value !== "string" || value.trim() === "") {
+      return fail("invalid_argument", `${name} must not be empty`);
+    }
+    const bytes = Buffer.byteLength(value);
+    if (bytes <= bytesMax) return ok(value);
+    const more = hint === undefined ? {} : { hint };
+    return fail("too_large", `${name} has ${bytes} bytes; the most is ${bytesMax}`, more);
+  };
+}
+
+/** A text with a form of its own: `problem` says what is wrong with it. */
+export function formLimit(
+  charsMax: number,
+  problem: (value: string) => Failure | undefined,
+  read: (value: string) => string = (value) => value,
+): ArgumentLimit {
+  const bounded = textLimit(charsMax);
+  return (value, name) => {
+    const fits = bounded(value, name);
+    if (!fits.ok || typeof fits.value !== "string") return fits;
+    return problem(read(fits.value)) ?? ok(read(fits.value));
+  };
+}
+
+/** The id of an agent, in any case. */
+export const agentIdLimit: ArgumentLimit = formLimit(
+  AGENT_ID_CHARS_MAX,
+  (value) =>
+    isAgentId(value)
+      ? undefined
+      : fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -", {
+          hint: "agents_list and the agentId of a row in sessions_list show valid ones.",
+        }),
+  (value) => value.trim().toLowerCase(),
+);
+
+/** A whole number within bounds, for a tool that reads its arguments by itself. */
 export function countArgument(
-  args: Record<string, unknown>,
+  args: Readonly<Record<string, unknown>>,
   name: string,
   bounds: CountBounds,
 ): Result<number> {
-  const value = args[name];
-  if (typeof value !== "number") return ok(bounds.fallback);
-  const whole = Math.floor(value);
-  if (whole < bounds.min) {
-    return fail("invalid_argument", `${name} must be at least ${bounds.min}, got ${value}`, {
-      hint: `Leave ${name} out for ${bounds.fallback}; the most is ${bounds.max}.`,
-    });
-  }
-  return ok(Math.min(whole, bounds.max));
+  return countLimit(bounds)(args[name], name) as Result<number>;
+}
+
+/** A text that is not blank and not too long, for a tool that reads its arguments by itself. */
+export function textArgument(
+  args: Readonly<Record<string, unknown>>,
+  name: string,
+  charsMax: number,
+): Result<string | undefined> {
+  return textLimit(charsMax)(args[name], name) as Result<string | undefined>;
 }
 
 /** For an argument that has to be one of these words, and is not. */
 export function notOneOf(name: string, value: unknown, words: readonly string[]): Failure {
   const got = JSON.stringify(String(value).slice(0, VALUE_SHOWN_MAX_CHARS));
   return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${got}`);
-}
-
-/** A text that is not blank and not too long; undefined when left out. */
-export function textArgument(
-  args: Record<string, unknown>,
-  name: string,
-  charsMax: number,
-): Result<string | undefined> {
-  const value = args[name];
-  if (typeof value !== "string") return ok(undefined);
-  if (value.trim() === "") return fail("invalid_argument", `${name} must not be empty`);
-  if (value.length <= charsMax) return ok(value);
-  return fail("invalid_argument", `${name} has ${value.length} characters; the most is ${charsMax}`);
 }

@@ -19,7 +19,7 @@ import {
 } from "../core/tool-policy.ts";
 import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
-import { checkArguments, nearestName } from "./arguments.ts";
+import { nearestName, readArguments } from "./arguments.ts";
 import { execTool } from "./exec.ts";
 import { fileTools } from "./files.ts";
 import { isOutsideName } from "./mcp/names.ts";
@@ -160,11 +160,17 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
   return result;
 }
 
+/** Everything that a tool accepts; an outside tool checks its arguments itself. */
+function schemaOf({ spec: { parameters }, accepts, checksArguments }: Tool): JsonSchema {
+  if (checksArguments === true) return {};
+  const properties = { ...(parameters.properties as Record<string, JsonSchema>), ...accepts };
+  return { ...parameters, properties };
+}
+
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   // Also one that is not offered any more: it may have been accepted before (CA2).
   const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
-  const schema = known === undefined || known.checksArguments === true ? {} : known.spec.parameters;
-  const args = checkArguments(schema, call.arguments);
+  const args = readArguments(known === undefined ? {} : schemaOf(known), call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
   if (before !== undefined) return before;
   const tool = findTool(ctx, call.name);

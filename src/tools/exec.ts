@@ -27,7 +27,7 @@ type Context = Pick<ToolContext, "agent" | "signal"> &
     readonly engine: Pick<ToolContext["engine"], "now">;
   };
 
-function checkCommand(command: string, seconds: unknown): Failure | undefined {
+function checkCommand(command: string): Failure | undefined {
   if (command.trim() === "") return fail("invalid_argument", "command must not be empty");
   if (command.includes("\0")) return fail("invalid_argument", "command has a NUL byte in it");
   const bytes = Buffer.byteLength(command);
@@ -35,14 +35,12 @@ function checkCommand(command: string, seconds: unknown): Failure | undefined {
     const hint = "Write it to a file with write, then run the file.";
     return fail("too_large", `command is ${bytes} bytes; the limit is ${COMMAND_MAX_BYTES}`, { hint });
   }
-  if (seconds === undefined || (typeof seconds === "number" && Number.isFinite(seconds) && seconds > 0))
-    return;
-  return fail("invalid_argument", `timeoutSeconds must be a number above 0, got ${String(seconds)}`);
+  return undefined;
 }
 
 async function exec(ctx: Context, args: Record<string, unknown>): Promise<ToolResult> {
   const command = String(args.command);
-  const problem = checkCommand(command, args.timeoutSeconds);
+  const problem = checkCommand(command);
   if (problem !== undefined) return toolFailure(problem);
   if (ctx.signal.aborted)
     return toolFailure(fail("run_aborted", "the run was aborted before the command started"));
@@ -170,6 +168,12 @@ export const execTool: Tool = {
     },
     parallel: false,
     idempotent: false,
+  },
+  limits: {
+    timeoutSeconds: (value, name) =>
+      typeof value !== "number" || value > 0
+        ? ok(value)
+        : fail("invalid_argument", `${name} must be a number above 0, got ${value}`),
   },
   execute: exec,
 };

@@ -13,7 +13,7 @@ import { leaveVerdict, type Place } from "../flows/destination.ts";
 import { type KnownPlace, knownPlace } from "../flows/known-place.ts";
 import { placeHasRoom, publishOutbox } from "../flows/outbox.ts";
 import { type Delivery, getDelivery, insertDelivery } from "../store/deliveries.ts";
-import { textArgument } from "./arguments.ts";
+import { bodyLimit, textLimit } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
@@ -39,20 +39,14 @@ interface Asked {
   readonly text: string;
 }
 
-function readArguments(args: Record<string, unknown>): Result<Asked> {
-  const read: Record<string, string | undefined> = {};
-  for (const name of ["channel", "to", "accountId", "threadId"]) {
-    const value = textArgument(args, name, ID_CHARS_MAX);
-    if (!value.ok) return value;
-    read[name] = value.value;
-  }
-  const text = String(args.message ?? "");
-  if (text.trim() === "") return fail("invalid_argument", "message must not be empty");
-  const bytes = Buffer.byteLength(text);
-  if (bytes > MESSAGE_MAX_BYTES) {
-    return fail("too_large", `message has ${bytes} bytes; the most is ${MESSAGE_MAX_BYTES}`);
-  }
-  const { channel = "", to = "", accountId, threadId } = read;
+function askedFor(args: Record<string, unknown>): Result<Asked> {
+  const {
+    channel = "",
+    to = "",
+    accountId,
+    threadId,
+    message: text = "",
+  } = args as Partial<Record<string, string>>;
   if (channel.trim().toLowerCase() === WEBCHAT) {
     return fail("channel_unknown", "webchat has no places of its own: whoever reads there reads a session", {
       hint: "Use sessions_send to write to a session.",
@@ -112,12 +106,19 @@ export const messageTool: Tool = {
     parallel: true,
     idempotent: true,
   },
+  limits: {
+    channel: textLimit(ID_CHARS_MAX),
+    to: textLimit(ID_CHARS_MAX),
+    accountId: textLimit(ID_CHARS_MAX),
+    threadId: textLimit(ID_CHARS_MAX),
+    message: bodyLimit(MESSAGE_MAX_BYTES),
+  },
   async before(ctx, _args, call) {
     const sent = await getDelivery(ctx.db, deliveryIdOf(call));
     return sent === undefined ? undefined : accepted(sent);
   },
   async execute(ctx, args, call) {
-    const asked = readArguments(args);
+    const asked = askedFor(args);
     if (!asked.ok) return toolFailure(asked);
     const { settings, chain, viewer, session, run, agent } = ctx;
     const contained = isSandboxed(chain, settings) && agent.sandbox.sessionToolsVisibility === "spawned";

@@ -14,7 +14,7 @@ import {
 } from "../core/node.ts";
 import type { ToolCallRequest } from "../core/tool.ts";
 import { NODES_TOOL } from "../core/tool-policy.ts";
-import { countArgument, notOneOf, textArgument } from "./arguments.ts";
+import { countLimit, textLimit } from "./arguments.ts";
 import type { NodeDoor, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const ACTIONS = ["list", "describe", "invoke"];
@@ -46,19 +46,17 @@ function shownNode(ctx: ToolContext, { node, connected }: NodeStanding): ToolRes
 
 /** The node that is meant; where there is one alone, it need not be named. */
 async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStanding>> {
-  const wanted = textArgument(args, "node", NAME_MAX_CHARS);
-  if (!wanted.ok) return wanted;
+  const wanted = args.node as string | undefined;
   const all = await door.standings();
-  const fits = wanted.value === undefined ? all : nodesNamed(wanted.value, all);
+  const fits = wanted === undefined ? all : nodesNamed(wanted, all);
   const [first, ...others] = fits;
   if (first !== undefined && others.length === 0) return ok(first);
   const names = (first === undefined ? all : fits).map(
     ({ node }) => `${node.name} (${node.id.slice(0, 12)})`,
   );
   const hint = `There are: ${names.join(", ")}.`;
-  if (wanted.value === undefined)
-    return fail("invalid_argument", "node is required: there are several", { hint });
-  const shown = JSON.stringify(wanted.value);
+  if (wanted === undefined) return fail("invalid_argument", "node is required: there are several", { hint });
+  const shown = JSON.stringify(wanted);
   if (first === undefined) return fail("node_not_found", `no paired node ${shown}`, { hint });
   return fail("invalid_argument", `${shown} may be one of ${fits.length} nodes: give its id`, { hint });
 }
@@ -90,27 +88,23 @@ async function invoke(
   args: Args,
   call: ToolCallRequest,
 ): Promise<ToolResult> {
-  const command = textArgument(args, "command", NAME_MAX_CHARS);
-  if (!command.ok) return toolFailure(command);
-  if (command.value === undefined) {
+  const command = args.command as string | undefined;
+  if (command === undefined) {
     return toolFailure(fail("invalid_argument", "invoke needs command: describe shows what a node offers"));
   }
-  const seconds = countArgument(args, "timeoutSeconds", TIMEOUT);
-  if (!seconds.ok) return toolFailure(seconds);
+  const seconds = args.timeoutSeconds as number;
   const found = await nodeOf(door, args);
   if (!found.ok) return toolFailure(found);
   const { id, name } = found.value.node;
   const asked = {
     nodeId: id,
-    command: command.value,
+    command,
     ...(args.params === undefined ? {} : { params: args.params }),
-    timeoutMs: seconds.value * SECOND_MS,
+    timeoutMs: seconds * SECOND_MS,
     idempotencyKey: `tool:${call.callId}`,
   };
   const done = await door.invoke(asked, ctx.signal);
-  return done.ok
-    ? { status: "ok", node: name, command: command.value, result: done.value }
-    : toolFailure(done);
+  return done.ok ? { status: "ok", node: name, command, result: done.value } : toolFailure(done);
 }
 
 export const nodesTool: Tool = {
@@ -124,7 +118,7 @@ export const nodesTool: Tool = {
     parameters: {
       type: "object",
       properties: {
-        action: { type: "string", description: `${ACTIONS.join(", ")}.` },
+        action: { type: "string", enum: ACTIONS, description: "What to do." },
         node: { type: "string", description: "Its name or id. May be left out where there is only one." },
         command: { type: "string", description: "With invoke: one of the node's commands." },
         params: { type: "object", description: "With invoke: what the command takes." },
@@ -138,6 +132,11 @@ export const nodesTool: Tool = {
     parallel: false,
     idempotent: false,
   },
+  limits: {
+    node: textLimit(NAME_MAX_CHARS),
+    command: textLimit(NAME_MAX_CHARS),
+    timeoutSeconds: countLimit(TIMEOUT),
+  },
   async execute(ctx, args, call) {
     const door = ctx.nodes;
     if (door === undefined) return toolFailure(fail("node_not_found", "no node is paired with this gateway"));
@@ -146,10 +145,8 @@ export const nodesTool: Tool = {
         return list(ctx, door);
       case "describe":
         return describe(ctx, door, args);
-      case "invoke":
-        return invoke(ctx, door, args, call);
       default:
-        return toolFailure(notOneOf("action", args.action, ACTIONS));
+        return invoke(ctx, door, args, call);
     }
   },
 };

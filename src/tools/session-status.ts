@@ -14,7 +14,7 @@ import { usageOf } from "../store/ledger.ts";
 import { countAhead, getRun, listRuns } from "../store/runs.ts";
 import { activityOf, getSession } from "../store/sessions.ts";
 import { bindingsOfSession } from "../store/thread-bindings.ts";
-import { textArgument } from "./arguments.ts";
+import { textLimit } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;
@@ -39,19 +39,17 @@ export const sessionStatus: Tool = {
     parallel: true,
     idempotent: true,
   },
+  limits: { sessionKey: textLimit(KEY_CHARS_MAX), runId: textLimit(RUN_ID_CHARS_MAX) },
   async execute(ctx, args) {
-    const runId = textArgument(args, "runId", RUN_ID_CHARS_MAX);
-    if (!runId.ok) return toolFailure(runId);
-    const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
-    if (!sessionKey.ok) return toolFailure(sessionKey);
-    if (runId.value !== undefined && sessionKey.value !== undefined) {
+    const { sessionKey, runId } = args as Partial<Record<string, string>>;
+    if (runId !== undefined && sessionKey !== undefined) {
       return toolFailure(fail("invalid_argument", "give sessionKey or runId, not both"));
     }
-    if (runId.value !== undefined) {
-      const run = await visibleRun(ctx, runId.value);
+    if (runId !== undefined) {
+      const run = await visibleRun(ctx, runId);
       return run.ok ? runStatus(ctx, run.value) : toolFailure(run);
     }
-    const wanted = sessionKey.value ?? ctx.session.sessionId;
+    const wanted = sessionKey ?? ctx.session.sessionId;
     const found = await resolveSession(ctx, ctx.viewer, "status", { sessionKey: wanted });
     return found.ok ? sessionReport(ctx, found.value) : toolFailure(found);
   },

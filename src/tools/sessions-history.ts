@@ -1,13 +1,13 @@
 // Owns the tool `sessions_history`: one page of a visible session's transcript (SPEC 3).
 // SH1: what leaves is redacted, then cut; what is stored is neither (I14).
 
-import { fail, toolFailure } from "../core/errors.ts";
+import { toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import { redactMessage } from "../core/redact.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { resolveSession, shownKey } from "../flows/access.ts";
 import { readHistory } from "../store/transcripts.ts";
-import { countArgument, textArgument } from "./arguments.ts";
+import { countLimit, textLimit } from "./arguments.ts";
 import type { Tool } from "./tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 1_000 };
@@ -35,24 +35,21 @@ export const sessionsHistory: Tool = {
     parallel: true,
     idempotent: true,
   },
+  limits: {
+    sessionKey: textLimit(KEY_CHARS_MAX),
+    limit: countLimit(LIMIT),
+    before: textLimit(MESSAGE_ID_CHARS_MAX),
+  },
   async execute(ctx, args) {
-    const limit = countArgument(args, "limit", LIMIT);
-    if (!limit.ok) return toolFailure(limit);
-    const before = textArgument(args, "before", MESSAGE_ID_CHARS_MAX);
-    if (!before.ok) return toolFailure(before);
-    const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
-    if (!sessionKey.ok) return toolFailure(sessionKey);
-    if (sessionKey.value === undefined)
-      return toolFailure(fail("invalid_argument", "sessionKey is required"));
-
-    const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey: sessionKey.value });
+    const sessionKey = args.sessionKey as string;
+    const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey });
     if (!found.ok) return toolFailure(found);
     const session = found.value;
     const page = await readHistory(ctx.db, {
       sessionId: session.sessionId,
-      limit: limit.value,
+      limit: args.limit as number,
       includeTools: args.includeTools === true,
-      ...(before.value === undefined ? {} : { before: before.value }),
+      ...(typeof args.before === "string" ? { before: args.before } : {}),
     });
     if (!page.ok) return toolFailure(page);
     const { maxTextChars, maxBytes } = ctx.settings.tools.history;

@@ -1,19 +1,19 @@
 // Owns the tool `sessions_list`: which sessions the caller can see, newest first (SPEC 3).
 
 import { existsSync } from "node:fs";
-import { badCursor, fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { badCursor, fail, ok } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import type { Message } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
 import { redactMessage, redactSecrets } from "../core/redact.ts";
 import { SESSION_KINDS, type Session, type SessionKind } from "../core/session.ts";
-import { channelOf, isAgentId } from "../core/session-key.ts";
+import { channelOf } from "../core/session-key.ts";
 import { modelOf } from "../core/settings.ts";
 import { shownKey, visibilityOf } from "../flows/access.ts";
 import { type ListedSession, type ListFilter, listVisible, visibleSpawners } from "../flows/list.ts";
 import { isSessionCursor } from "../store/session-lists.ts";
 import { lastMessages } from "../store/transcripts.ts";
-import { countArgument, textArgument } from "./arguments.ts";
+import { agentIdLimit, countLimit, formLimit, textLimit } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 200 };
@@ -35,8 +35,8 @@ export const sessionsList: Tool = {
       properties: {
         kinds: {
           type: "array",
-          items: { type: "string" },
-          description: `Only these kinds: ${SESSION_KINDS.join(", ")}. Default: all.`,
+          items: { type: "string", enum: SESSION_KINDS },
+          description: "Only these kinds. Default: all.",
         },
         limit: { type: "number", description: `Most rows. Default ${LIMIT.fallback}, at most ${LIMIT.max}.` },
         activeMinutes: { type: "number", description: "Only sessions updated in the last N minutes." },
@@ -54,10 +54,24 @@ export const sessionsList: Tool = {
     parallel: true,
     idempotent: true,
   },
+  limits: {
+    limit: countLimit(LIMIT),
+    messageLimit: countLimit(MESSAGE_LIMIT),
+    search: textLimit(SEARCH_CHARS_MAX),
+    agentId: agentIdLimit,
+    cursor: formLimit(CURSOR_CHARS_MAX, (cursor) =>
+      isSessionCursor(cursor) ? undefined : badCursor("this tool"),
+    ),
+    activeMinutes: (value, name) =>
+      typeof value !== "number" || value > 0
+        ? ok(value)
+        : fail("invalid_argument", `${name} must be more than 0, got ${value}`, {
+            hint: "Leave activeMinutes out for sessions of any age.",
+          }),
+  },
   async execute(ctx, args) {
-    const request = readRequest(args, ctx.engine.now());
-    if (!request.ok) return toolFailure(request);
-    const { filter, messageLimit } = request.value;
+    const messageLimit = args.messageLimit as number;
+    const filter = filterOf(args, ctx.engine.now());
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);
     const listed = rows.map((row) => row.session);
     const spawners = await visibleSpawners(ctx, ctx.viewer, listed);
@@ -73,69 +87,19 @@ export const sessionsList: Tool = {
   },
 };
 
-interface ListRequest {
-  readonly filter: ListFilter;
-  readonly messageLimit: number;
-}
-
-function readRequest(args: Record<string, unknown>, nowMs: number): Result<ListRequest> {
-  const limit = countArgument(args, "limit", LIMIT);
-  if (!limit.ok) return limit;
-  const messageLimit = countArgument(args, "messageLimit", MESSAGE_LIMIT);
-  if (!messageLimit.ok) return messageLimit;
-  const kinds = readKinds(args.kinds);
-  if (!kinds.ok) return kinds;
-  const search = textArgument(args, "search", SEARCH_CHARS_MAX);
-  if (!search.ok) return search;
-  const cursor = textArgument(args, "cursor", CURSOR_CHARS_MAX);
-  if (!cursor.ok) return cursor;
-  if (cursor.value !== undefined && !isSessionCursor(cursor.value)) return badCursor("this tool");
-  const agentId = readAgentId(args.agentId);
-  if (!agentId.ok) return agentId;
-  const { activeMinutes } = args;
-  if (typeof activeMinutes === "number" && activeMinutes <= 0) {
-    return fail("invalid_argument", `activeMinutes must be more than 0, got ${activeMinutes}`, {
-      hint: "Leave activeMinutes out for sessions of any age.",
-    });
-  }
-  const filter: ListFilter = {
-    limit: limit.value,
-    ...(kinds.value === undefined ? {} : { kinds: kinds.value }),
-    ...(search.value === undefined ? {} : { search: search.value.trim() }),
-    ...(cursor.value === undefined ? {} : { cursor: cursor.value }),
-    ...(agentId.value === undefined ? {} : { agentId: agentId.value }),
+/** The filter that arguments stand for; schema and limits have checked them. */
+function filterOf(args: Record<string, unknown>, nowMs: number): ListFilter {
+  const { kinds, search, cursor, agentId, activeMinutes } = args;
+  return {
+    limit: args.limit as number,
+    ...(Array.isArray(kinds) ? { kinds: [...new Set(kinds as SessionKind[])] } : {}),
+    ...(typeof search === "string" ? { search: search.trim() } : {}),
+    ...(typeof cursor === "string" ? { cursor } : {}),
+    ...(typeof agentId === "string" ? { agentId } : {}),
     ...(typeof activeMinutes === "number"
       ? { activeSinceMs: Math.max(0, Math.floor(nowMs - activeMinutes * MINUTE_MS)) }
       : {}),
   };
-  return ok({ filter, messageLimit: messageLimit.value });
-}
-
-function readKinds(value: unknown): Result<SessionKind[] | undefined> {
-  if (!Array.isArray(value)) return ok(undefined);
-  const valid = `valid kinds: ${SESSION_KINDS.join(", ")}`;
-  if (value.length === 0) {
-    return fail("invalid_argument", `kinds must not be empty; ${valid}`, {
-      hint: "Leave kinds out for all.",
-    });
-  }
-  const isKind = (kind: unknown): kind is SessionKind => SESSION_KINDS.some((known) => known === kind);
-  const unknown = value.filter((kind) => !isKind(kind));
-  if (unknown.length > 0) {
-    const named = unknown.slice(0, 3).map((kind) => JSON.stringify(String(kind).slice(0, 40)));
-    return fail("invalid_argument", `unknown kind ${named.join(", ")}; ${valid}`);
-  }
-  return ok([...new Set(value.filter(isKind))]);
-}
-
-/** An agent id as it is stored, from an optional argument. */
-export function readAgentId(value: unknown): Result<string | undefined> {
-  if (typeof value !== "string") return ok(undefined);
-  const agentId = value.trim().toLowerCase();
-  if (isAgentId(agentId)) return ok(agentId);
-  return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -", {
-    hint: "agents_list and the agentId of a row in sessions_list show valid ones.",
-  });
 }
 
 function routeFields(session: Session): ToolResult {

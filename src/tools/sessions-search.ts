@@ -3,14 +3,13 @@
 // SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
 // SS3: the index is read beside the event loop, and no longer than the caller waits.
 
-import { badCursor, fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { badCursor, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
 import { getSession } from "../store/sessions.ts";
 import { type SearchHit, searchTranscripts } from "../store/transcript-search.ts";
-import { countArgument, textArgument } from "./arguments.ts";
-import { readAgentId } from "./sessions-list.ts";
+import { agentIdLimit, countLimit, formLimit, textLimit } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const LIMIT = { fallback: 20, min: 1, max: 100 };
@@ -37,27 +36,26 @@ export const sessionsSearch: Tool = {
     parallel: true,
     idempotent: true,
   },
+  limits: {
+    query: textLimit(QUERY_CHARS_MAX),
+    sessionKey: textLimit(KEY_CHARS_MAX),
+    agentId: agentIdLimit,
+    limit: countLimit(LIMIT),
+    cursor: formLimit(CURSOR_CHARS_MAX, (cursor) =>
+      /^\d{1,15}$/.test(cursor) ? undefined : badCursor("this tool"),
+    ),
+  },
   async execute(ctx, args) {
-    const query = textArgument(args, "query", QUERY_CHARS_MAX);
-    if (!query.ok) return toolFailure(query);
-    if (query.value === undefined) return toolFailure(fail("invalid_argument", "query is required"));
-    const limit = countArgument(args, "limit", LIMIT);
-    if (!limit.ok) return toolFailure(limit);
-    const cursor = textArgument(args, "cursor", CURSOR_CHARS_MAX);
-    if (!cursor.ok) return toolFailure(cursor);
-    if (cursor.value !== undefined && !/^\d{1,15}$/.test(cursor.value))
-      return toolFailure(badCursor("this tool"));
-    const agentId = readAgentId(args.agentId);
-    if (!agentId.ok) return toolFailure(agentId);
-    const only = await namedSession(ctx, args);
+    const { sessionKey, query = "", cursor, agentId } = args as Partial<Record<string, string>>;
+    const only = await namedSession(ctx, sessionKey);
     if (!only.ok) return toolFailure(only);
 
     const question = {
-      query: query.value,
+      query,
       scope: viewerScope(ctx, ctx.viewer),
-      limit: limit.value,
-      ...(cursor.value === undefined ? {} : { cursor: cursor.value }),
-      ...(agentId.value === undefined ? {} : { agentId: agentId.value }),
+      limit: args.limit as number,
+      ...(cursor === undefined ? {} : { cursor }),
+      ...(agentId === undefined ? {} : { agentId }),
       ...(only.value === undefined ? {} : { sessionKey: only.value.key }),
     };
     const page = await searchTranscripts(ctx.engine.store.aside ?? ctx.db, question, ctx.signal);
@@ -72,12 +70,10 @@ export const sessionsSearch: Tool = {
 
 async function namedSession(
   ctx: ToolContext,
-  args: Record<string, unknown>,
+  sessionKey: string | undefined,
 ): Promise<Result<Session | undefined>> {
-  const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
-  if (!sessionKey.ok) return sessionKey;
-  if (sessionKey.value === undefined) return ok(undefined);
-  return resolveSession(ctx, ctx.viewer, "search", { sessionKey: sessionKey.value });
+  if (sessionKey === undefined) return ok(undefined);
+  return resolveSession(ctx, ctx.viewer, "search", { sessionKey });
 }
 
 async function visibleHits(ctx: ToolContext, hits: readonly SearchHit[]): Promise<ToolResult[]> {

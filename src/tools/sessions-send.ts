@@ -6,8 +6,7 @@ import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import type { ToolCallRequest } from "../core/tool.ts";
 import { resolveSession, type SessionTarget } from "../flows/access.ts";
 import { sendToSession, sentBefore } from "../flows/send.ts";
-import { textArgument } from "./arguments.ts";
-import { readAgentId } from "./sessions-list.ts";
+import { agentIdLimit, bodyLimit, textLimit } from "./arguments.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
@@ -40,70 +39,44 @@ export const sessionsSend: Tool = {
     parallel: true,
     idempotent: true,
   },
-  async before(ctx, args, call) {
-    const timeoutSeconds = readTimeout(args.timeoutSeconds);
-    return timeoutSeconds.ok ? sentBefore(ctx, asked(ctx, call, timeoutSeconds.value)) : undefined;
+  limits: {
+    sessionKey: textLimit(KEY_CHARS_MAX),
+    label: textLimit(LABEL_CHARS_MAX),
+    agentId: agentIdLimit,
+    message: bodyLimit(
+      MESSAGE_MAX_BYTES,
+      "Send a summary, or put the text in a file that the other session can read.",
+    ),
+    timeoutSeconds: (value) => readTimeout(value),
   },
+  before: (ctx, args, call) => sentBefore(ctx, asked(ctx, call, args)),
   async execute(ctx, args, call) {
-    const request = readRequest(args);
-    if (!request.ok) return toolFailure(request);
-    const { message, timeoutSeconds, target } = request.value;
+    const { sessionKey, label, agentId, message } = args as Partial<Record<string, string>>;
+    const target: SessionTarget = {
+      ...(sessionKey === undefined ? {} : { sessionKey }),
+      ...(label === undefined ? {} : { label }),
+      ...(agentId === undefined ? {} : { agentId }),
+    };
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return toolFailure(found);
     return sendToSession(ctx, {
-      ...asked(ctx, call, timeoutSeconds),
+      ...asked(ctx, call, args),
       target: found.value,
-      text: message,
+      text: message ?? "",
       ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
     });
   },
 };
 
 /** Who asks, and how long it waits. */
-function asked(ctx: ToolContext, call: ToolCallRequest, timeoutSeconds: number) {
+function asked(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
   return {
     requester: ctx.session,
-    timeoutSeconds,
+    timeoutSeconds: args.timeoutSeconds as number,
     callId: call.callId,
     signal: ctx.signal,
     ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
   };
-}
-
-interface SendRequest {
-  readonly target: SessionTarget;
-  readonly message: string;
-  readonly timeoutSeconds: number;
-}
-
-function readRequest(args: Record<string, unknown>): Result<SendRequest> {
-  const message = readMessage(args.message);
-  if (!message.ok) return message;
-  const sessionKey = textArgument(args, "sessionKey", KEY_CHARS_MAX);
-  if (!sessionKey.ok) return sessionKey;
-  const label = textArgument(args, "label", LABEL_CHARS_MAX);
-  if (!label.ok) return label;
-  const agentId = readAgentId(args.agentId);
-  if (!agentId.ok) return agentId;
-  const timeoutSeconds = readTimeout(args.timeoutSeconds);
-  if (!timeoutSeconds.ok) return timeoutSeconds;
-  const target: SessionTarget = {
-    ...(sessionKey.value === undefined ? {} : { sessionKey: sessionKey.value }),
-    ...(label.value === undefined ? {} : { label: label.value }),
-    ...(agentId.value === undefined ? {} : { agentId: agentId.value }),
-  };
-  return ok({ target, message: message.value, timeoutSeconds: timeoutSeconds.value });
-}
-
-function readMessage(value: unknown): Result<string> {
-  if (typeof value !== "string" || value.trim() === "") {
-    return fail("invalid_argument", "message must not be empty");
-  }
-  const bytes = Buffer.byteLength(value);
-  if (bytes <= MESSAGE_MAX_BYTES) return ok(value);
-  return fail("too_large", `message has ${bytes} bytes; the most is ${MESSAGE_MAX_BYTES}`, {
-    hint: "Send a summary, or put the text in a file that the other session can read.",
-  });
 }
 
 function readTimeout(value: unknown): Result<number> {

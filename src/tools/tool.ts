@@ -7,7 +7,7 @@ import type { Run } from "../core/run.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
-import type { ToolCallRequest, ToolSpec } from "../core/tool.ts";
+import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/tool.ts";
 import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/waits.ts";
@@ -15,6 +15,7 @@ import type { Threads } from "../flows/bindings.ts";
 import type { Outbound } from "../flows/outbox.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
+import type { ArgumentLimits } from "./arguments.ts";
 
 /** A server of which tools are missing, and why, in words that hold nothing of the server's. */
 export interface MissingTools {
@@ -102,6 +103,10 @@ export type ToolAnswered = (name: string, result: ToolResult) => void;
 
 export interface Tool {
   readonly spec: ToolSpec;
+  /** What the schema of the spec can't say about its arguments. Default: nothing. */
+  readonly limits?: ArgumentLimits;
+  /** Arguments that are accepted, but not advertised: spellings of other programs. Default: none. */
+  readonly accepts?: Readonly<Record<string, JsonSchema>>;
   /** Whoever runs it checks the arguments; here only that they are one object. */
   readonly checksArguments?: true;
   /**
@@ -113,6 +118,6 @@ export interface Tool {
     args: Readonly<Record<string, unknown>>,
     call: ToolCallRequest,
   ): Promise<ToolResult | undefined>;
-  /** Arguments are already checked against `spec.parameters`. */
+  /** Arguments were read against `spec.parameters`, `accepts` and `limits`. */
   execute(ctx: ToolContext, args: Record<string, unknown>, call: ToolCallRequest): Promise<ToolResult>;
 }

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { checkArguments, nearestName } from "../../src/tools/arguments.ts";
+import { nearestName, readArguments } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
 import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
@@ -30,10 +30,10 @@ const SPECS = describeTools({ settings, chain: MAIN_CHAIN }).filter(({ name }) =
 type Schema = { properties: Record<string, { type: string }>; required?: string[] };
 
 const WRONG: Record<string, unknown[]> = {
-  string: [null, 5, true, [], ["main"], {}, Number.NaN],
-  number: [null, "5", "", true, [], {}, Number.NaN, Number.POSITIVE_INFINITY],
-  boolean: [null, "true", 1, [], {}],
-  array: [null, "group", 5, {}, true],
+  string: [5, true, ["main"], {}, Number.NaN],
+  number: ["five", "5s", "0x10", "Infinity", true, [1], {}, Number.NaN, Number.POSITIVE_INFINITY],
+  boolean: ["yes", 1, [true], {}],
+  array: ["group", 5, {}, true],
 };
 
 const WRONG_CASES = SPECS.flatMap(({ name, parameters }) =>
@@ -46,6 +46,72 @@ test.each(WRONG_CASES)("$name refuses $argument = $value by name", async ({ name
   const result = await app.call(MAIN, name, { ...GOOD[name], [argument]: value });
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
   expect(result.error).toContain(`${argument} must be `);
+});
+
+const OPTIONAL = SPECS.flatMap(({ name, parameters }) => {
+  const { properties, required = [] } = parameters as unknown as Schema;
+  const optional = Object.keys(properties).filter((argument) => !required.includes(argument));
+  return optional.map((argument) => ({ name, argument }));
+});
+
+test.each(OPTIONAL)(
+  "A2: $name takes $argument as absent when it says nothing",
+  async ({ name, argument }) => {
+    const own = await openApp();
+    const { [argument]: _, ...rest } = GOOD[name] ?? {};
+    const { status, code, error } = await own.call(MAIN, name, rest);
+    for (const nothing of [null, "", "  \n", []]) {
+      const result = await own.call(MAIN, name, { ...rest, [argument]: nothing });
+      expect(result).toMatchObject(status === undefined ? {} : { status });
+      expect({ code: result.code, error: result.error }).toEqual({ code, error });
+    }
+    await own.close();
+  },
+);
+
+test("A3: numbers, booleans and words of a list are read however a model spells them", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      limit: { type: "number" },
+      deep: { type: "boolean" },
+      mode: { type: "string", enum: ["run", "session"] },
+      kinds: { type: "array", items: { type: "string", enum: ["main", "group"] } },
+      nested: { type: "object", properties: { depth: { type: "number" }, note: { type: "string" } } },
+      text: { type: "string" },
+    },
+    required: ["text"],
+  };
+  const read = (args: Record<string, unknown>) => {
+    const result = readArguments(schema, { text: "", ...args });
+    return result.ok ? result.value : result.error;
+  };
+  expect(read({ limit: " 5 ", deep: " TRUE", mode: " Session " })).toEqual({
+    text: "",
+    limit: 5,
+    deep: true,
+    mode: "session",
+  });
+  expect(read({ limit: "-1.5e2", deep: "false" })).toEqual({ text: "", limit: -150, deep: false });
+  expect(read({ kinds: ["MAIN", " group"] })).toEqual({ text: "", kinds: ["main", "group"] });
+  expect(read({ nested: { depth: "3", note: null } })).toEqual({ text: "", nested: { depth: 3 } });
+  expect(read({ mode: "both" })).toBe('mode must be one of run, session, got "both"');
+  expect(read({ text: null })).toBe("text is required");
+});
+
+test("A4: one answer names every wrong argument, those over a limit too", async () => {
+  const result = await app.call(MAIN, "sessions_list", {
+    kinds: ["direct"],
+    limit: 0,
+    messageLimit: "many",
+    activeMinutes: -1,
+    agentId: "no such/agent",
+    bogus: 1,
+  });
+  expect(result).toMatchObject({ status: "error", code: "unknown_argument" });
+  for (const name of ["kinds[0]", "limit", "messageLimit", "activeMinutes", "agentId", "bogus"]) {
+    expect(result.error).toContain(name);
+  }
 });
 
 test.each(SPECS)("$name names every unknown argument and what it takes", async ({ name, parameters }) => {
@@ -82,20 +148,20 @@ const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
   ["sessions_list", { messageLimit: -1 }, "messageLimit must be at least 0"],
   ["sessions_list", { activeMinutes: 0 }, "activeMinutes must be more than 0"],
   ["sessions_list", { activeMinutes: -1 }, "activeMinutes must be more than 0"],
-  ["sessions_list", { kinds: [] }, "valid kinds: main, group, cron, hook, node, other"],
-  ["sessions_list", { kinds: ["direct"] }, 'unknown kind "direct"; valid kinds: main'],
-  ["sessions_list", { kinds: ["main", "x".repeat(1_000)] }, "unknown kind"],
-  ["sessions_list", { search: "" }, "search must not be empty"],
+  [
+    "sessions_list",
+    { kinds: ["direct"] },
+    'kinds[0] must be one of main, group, cron, hook, node, other, got "direct"',
+  ],
+  ["sessions_list", { kinds: ["main", "x".repeat(1_000)] }, "kinds[1] must be one of"],
   ["sessions_list", { search: "x".repeat(201) }, "search has 201 characters; the most is 200"],
   ["sessions_list", { agentId: "no such/agent" }, "agentId must be 1 to 64"],
-  ["sessions_list", { cursor: "" }, "cursor must not be empty"],
   ["sessions_list", { cursor: "made up" }, "cursor is not one"],
   ["sessions_list", { cursor: "WyIxIiwyXQ" }, "cursor is not one"],
   ["sessions_history", { sessionKey: "" }, "sessionKey must not be empty"],
   ["sessions_history", { sessionKey: "   " }, "sessionKey must not be empty"],
   ["sessions_history", { sessionKey: `agent:main:${"x".repeat(600)}` }, "the most is 512"],
   ["sessions_history", { sessionKey: "main", limit: 0 }, "limit must be at least 1"],
-  ["sessions_history", { sessionKey: "main", before: "" }, "before must not be empty"],
   ["sessions_send", { sessionKey: "main", message: "" }, "message must not be empty"],
   ["sessions_send", { sessionKey: "main", message: " \n" }, "message must not be empty"],
   [
@@ -106,11 +172,9 @@ const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
   ["sessions_send", { message: "x" }, "sessionKey or label is required"],
   ["sessions_send", { sessionKey: "main", label: "x", message: "x" }, "not both"],
   ["sessions_send", { sessionKey: "main", agentId: "research", message: "x" }, "agentId goes with label"],
-  ["sessions_send", { label: "", message: "x" }, "label must not be empty"],
   ["sessions_send", { label: "x".repeat(201), message: "x" }, "label has 201 characters"],
   ["sessions_send", { label: "x", agentId: "A B", message: "x" }, "agentId must be 1 to 64"],
   ["session_status", { sessionKey: "main", runId: "r" }, "not both"],
-  ["session_status", { runId: "" }, "runId must not be empty"],
   ["sessions_search", { query: "  " }, "query must not be empty"],
   ["sessions_search", { query: "x".repeat(501) }, "query has 501 characters"],
   ["sessions_search", { query: "x", limit: -1 }, "limit must be at least 1"],
@@ -178,7 +242,7 @@ test.each(HOSTILE)("hostile text %j is data to every tool", async (text) => {
 test("names of the object prototype are unknown arguments like others", () => {
   const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
   const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
-  const result = checkArguments(schema, args);
+  const result = readArguments(schema, args);
   expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
   expect(result.ok ? "" : result.error).toContain('"__proto__"');
   expect(result.ok ? "" : result.error).toContain("a is required");
@@ -187,7 +251,7 @@ test("names of the object prototype are unknown arguments like others", () => {
 test("a flood of unknown arguments is counted, and only those that are shown are looked up", () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
-  const result = checkArguments({ type: "object", properties: Object.fromEntries(names) }, args);
+  const result = readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
   expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
   expect(result.ok ? "" : result.error).toContain("and 299992 more");
 });
@@ -207,7 +271,7 @@ test("a mistyped argument is answered with the nearest valid name", () => {
 test("nested arguments are checked with their path", () => {
   const item = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   const schema = { type: "object", properties: { files: { type: "array", items: item } } };
-  const result = checkArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
+  const result = readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
   expect(result.ok ? "" : result.error).toBe(
     'unknown argument "files[1].nam" (did you mean "files[1].name"?); files[1].name is required',
   );

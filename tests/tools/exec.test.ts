@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { readArguments } from "../../src/tools/arguments.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 
@@ -159,6 +160,12 @@ test("an abort kills the command and all it started, and is the answer", async (
   expect(existsSync(join(workspace, "late"))).toBe(false);
 });
 
+test.each([0, -1, Number.NaN, "soon"])("timeoutSeconds %s is refused", (timeoutSeconds) => {
+  const { spec, limits } = execTool;
+  const read = readArguments(spec.parameters, { command: "true", timeoutSeconds }, limits);
+  expect(read).toMatchObject({ ok: false, code: "invalid_argument" });
+});
+
 test("a command that never stops writing is stopped, not read for ever", async () => {
   const result = await run({ command: "yes" });
   expect(result).toMatchObject({ code: "exec_failed" });
@@ -170,9 +177,6 @@ test.each([
   [{ command: "  \n" }, "invalid_argument"],
   [{ command: "echo \0" }, "invalid_argument"],
   [{ command: `echo ${"x".repeat(100_000)}` }, "too_large"],
-  [{ command: "true", timeoutSeconds: 0 }, "invalid_argument"],
-  [{ command: "true", timeoutSeconds: -1 }, "invalid_argument"],
-  [{ command: "true", timeoutSeconds: Number.NaN }, "invalid_argument"],
-])("a wrong call is refused before anything runs (%#)", async (args, code) => {
+])("a wrong command is refused before anything runs (%#)", async (args, code) => {
   expect(await run(args)).toMatchObject({ status: "error", code });
 });

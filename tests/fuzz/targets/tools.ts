@@ -86,6 +86,21 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
 const NAMES = [...new Set(Object.values(VALID).flatMap((all) => all.flatMap((args) => Object.keys(args))))];
 const HARMLESS = ["true", "cat notes.txt", "exit 3", "echo hi >&2"];
 
+/** The same arguments as a careless model writes them: numbers and booleans as text, words in capitals. */
+function respelled(args: unknown, which: readonly number[]): unknown {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
+  const entries = Object.entries(args).map(([name, value], index): [string, unknown] => {
+    const how = which[index % Math.max(which.length, 1)] ?? 0;
+    if (how === 0 || name === "command") return [name, value];
+    if (how === 1 && (typeof value === "number" || typeof value === "boolean")) return [name, ` ${value} `];
+    if (how === 1 && SPELLED_FREELY.includes(name)) return [name, String(value).toUpperCase()];
+    return [name, how === 2 ? null : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+const SPELLED_FREELY = ["mode", "cleanup", "sandbox", "action", "thinking"];
+
 /** Real commands run bare here: what a mutation made of one becomes a comment. */
 function withoutHarm(args: unknown): unknown {
   if (typeof args !== "object" || args === null || !Object.hasOwn(args, "command")) return args;
@@ -185,10 +200,14 @@ const calls: Arbitrary<ToolInput> = fc.oneof(
       tool: fc.oneof({ weight: 60, arbitrary: fc.constant(tool) }, { weight: 1, arbitrary: nastyText(200) }),
       caller: fc.constantFrom(...CALLERS),
       args: fc
-        .oneof(
-          damagedTree(fc.constantFrom(...valid), NAMES),
-          typed(SCHEMAS.get(tool) ?? {}, { names: VALUES, words: WORDS }),
+        .tuple(
+          fc.oneof(
+            damagedTree(fc.constantFrom(...valid), NAMES),
+            typed(SCHEMAS.get(tool) ?? {}, { names: VALUES, words: WORDS }),
+          ),
+          fc.array(fc.nat(4), { maxLength: 6 }),
         )
+        .map(([args, which]) => respelled(args, which))
         .map(tool === "exec" ? withoutHarm : (args) => args),
     }),
   })),
@@ -198,6 +217,25 @@ type Plain = Record<string, unknown>;
 const isPlain = (value: unknown): value is Plain =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** Whether an optional argument says nothing: then it counts as absent. */
+const isNothing = (value: unknown): boolean =>
+  value === null || value === undefined || (Array.isArray(value) ? value.length === 0 : isBlank(value));
+
+const isBlank = (value: unknown): boolean => typeof value === "string" && /^\s*$/.test(value);
+
+/** Whether a value can be read as the schema's type, however a model spells it. */
+function fitsType(schema: JsonSchema, value: unknown): boolean {
+  const word = typeof value === "string" ? value.trim().toLowerCase() : undefined;
+  if (schema.type === "number") {
+    if (word === undefined) return Number.isFinite(value);
+    // Decimal notation only: no hexadecimal, no words.
+    return word !== "" && !/[^0-9.e+-]/.test(word) && Number.isFinite(Number(word));
+  }
+  if (schema.type === "boolean") return typeof value === "boolean" || word === "true" || word === "false";
+  const words = schema.enum as readonly string[] | undefined;
+  return word !== undefined && (words === undefined || words.some((one) => one.toLowerCase() === word));
+}
+
 /** The rule of arguments, said again: which names are unknown, and whether something has the wrong type. */
 function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown: string[]; wrong: boolean } {
   if (schema.type === "object" && isPlain(schema.properties)) {
@@ -206,15 +244,18 @@ function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown
       properties: Record<string, JsonSchema>;
       required?: readonly string[];
     };
+    const isMissing = (name: string): boolean => !Object.hasOwn(value, name) || value[name] === null;
     const inner = Object.keys(value)
-      .filter((name) => Object.hasOwn(properties, name))
+      .filter((name) => Object.hasOwn(properties, name) && value[name] !== null)
+      .filter((name) => required.includes(name) || !isNothing(value[name]))
       .map((name) => problemsIn(properties[name] as JsonSchema, value[name], `${path}${name}.`));
     const unknown = Object.keys(value).filter((name) => !Object.hasOwn(properties, name));
     return {
       unknown: [...unknown.map((name) => path + name), ...inner.flatMap((one) => one.unknown)],
-      wrong: required.some((name) => !Object.hasOwn(value, name)) || inner.some((one) => one.wrong),
+      wrong: required.some(isMissing) || inner.some((one) => one.wrong),
     };
   }
+  if (schema.type === "object") return { unknown: [], wrong: !isPlain(value) };
   if (schema.type === "array") {
     if (!Array.isArray(value)) return { unknown: [], wrong: true };
     const inner = value.map((item, index) =>
@@ -222,8 +263,7 @@ function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown
     );
     return { unknown: inner.flatMap((one) => one.unknown), wrong: inner.some((one) => one.wrong) };
   }
-  const fits = schema.type === "number" ? Number.isFinite(value) : typeof value === schema.type;
-  return { unknown: [], wrong: !fits };
+  return { unknown: [], wrong: !fitsType(schema, value) };
 }
 
 /** One JSON object; a failure has one of the codes, in its form, and words. */
@@ -242,7 +282,11 @@ function checkShape(result: Plain): void {
 /** What the schema does not allow is refused, and what is unknown is named. */
 function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
   const { unknown, wrong } = problemsIn(schema, args, "");
-  if (unknown.length === 0 && !wrong) return;
+  if (unknown.length === 0 && !wrong) {
+    const complains = /must be (?:a string|a number|true or false|an array|an object), got|unknown argument/;
+    must(!complains.test(String(result.error)), `readable arguments were refused: ${shown(result)}`);
+    return;
+  }
   const code = unknown.length > 0 ? "unknown_argument" : "invalid_argument";
   must(result.status === "error" && result.code === code, `${code} expected, got ${shown(result)}`);
   for (const name of unknown.slice(0, 4)) {

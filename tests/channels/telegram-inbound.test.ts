@@ -183,10 +183,13 @@ test("TU2: a channel, and an administrator who hides behind the group, are the c
 test("a message behind a private chat is skipped: its id could be an owner's", () => {
   const owner = { id: 1_001, type: "private", first_name: "Ada" };
   const from = { id: 666, is_bot: false, first_name: "Eve" };
-  expect(reading({ from, sender_chat: owner, text: "/send off" })).toMatchObject({
-    kind: "skipped",
-    odd: true,
-  });
+  for (const type of ["private", "channel", undefined]) {
+    const behind = { ...owner, type };
+    expect(reading({ from, sender_chat: behind, text: "/send off" })).toMatchObject({
+      kind: "skipped",
+      odd: true,
+    });
+  }
 });
 
 test("TU4: bots are not answered, this one neither", () => {

@@ -133,10 +133,12 @@ function senderOf(
   type: InboundMessage["chat"]["type"],
 ): InboundMessage["sender"] | "bot" | undefined {
   const behind = fieldsOf(message.sender_chat);
-  // Telegram puts groups and channels here. A private chat has the id of a person, who may be an owner.
-  if (textOf(behind.type) === "private") return undefined;
   const person = fieldsOf(message.from);
-  const isChat = idOf(behind.id) !== undefined;
+  const behindId = idOf(behind.id);
+  const isChat = behindId !== undefined;
+  // Telegram puts groups and channels here, whose ids are negative. Any other id is a person's, who may be an
+  // owner.
+  if (isChat && !behindId.startsWith("-")) return undefined;
   if (!isChat && person.is_bot === true) return "bot";
   const own = type === "channel" ? chat : {};
   const party = isChat ? behind : idOf(person.id) === undefined ? own : person;

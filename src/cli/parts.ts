@@ -141,6 +141,10 @@ export interface ImportWanted {
   readonly dir: string;
   readonly configPath?: string;
   readonly dryRun: boolean;
+  /** Names of settings that have to be accepted, or `all`. */
+  readonly accept: readonly string[];
+  /** Asks about each other one. Absent: they are left out. */
+  readonly ask?: (setting: { readonly name: string; readonly text: string }) => Promise<Result<boolean>>;
   /** Ends it between two sessions. */
   readonly signal: AbortSignal;
   /** Called after each session with how many there were so far. */
@@ -159,6 +163,11 @@ export interface ImportFacts {
     readonly path?: string;
     readonly notes: readonly string[];
     readonly left: readonly string[];
+    readonly trusted: readonly {
+      readonly name: string;
+      readonly text: string;
+      readonly accepted: boolean;
+    }[];
   };
   readonly sessions: {
     readonly added: number;

@@ -116,6 +116,7 @@ function addHouse(parent: Command, on: (command: Command, load: Load) => void): 
   const moving = parent.command("import").argument("<dir>");
   moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");
   moving.option("--dry-run", "say what would be done, and do nothing");
+  moving.option("--accept <name...>", "take over these settings that need your trust, or all of them: all");
   on(moving, async () => (await import("./commands/import.ts")).runImport);
   const config = parent.command("config").description("the configuration file");
   on(

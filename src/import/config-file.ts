@@ -1,17 +1,18 @@
 // Owns where an imported configuration goes, and that it is one that Parley can start with.
-// CF1: nothing is ever overwritten: it becomes the configuration file where there is none yet, else a
-//      proposal beside it; and the same one is written once.
+// CF1: nothing that a person wrote is overwritten: it becomes the configuration file if there is none yet,
+//      or if an import wrote it and nobody changed it; else a proposal beside it. The same one is written
+//      once.
 // CF2: what would keep Parley from starting is taken out and named, until nothing is wrong any more.
 // CF3: it is its owner's alone: secrets stand in it.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Path, showPath, type Tree } from "../config/source.ts";
+import { showPath, type Tree } from "../config/source.ts";
 import { type LoadOptions, settingsOfText } from "../config.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/settings.ts";
 import { ensureFolder } from "../world/folders.ts";
+import { drop } from "./config-tree.ts";
 
 /** Things that are taken out of one configuration. */
 const REPAIRS_MAX = 300;
@@ -24,23 +25,6 @@ export interface CheckedConfig {
   readonly takenOut: readonly string[];
   /** Variables that it needs and that are not set here. */
   readonly variables: readonly string[];
-}
-
-/** Takes one thing out; false: there is nothing at that path. */
-function drop(tree: Tree, path: Path): boolean {
-  let parent: unknown = tree;
-  for (const part of path.slice(0, -1)) {
-    parent = (parent as Record<string | number, unknown> | undefined)?.[part];
-    if (typeof parent !== "object" || parent === null) return false;
-  }
-  const last = path.at(-1);
-  if (Array.isArray(parent) && typeof last === "number" && last < parent.length) {
-    parent.splice(last, 1);
-    return true;
-  }
-  if (!isObject(parent) || last === undefined || !Object.hasOwn(parent, last)) return false;
-  delete parent[last];
-  return true;
 }
 
 const textOf = (tree: Tree, from: string): string =>
@@ -81,11 +65,12 @@ export function checkConfig(
 }
 
 export type PlacedConfig =
-  | { readonly kind: "written" | "proposed"; readonly path: string }
+  | { readonly kind: "written" | "proposed"; readonly path: string; readonly replaces?: string }
   /** The same text is there already. */
   | { readonly kind: "there"; readonly path: string };
 
-function textAt(path: string): string | undefined {
+/** The text of a file; undefined: there is none that can be read. */
+export function textAt(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
@@ -93,10 +78,20 @@ function textAt(path: string): string | undefined {
   }
 }
 
-/** Where it would go, without writing it. `exists`: there is a configuration file. */
-export function placeFor(text: string, path: string, exists: boolean): Result<PlacedConfig> {
+/**
+ * Where it would go, without writing it. `exists`: there is a configuration file. `earlier`: what an import
+ * may have written there.
+ */
+export function placeFor(
+  text: string,
+  path: string,
+  exists: boolean,
+  earlier: string | undefined,
+): Result<PlacedConfig> {
   if (!exists) return ok({ kind: "written", path });
-  if (textAt(path) === text) return ok({ kind: "there", path });
+  const current = textAt(path);
+  if (current === text) return ok({ kind: "there", path });
+  if (current !== undefined && current === earlier) return ok({ kind: "written", path, replaces: earlier });
   for (let number = 1; number <= PROPOSALS_MAX; number += 1) {
     const name = number === 1 ? "parley.imported.json5" : `parley.imported-${number}.json5`;
     const proposal = join(dirname(path), name);
@@ -109,12 +104,21 @@ export function placeFor(text: string, path: string, exists: boolean): Result<Pl
   });
 }
 
-/** Writes it whole or not at all, and over nothing. `unique`: no other name like it. */
-export async function writeConfig(text: string, path: string, unique: string): Promise<Result<void>> {
+/**
+ * Writes it whole or not at all, and over nothing but `replaces`. `unique`: no other name like it.
+ */
+export async function writeConfig(
+  { text, path, replaces }: { text: string; path: string; replaces?: string | undefined },
+  unique: string,
+): Promise<Result<void>> {
   const made = `${path}.${unique}`;
   try {
     await ensureFolder(dirname(path));
     writeFileSync(made, text, { flag: "wx", mode: 0o600, flush: true });
+    if (replaces !== undefined && textAt(path) === replaces) {
+      renameSync(made, path);
+      return ok(undefined);
+    }
     try {
       linkSync(made, path);
     } catch (error) {

@@ -7,7 +7,7 @@ import { noteRest, take } from "./config-tree.ts";
 import { countIn, fieldsOf, priceIn, textIn } from "./fields.ts";
 
 /** Providers that need no more than a key. */
-const KEY_VARIABLES: Readonly<Record<string, string>> = {
+export const KEY_VARIABLES: Readonly<Record<string, string>> = {
   anthropic: "ANTHROPIC_API_KEY",
   openai: "OPENAI_API_KEY",
   google: "GEMINI_API_KEY",

@@ -1,11 +1,28 @@
 // Owns how a configuration is taken apart: what was used of it is taken out, so that what is left is what has
 // no counterpart here.
 
-import { showPath, type Tree } from "../config/source.ts";
+import { type Path, showPath, type Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;
+
+/** Takes out what stands at a path; false: there is nothing at that path. */
+export function drop(tree: Tree, path: Path): boolean {
+  let parent: unknown = tree;
+  for (const part of path.slice(0, -1)) {
+    parent = (parent as Record<string | number, unknown> | undefined)?.[part];
+    if (typeof parent !== "object" || parent === null) return false;
+  }
+  const last = path.at(-1);
+  if (Array.isArray(parent) && typeof last === "number" && last < parent.length) {
+    parent.splice(last, 1);
+    return true;
+  }
+  if (!isObject(parent) || last === undefined || !Object.hasOwn(parent, last)) return false;
+  delete parent[last];
+  return true;
+}
 
 /** Takes the value at a path out; undefined: there is none. Parents that it leaves empty go with it. */
 export function take(tree: Tree, ...path: readonly string[]): unknown {

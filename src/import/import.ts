@@ -5,13 +5,15 @@
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
+import type { Tree } from "../config/source.ts";
 import { configPathOf, type LoadOptions, loadSettings, settingsOfText } from "../config.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { defaultAgent, findAgent, type Settings, storePlace } from "../core/settings.ts";
 import type { World } from "../world.ts";
-import { checkConfig, type PlacedConfig, placeFor, writeConfig } from "./config-file.ts";
+import { checkConfig, type PlacedConfig, placeFor, textAt, writeConfig } from "./config-file.ts";
 import { mapConfig } from "./config-map.ts";
 import { readSourceConfig } from "./config-source.ts";
+import { ACCEPT_ALL, judgeTrust, type TrustedSetting, withoutTrust } from "./config-trust.ts";
 import { agentIdOf } from "./keys.ts";
 import { type Remark, Remarks } from "./remarks.ts";
 import { type AgentStore, importSessions } from "./sessions.ts";
@@ -27,6 +29,10 @@ export interface ImportOptions extends LoadOptions {
   readonly dir: string;
   /** Looks and tells, and writes nothing. */
   readonly dryRun: boolean;
+  /** Names of settings that have to be accepted, or `all`. Default: none. */
+  readonly accept?: readonly string[];
+  /** Asks about each such setting that is not named. Absent: it is left out. */
+  readonly ask?: (setting: TrustedSetting) => Promise<Result<boolean>>;
   readonly world: World;
   /** Ends it between two sessions. */
   readonly signal: AbortSignal;
@@ -63,6 +69,8 @@ interface ConfigReport {
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
+  /** Settings that have to be accepted; those that are not are left out. */
+  readonly trusted: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
 interface Prepared {
@@ -71,7 +79,7 @@ interface Prepared {
   readonly keys: { readonly mainName: string; readonly isGlobal: boolean };
   readonly defaultAgentId: string;
   /** What is to be written where. */
-  readonly file?: { readonly text: string; readonly path: string };
+  readonly file?: { readonly text: string; readonly path: string; readonly replaces?: string };
 }
 
 /** The settings in force, and what becomes of the source's configuration. */
@@ -84,7 +92,19 @@ async function prepare(
   const exists = existsSync(path);
   const found = await readSourceConfig(source, remarks);
   const mapped = mapConfig(found?.tree ?? {});
-  const checked = found === undefined ? undefined : checkConfig(mapped.file, found.name, path, options);
+  const check = (file: Tree) =>
+    found === undefined ? undefined : checkConfig(file, found.name, path, options);
+  const { accept = [], ask, home } = options;
+  // What was accepted by an earlier import is not asked again.
+  const isAccepted = exists && textAt(path) === check(mapped.file)?.text;
+  const judged = await judgeTrust(
+    mapped.file,
+    home,
+    isAccepted ? { names: [...accept, ACCEPT_ALL] } : { names: accept, ask },
+  );
+  if (!judged.ok) return judged;
+  const { settings: trusted } = judged.value;
+  const checked = check(judged.value.file);
   const { mainName, isGlobal, defaultAgentId, left } = mapped;
   const inForce = exists ? loadSettings(options) : undefined;
   if (inForce?.ok === false) return inForce;
@@ -97,9 +117,9 @@ async function prepare(
   if (checked === undefined) {
     const notes =
       found === undefined ? [] : [`${found.name} could not be made into a configuration of Parley`];
-    return ok({ ...common, report: { kind: "none", notes, left } });
+    return ok({ ...common, report: { kind: "none", notes, left, trusted } });
   }
-  const place = placeFor(checked.text, path, exists);
+  const place = placeFor(checked.text, path, exists, check(withoutTrust(mapped.file, home))?.text);
   if (!place.ok) return place;
   const notes = [
     ...mapped.notes,
@@ -108,12 +128,12 @@ async function prepare(
       ? []
       : [`it needs variables in the gateway's environment: ${checked.variables.join(", ")}`]),
   ];
-  const report: ConfigReport = { ...place.value, notes, left };
-  return ok(
-    place.value.kind === "there"
-      ? { ...common, report }
-      : { ...common, report, file: { text: checked.text, path: place.value.path } },
-  );
+  if (place.value.kind === "there") {
+    return ok({ ...common, report: { ...place.value, notes, left, trusted } });
+  }
+  const { kind, ...target } = place.value;
+  const report: ConfigReport = { kind, path: target.path, notes, left, trusted };
+  return ok({ ...common, report, file: { text: checked.text, ...target } });
 }
 
 /** Whether `path`, or the nearest folder above it that exists, lies in the source. */
@@ -257,7 +277,7 @@ export async function importState(options: ImportOptions): Promise<Result<Import
   const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
   const done = await withImportStore({ settings: settings.store, world, dryRun }, async (store) => {
     const isWritten = file !== undefined && !dryRun;
-    const written = isWritten ? await writeConfig(file.text, file.path, world.ids.uuid()) : ok(undefined);
+    const written = isWritten ? await writeConfig(file, world.ids.uuid()) : ok(undefined);
     if (!written.ok) return written;
     await importSessions(stores, {
       ...{ source, keys, settings, rules, store, remarks, nowMs, repairs, signal },

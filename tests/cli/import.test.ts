@@ -57,6 +57,23 @@ test("what was imported is listed and read like any session, and its readable co
   expect(hashOf(dir)).toBe(before);
 });
 
+test("settings that need trust are listed with the way to accept them, in words and in JSON", async () => {
+  const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace: "/etc" }] } } });
+  const { home } = await makeHome();
+  const listed = await run(home, ["import", dir, "--dry-run"]);
+  expect(listed.out).toContain("Left out until you accept it (--accept NAME, or --accept all):");
+  expect(listed.out).toContain("agents.list.main.workspace: lets agents read and write /etc");
+  const name = "agents.list.main.workspace";
+  const trusted = [{ name, text: expect.any(String), accepted: true }];
+  expect(await runJson(home, ["import", dir, "--accept", name])).toMatchObject({
+    ok: true,
+    config: { trusted },
+  });
+  const wrong = await run(home, ["import", dir, "--accept", "agents"]);
+  expect(wrong.code).toBe(1);
+  expect(wrong.err).toContain(name);
+});
+
 test("a directory that is none, or holds nothing, is said in words", async () => {
   const { home } = await makeHome();
   const empty = await run(home, ["import", temporaryFolder()]);

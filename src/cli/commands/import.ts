@@ -1,8 +1,10 @@
 // Owns `parley import`: says what came over from another program's state directory, and what did not.
-// IC1: no value of the source is shown: names, counts and paths only.
+// IC1: no value of the source is shown: names, counts and paths only; and of what has to be accepted, what it
+//      would do.
 
 import { resolve } from "node:path";
 import { safeLine } from "../../core/safe-text.ts";
+import { openPrompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { ImportFacts } from "../parts.ts";
@@ -27,6 +29,20 @@ function configLines({ config, dryRun }: ImportFacts): string[] {
     first,
     ...notes.map((note) => `  - ${note}`),
     ...(left.length === 0 ? [] : [`  - without a counterpart here: ${shown}${more}`]),
+  ];
+}
+
+/** Settings that its author could misuse: what each would do, and how it is accepted. */
+function trustLines({ config }: ImportFacts): string[] {
+  const left = config.trusted.filter(({ accepted }) => !accepted);
+  const taken = config.trusted.filter(({ accepted }) => accepted);
+  const list = (settings: ImportFacts["config"]["trusted"]): string[] =>
+    settings.map(({ name, text }) => `  - ${name}: ${text}`);
+  return [
+    ...(taken.length === 0 ? [] : ["Accepted:", ...list(taken)]),
+    ...(left.length === 0
+      ? []
+      : ["Left out until you accept it (--accept NAME, or --accept all):", ...list(left)]),
   ];
 }
 
@@ -60,7 +76,7 @@ function remarkLines({ remarks }: ImportFacts): string[] {
 export async function runImport(
   cli: Cli,
   args: readonly string[],
-  { dryRun = false }: { readonly dryRun?: boolean },
+  { dryRun = false, accept = [] }: { readonly dryRun?: boolean; readonly accept?: readonly string[] },
 ): Promise<number> {
   const { parts, options } = cli;
   const [dir = ""] = args;
@@ -72,10 +88,13 @@ export async function runImport(
       stop.abort();
     }),
   );
+  const ask = async ({ name, text }: { readonly name: string; readonly text: string }) =>
+    (await openPrompter(parts)).confirm(safeLine(`${name} ${text}. Take it over?`));
   try {
     const facts = await parts.importState({
       dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
-      dryRun,
+      ...{ dryRun, accept },
+      ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
       signal: stop.signal,
       progress: (sessions) => {
         if (parts.isTTY && sessions % SESSIONS_TOLD === 0) cli.note(`${count(sessions, "session")} so far`);
@@ -85,7 +104,7 @@ export async function runImport(
     if (!facts.ok) return cli.fail(facts);
     const { from, to, interrupted } = facts.value;
     cli.line(safeLine(dryRun ? `Nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`));
-    for (const lines of [configLines, sessionLines, remarkLines]) {
+    for (const lines of [configLines, trustLines, sessionLines, remarkLines]) {
       for (const line of lines(facts.value)) cli.line(safeLine(line));
     }
     if (interrupted) cli.line("It was stopped before its end: run the same command again to go on.");

@@ -160,14 +160,27 @@ function partsOf(text: string): Record<Part, string> {
   return { before: joined("before"), result: joined("result"), notes: joined("notes") };
 }
 
-/** What the model wrote in its announce turn, brought into the runtime's shape and under its status. */
-export function normaliseAnnouncement(words: string, facts: AnnouncementFacts): string {
+/** What a finished job came to, as it is kept with the job. */
+export interface JobOutcome {
+  readonly status: AnnouncedStatus;
+  readonly result: string;
+  readonly notes?: string;
+}
+
+/** What the model wrote in its announce turn, under the runtime's status. */
+export function announcedFacts(words: string, facts: AnnouncementFacts): AnnouncementFacts {
   const { before, result, notes } = partsOf(words);
   const told = result === "" ? before : result;
   const beside = [result === "" ? "" : before, notes === NOTHING ? "" : notes, facts.notes ?? ""];
-  return composeAnnouncement({
+  return {
     ...facts,
     result: told === "" ? facts.result : told,
     notes: beside.filter((text) => text.trim() !== "").join("\n"),
-  });
+  };
+}
+
+/** What of an announcement is kept with the job. */
+export function jobOutcome({ status, result, notes = "" }: AnnouncementFacts): JobOutcome {
+  const cut = (text: string): string => text.toWellFormed().trim().slice(0, SECTION_CHARS_MAX).toWellFormed();
+  return { status, result: cut(result), ...(notes.trim() === "" ? {} : { notes: cut(notes) }) };
 }

@@ -28,6 +28,7 @@ export interface SpawnCall {
   readonly mode?: string | undefined;
   readonly cleanup?: string | undefined;
   readonly sandbox?: string | undefined;
+  readonly announce?: string | undefined;
 }
 
 /** Whether a channel makes threads for sub-agents. `off`: it could, and the settings forbid it. */
@@ -55,6 +56,7 @@ export interface SpawnPlan {
   readonly thread: boolean;
   readonly mode: SpawnFacts["mode"];
   readonly cleanup: SpawnFacts["cleanup"];
+  readonly announce: SpawnFacts["announce"];
   readonly archiveAfterMinutes: number;
   readonly spawnDepth: number;
   /** Whether the child may itself spawn. */
@@ -246,6 +248,9 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   if (!mode.ok) return mode;
   const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
   if (!cleanup.ok) return cleanup;
+  const announced = settings.subagents.announce;
+  const announce = chooseWord("announce", call.announce ?? announced, ["post", "wake"]);
+  if (!announce.ok) return announce;
   const model = chooseModel(agent.value, call, settings);
   if (!model.ok) return model;
   const thinking = chooseThinking(call.thinking);
@@ -266,6 +271,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
     mode: mode.value,
     // A session bound to a thread ends with its binding, not by date.
     cleanup: stays ? "keep" : cleanup.value,
+    announce: announce.value,
     archiveAfterMinutes: stays ? 0 : settings.subagents.archiveAfterMinutes,
     spawnDepth: spawnDepth + 1,
     mayNest: maySpawnAt(spawnDepth + 1, settings),

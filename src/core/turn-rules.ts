@@ -5,6 +5,7 @@
 // T3: what people or models wrote stands in a context as quoted lines, so no text can pass for the runtime's.
 
 import type { AnnouncedStatus } from "./announcement.ts";
+import { type ResultWay, resultReader } from "./result-way.ts";
 import type { FlowStep, Run } from "./run.ts";
 import { quoteLines } from "./safe-text.ts";
 
@@ -185,14 +186,16 @@ export function subagentContext(args: {
   /** 1 for a child of a session that nobody spawned. */
   depth: number;
   maySpawn: boolean;
+  /** Who gets its result. */
+  way: ResultWay;
   /** It has a place of its own where people read and write. Default false. */
   thread?: boolean;
 }): string {
   const alone = [
     `You were started by ${named(args.requester)} for one task: the first message. No person reads along.`,
     "Do the task, and nothing beside it. There is nobody to ask: decide yourself and say what you decided.",
-    "Your last reply is your result. It is announced to that session automatically when you have finished:",
-    "write in it what you found or did, and do not try to send it anywhere.",
+    `Your last reply is your result. ${resultReader(args.way)}`,
+    "Write in it what you found or did, and do not try to send it anywhere.",
   ];
   const inThread = [
     `You were started by ${named(args.requester)} for one task: the first message.`,

@@ -7,6 +7,7 @@
 
 import { dropOldest } from "../core/bounded.ts";
 import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
+import { endedFlowsAmong } from "../store/flows.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
 import { beat, forgetDead, LEASE_MS, leave, type ProcessFacts } from "../store/processes.ts";
 import { endedAmong, endedSince } from "../store/runs.ts";
@@ -245,7 +246,9 @@ export class Dispatch {
 
   async #lookForEnds(): Promise<void> {
     const { store, watch } = this.#parts;
-    for (const runId of await endedAmong(store.db, watch.watched())) watch.ended(runId);
+    const watched = watch.watched();
+    for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
+    for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
   }
 
   async #wakeIdle(): Promise<void> {

@@ -126,7 +126,7 @@ export class Engine {
     this.commit = createCommit(store, world, this.bus, parts);
     this.#world = world;
     this.#settings = parts.settings;
-    this.#watch = createEndWatch(store.db, world.clock);
+    this.#watch = createEndWatch(store.db, world.clock, this.bus);
     const { maxConcurrent: max, pools = {} } = parts.settings;
     this.#slots = createSlots(max, pools, () => {
       if (wire === undefined) this.#lanes.slotFree();
@@ -305,6 +305,11 @@ export class Engine {
   async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
     await this.#watch.until(runId, deadlineAt, signal);
     return getRun(this.store.db, runId);
+  }
+
+  /** Resolves once one of these jobs has ended, the deadline has passed or the signal has fired. */
+  waitForJob(flowIds: readonly string[], deadlineAt: number, signal: AbortSignal): Promise<void> {
+    return this.#watch.untilJob(flowIds, deadlineAt, signal);
   }
 
   /** Ends unfinished runs. The first committed transaction wins: what has ended stays as it ended. */

@@ -11,6 +11,7 @@ import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../world.ts";
 import type { Bus } from "./bus.ts";
+import { openJobsWait, settleJobsWait } from "./job-waits.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
@@ -135,14 +136,19 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     if (!isFinalText(entry)) stream.whole();
     if ((await writer.append(entry)) === "stored") stream.written();
   };
+  const waiter = { runId: run.runId, sessionKey: run.sessionKey };
   const wait: RunWait = {
-    runId: run.runId,
-    sessionKey: run.sessionKey,
-    open: (unit, request) => openWait(unit, { runId: run.runId, sessionKey: run.sessionKey }, request),
+    ...waiter,
+    open: (unit, request) => openWait(unit, waiter, request),
+    openJobs: (unit, request) => openJobsWait(unit, waiter, request),
     holds: (unit) => isHeld(unit.tx, fence),
     settle: (callId) =>
       keeper.duringWait(() =>
         untilStored(parts.world, stopper.signal, () => settleWait(parts, callId, stopper.signal)),
+      ),
+    settleJobs: (callId, until) =>
+      keeper.duringWait(() =>
+        untilStored(parts.world, stopper.signal, () => settleJobsWait(parts, callId, until, stopper.signal)),
       ),
   };
   return {

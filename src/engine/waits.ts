@@ -1,15 +1,19 @@
-// Owns waiting for a run: by a run (an edge of the wait graph, no slot), or by anybody else (no edge).
+// Owns waiting for a run, and the wait graph: a run that waits is an edge and holds no slot; a caller that is
+// no run adds no edge. Waiting for jobs of sub-agents is in job-waits.ts.
 // WT1: cycle check and insertion are one serialised step (I7): both happen in the unit that accepts the
 //      message.
 // WT2: a wait is a row: after a crash the same call finds it again, with its first deadline.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import { endedFlowsAmong, openSpawnEdges } from "../store/flows.ts";
+import { type JobWait, openJobEdges } from "../store/job-waits.ts";
 import { enter } from "../store/locks.ts";
 import { getRun } from "../store/runs.ts";
 import type { Db, Store } from "../store/sql.ts";
 import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../store/waits.ts";
 import type { Clock } from "../world.ts";
+import type { Bus } from "./bus.ts";
 import type { Commit, Unit } from "./unit.ts";
 
 /** Sessions that one cycle check looks at; above it the wait is refused rather than risked. */
@@ -25,6 +29,10 @@ export interface RunWait {
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
   /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
   settle(callId: string): Promise<WaitEnd>;
+  /** Records a wait for jobs of sub-agents. Fails with `wait_cycle`. */
+  openJobs(unit: Unit, request: JobsWaitRequest): Promise<Result<void>>;
+  /** Waits until all (or one) of the recorded jobs have ended or the deadline passes, without a slot. */
+  settleJobs(callId: string, until: "all" | "any"): Promise<JobsWaitEnd>;
 }
 
 export interface WaitRequest {
@@ -32,6 +40,20 @@ export interface WaitRequest {
   readonly targetRunId: string;
   readonly targetSessionKey: string;
   readonly deadlineAt: number;
+}
+
+export interface JobsWaitRequest {
+  readonly callId: string;
+  readonly jobs: readonly { readonly flowId: string; readonly targetSessionKey: string }[];
+  readonly deadlineAt: number;
+}
+
+/** How a wait for jobs ended, by job. */
+export interface JobsWaitEnd {
+  /** They ended in time. */
+  readonly answered: readonly JobWait[];
+  /** Waiting ended before they did. */
+  readonly unanswered: readonly JobWait[];
 }
 
 /** Where the open waits are read. */
@@ -46,9 +68,37 @@ export interface WaitEnd {
   readonly run: Run;
 }
 
-/** The sessions on a path of open waits from `from` to `to`, both included; undefined: there is none. */
+/** A node of the wait graph that is the job of a sub-agent, not its lane. */
+const JOB = "job:";
+const jobNode = (childKey: string): string => `${JOB}${childKey}`;
+const keyOf = (node: string): string => (node.startsWith(JOB) ? node.slice(JOB.length) : node);
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Who holds up whom. A lane waits for the lanes and jobs that its run waits for. A job waits for its
+ * sub-agent's lane and for the unfinished jobs that the sub-agent gave.
+ */
+async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Promise<Edge[]> {
+  const lanes = nodes.filter((node) => !node.startsWith(JOB));
+  const children = nodes.filter((node) => node.startsWith(JOB)).map(keyOf);
+  const waits = lanes.length === 0 ? [] : await openEdges(tx, lanes, now);
+  const jobs = await openJobEdges(tx, lanes, now);
+  const below = await openSpawnEdges(tx, children);
+  return [
+    ...waits,
+    ...jobs.map(({ from, to }) => ({ from, to: jobNode(to) })),
+    ...children.map((key) => ({ from: jobNode(key), to: key })),
+    ...below.map(({ from, to }) => ({ from: jobNode(from), to: jobNode(to) })),
+  ];
+}
+
+/** The sessions on a path from `from` to the lane `to`, both included; undefined: there is none. */
 async function waitPath(
-  { tx, now }: WaitGraph,
+  graph: WaitGraph,
   from: string,
   to: string,
 ): Promise<string[] | "too_many" | undefined> {
@@ -56,7 +106,7 @@ async function waitPath(
   let frontier = [from];
   while (frontier.length > 0 && !cameFrom.has(to)) {
     if (cameFrom.size > CYCLE_SESSIONS_MAX) return "too_many";
-    const edges = await openEdges(tx, frontier, now);
+    const edges = await edgesFrom(graph, frontier);
     frontier = [];
     for (const edge of edges) {
       if (cameFrom.has(edge.to)) continue;
@@ -66,23 +116,37 @@ async function waitPath(
   }
   if (!cameFrom.has(to)) return undefined;
   const path: string[] = [];
-  for (let at: string | undefined = to; at !== undefined; at = cameFrom.get(at)) path.unshift(at);
+  for (let at: string | undefined = to; at !== undefined; at = cameFrom.get(at)) {
+    // A job and the lane of its sub-agent are one session.
+    if (path[0] !== keyOf(at)) path.unshift(keyOf(at));
+  }
   return path;
 }
 
-/** Refuses a wait of `waiterKey` for `targetKey` that would close a cycle. */
+/** What would be waited for. */
+export interface WaitTarget {
+  readonly kind: "run" | "job";
+  readonly sessionKey: string;
+}
+
+const CYCLE_HINTS: Record<WaitTarget["kind"], string> = {
+  run:
+    "The message was not sent. Answer with what you know (your reply reaches whoever asked you), " +
+    "or send with timeoutSeconds: 0.",
+  job: "Nothing is waited for. Answer with what you know; the results are announced when they are there.",
+};
+
+/** Refuses a wait of `waiterKey` that would close a cycle. */
 export async function refuseCycle(
   graph: WaitGraph,
   waiterKey: string,
-  targetKey: string,
+  { kind, sessionKey }: WaitTarget,
 ): Promise<Result<void>> {
-  const path = await waitPath(graph, targetKey, waiterKey);
+  const path = await waitPath(graph, kind === "job" ? jobNode(sessionKey) : sessionKey, waiterKey);
   if (path === undefined) return ok(undefined);
-  const cycle = path === "too_many" ? [waiterKey, targetKey] : [waiterKey, ...path];
+  const cycle = path === "too_many" ? [waiterKey, sessionKey] : [waiterKey, ...path];
   return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, {
-    hint:
-      "The message was not sent. Answer with what you know (your reply reaches whoever asked you), " +
-      "or send with timeoutSeconds: 0.",
+    hint: CYCLE_HINTS[kind],
     details: { cycle },
   });
 }
@@ -98,7 +162,8 @@ interface Waiter {
 export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest): Promise<Result<Wait>> {
   if (waiter.runId !== "") {
     await enter(unit.tx, "waits");
-    const free = await refuseCycle(unit, waiter.sessionKey, request.targetSessionKey);
+    const target = { kind: "run", sessionKey: request.targetSessionKey } as const;
+    const free = await refuseCycle(unit, waiter.sessionKey, target);
     if (!free.ok) return free;
   }
   const wait: Wait = {
@@ -114,42 +179,68 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
   return ok(wait);
 }
 
-/** Who in this process wants to know that a run ended. */
+/** Who in this process wants to know that a run or a job ended. */
 export interface EndWatch {
   /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  ended(runId: string): void;
-  /** Runs that somebody here watches. */
+  /** The same for jobs: resolves once one of them has ended. */
+  untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
+  /** A run or a job has ended. */
+  ended(id: string): void;
+  /** Runs and jobs that somebody here watches. */
   watched(): string[];
 }
 
-export function createEndWatch(db: Db, clock: Clock): EndWatch {
+export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
   const watchers = new Map<string, Set<() => void>>();
+  const ended = (id: string): void => {
+    for (const wake of watchers.get(id) ?? []) wake();
+  };
+  bus.subscribe((event) => {
+    if (event.kind === "flow" && event.step === "ended") ended(event.flowId);
+  });
+  const add = (id: string, wake: () => void): void => {
+    watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
+  };
+  const remove = (id: string, wake: () => void): void => {
+    const set = watchers.get(id);
+    set?.delete(wake);
+    if (set?.size === 0) watchers.delete(id);
+  };
+  const watch = async (
+    ids: readonly string[],
+    isOver: () => Promise<boolean>,
+    deadlineAt: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const woken = Promise.withResolvers<void>();
+    const wake = (): void => woken.resolve();
+    for (const id of ids) add(id, wake);
+    const timer = clock.at(deadlineAt, wake);
+    signal?.addEventListener("abort", wake, { once: true });
+    if (signal?.aborted === true) wake();
+    try {
+      // The rows are read after the watch stands, so that an end in between is not missed.
+      if (!(await isOver())) await woken.promise;
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener("abort", wake);
+      for (const id of ids) remove(id, wake);
+    }
+  };
   return {
-    async until(runId, deadlineAt, signal) {
-      let wake = (): void => {};
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      const set = watchers.get(runId) ?? new Set();
-      watchers.set(runId, set.add(wake));
-      const timer = clock.at(deadlineAt, wake);
-      signal?.addEventListener("abort", wake, { once: true });
-      if (signal?.aborted === true) wake();
-      try {
-        // The row is read after the watch stands, so that an end in between is not missed.
+    until(runId, deadlineAt, signal) {
+      const isOver = async (): Promise<boolean> => {
         const run = await getRun(db, runId);
-        if (run !== undefined && !isEnded(run.state)) await woken;
-      } finally {
-        timer.cancel();
-        signal?.removeEventListener("abort", wake);
-        set.delete(wake);
-        if (set.size === 0) watchers.delete(runId);
-      }
+        return run === undefined || isEnded(run.state);
+      };
+      return watch([runId], isOver, deadlineAt, signal);
     },
-    ended(runId) {
-      for (const wake of watchers.get(runId) ?? []) wake();
+    untilJob(flowIds, deadlineAt, signal) {
+      const isOver = async (): Promise<boolean> => (await endedFlowsAmong(db, flowIds)).length > 0;
+      return watch(flowIds, isOver, deadlineAt, signal);
     },
+    ended,
     watched: () => [...watchers.keys()],
   };
 }

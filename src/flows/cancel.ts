@@ -5,7 +5,7 @@
 
 import type { AbortReason, Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import { endFlow, type Flow, openSpawnsOf } from "../store/flows.ts";
+import { endFlow, endJob, type Flow, openSpawnsOf } from "../store/flows.ts";
 import { holdForAbort } from "../store/locks.ts";
 import { activeRunsOfFlow } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
@@ -39,7 +39,8 @@ export async function cancelJob(
 ): Promise<readonly string[]> {
   await holdForAbort(unit.tx, job.targetKey);
   // Closed first, so that the end of its runs announces nothing.
-  if (!(await endFlow(unit.tx, job.flowId, "cancelled", unit.now))) return [];
+  const outcome = { status: "aborted", result: "", notes: "it was cancelled" } as const;
+  if (!(await endJob(unit.tx, job.flowId, { reason: "cancelled", outcome, at: unit.now }))) return [];
   const { runIds } = await acceptor.abortIn(unit, {
     sessionKey: job.targetKey,
     ...(reason === undefined ? {} : { reason }),

@@ -98,7 +98,10 @@ async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Chec
       ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block it" }
       : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
   );
-  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, session.key);
+  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, {
+    kind: "run",
+    sessionKey: session.key,
+  });
   if (!free.ok) {
     const { cycle } = free.details as { readonly cycle: readonly string[] };
     const path = cycle.map(shown).join(" -> ");

@@ -4,7 +4,12 @@
 // JB3: whatever became of the requester, the result is kept: posted, appended, or as a failed delivery for
 //      operators.
 
-import { type AnnouncementFacts, composeAnnouncement, normaliseAnnouncement } from "../core/announcement.ts";
+import {
+  type AnnouncementFacts,
+  announcedFacts,
+  composeAnnouncement,
+  jobOutcome,
+} from "../core/announcement.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Route, Session } from "../core/session.ts";
@@ -14,9 +19,9 @@ import type { AcceptRequest } from "../engine/accept.ts";
 import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
-import { endFlow, type Flow, getFlow, openSpawnsOf } from "../store/flows.ts";
+import { endJob, type Flow, getFlow, openSpawnsOf } from "../store/flows.ts";
 import { holdSessions } from "../store/locks.ts";
-import { activeRunsOfFlow, getRun } from "../store/runs.ts";
+import { activeRuns, activeRunsOfFlow, getRun, makeAppend } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import { publishFlow, publishFlowEnd } from "./flow-events.ts";
 import { outcomeOf, statsOf, statusOf } from "./job-outcome.ts";
@@ -206,6 +211,22 @@ function isWake(run: Run, session: Session): boolean {
   return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
 }
 
+/**
+ * A wait has returned the results of these sub-agents to a run of their requester: it is not woken with them
+ * again. What was to wake it is only written into its transcript.
+ */
+export async function writeDownWakes(
+  unit: Unit,
+  requester: Session,
+  childKeys: readonly string[],
+): Promise<void> {
+  for (const run of await activeRuns(unit.tx, requester.key)) {
+    const { provenance } = run.input;
+    if (run.state !== "queued" || !isWake(run, requester) || provenance?.kind !== "inter_session") continue;
+    if (childKeys.includes(provenance.sourceSessionKey)) await makeAppend(unit.tx, run.runId);
+  }
+}
+
 /** A requester that was to be woken, and was not: it is told in the other ways, those that are still open. */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const overLimit = run.code === "chain_limit";
@@ -255,17 +276,19 @@ async function settle(moment: Moment, { words, stopped }: Settlement = {}): Prom
   const isQuiet = words !== undefined && isSilent(words);
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
-  if (!(await endFlow(unit.tx, flowId, isQuiet ? "silent" : "announced", unit.now))) return;
+  const waited = stopped === true && last?.state === "ok";
+  const notes = waited ? "it was stopped while sub-agents of its own were at work" : last?.error;
+  const own: AnnouncementFacts = {
+    status: waited ? "aborted" : statusOf(last),
+    result,
+    stats: await statsOf(moment, runs),
+    ...(notes === undefined ? {} : { notes }),
+  };
+  const facts = words === undefined || isQuiet ? own : announcedFacts(words, own);
+  const reason = isQuiet ? "silent" : "announced";
+  if (!(await endJob(unit.tx, flowId, { reason, outcome: jobOutcome(facts), at: unit.now }))) return;
   if (!isQuiet) {
-    const waited = stopped === true && last?.state === "ok";
-    const notes = waited ? "it was stopped while sub-agents of its own were at work" : last?.error;
-    const facts: AnnouncementFacts = {
-      status: waited ? "aborted" : statusOf(last),
-      result,
-      stats: await statsOf(moment, runs),
-      ...(notes === undefined ? {} : { notes }),
-    };
-    const text = words === undefined ? composeAnnouncement(facts) : normaliseAnnouncement(words, facts);
+    const text = composeAnnouncement(facts);
     publishFlow(unit, { flowId, runId, step: "announce", from, to, turn: 1, turnsMax, text });
     await tell(moment, text, last);
   }

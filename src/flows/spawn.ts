@@ -6,6 +6,7 @@
 
 import { withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { type ResultRequester, resultNote, resultWay } from "../core/result-way.ts";
 import type { Run } from "../core/run.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { NOT_YET_USED, type Route, type Session } from "../core/session.ts";
@@ -53,6 +54,8 @@ export interface SpawnRequest {
   readonly route?: Route;
   /** Tools that the child would have and its requester's rights keep from it; told to the caller. */
   readonly withheldTools: readonly string[];
+  /** Whether the requester has the tool that waits for sub-agents. */
+  readonly mayWait: boolean;
 }
 
 interface SpawnParts {
@@ -71,15 +74,33 @@ interface Made {
 
 type SpawnResult = Record<string, unknown>;
 
-function receiptOf(runId: string, child: Session, withheldTools: readonly string[]): SpawnResult {
+/** Who spawns, as far as the answer depends on it. */
+interface Asker {
+  readonly requester: Session;
+  readonly mayWait: boolean;
+}
+
+function receiptOf(
+  runId: string,
+  child: Session,
+  { requester, mayWait, withheldTools = [] }: Asker & { readonly withheldTools?: readonly string[] },
+): SpawnResult {
+  const { announce = "post", thread, route, attachments } = child.spawn ?? {};
   return {
     status: "accepted",
     runId,
     childSessionKey: child.key,
     model: child.model,
+    note: resultNote({
+      requester: requesterFacts(requester),
+      announce,
+      thread: thread !== undefined,
+      hasPlace: route !== undefined,
+      mayWait,
+    }),
     ...(withheldTools.length === 0 ? {} : { withheldTools }),
-    ...(child.spawn?.thread === undefined ? {} : { thread: child.spawn.thread }),
-    ...(child.spawn?.attachments === undefined ? {} : { attachments: child.spawn.attachments }),
+    ...(thread === undefined ? {} : { thread }),
+    ...(attachments === undefined ? {} : { attachments }),
   };
 }
 
@@ -91,7 +112,7 @@ function childOf(
   { runId, attachments, thread }: Made,
 ): Session {
   const { requester, plan, route } = request;
-  const { subagents, tools } = parts.settings;
+  const { tools } = parts.settings;
   return {
     key: formatKey({ form: "subagent", agentId: plan.agent.id, id: ids.uuid }),
     sessionId: unit.newId(),
@@ -112,7 +133,7 @@ function childOf(
       runId,
       requesterKey: requester.key,
       requesterSessionId: requester.sessionId,
-      announce: subagents.announce,
+      announce: plan.announce,
       cleanup: plan.cleanup,
       mode: plan.mode,
       archiveAfterMinutes: plan.archiveAfterMinutes,
@@ -228,8 +249,13 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
     self: partyOf(settings, child, child),
     depth: child.spawnDepth,
     maySpawn: maySpawnAt(child.spawnDepth, settings),
+    way: resultWay(requesterFacts(requester), child.spawn?.announce ?? "post"),
     thread: child.spawn?.thread !== undefined,
   });
+}
+
+function requesterFacts({ external, spawn }: Session): ResultRequester {
+  return { external, isSubagent: spawn !== undefined };
 }
 
 /** What a sub-agent is told in every run that has no context of its own. Undefined: it is none. */
@@ -240,16 +266,20 @@ export async function childContext(
 ): Promise<string | undefined> {
   if (session.spawn === undefined) return undefined;
   const requester = await getSession(db, session.spawn.requesterKey);
-  return contextFor(settings, session, requester ?? { ...session, key: session.spawn.requesterKey });
+  const { spawn: _, ...gone } = { ...session, key: session.spawn.requesterKey };
+  return contextFor(settings, session, requester ?? gone);
 }
 
 /** What a call that was accepted before a crash was told; undefined: it was not accepted. */
-export async function spawnedBefore(parts: SpawnParts, callId: string): Promise<SpawnResult | undefined> {
+export async function spawnedBefore(
+  parts: SpawnParts,
+  { callId, ...asker }: Asker & { readonly callId: string },
+): Promise<SpawnResult | undefined> {
   const { db } = parts.engine.store;
   const run = await getRunOfCall(db, callId);
   if (run === undefined) return undefined;
   const child = await getSession(db, run.sessionKey);
-  if (child !== undefined) return receiptOf(run.runId, child, []);
+  if (child !== undefined) return receiptOf(run.runId, child, asker);
   // Finished and deleted meanwhile: the call was accepted all the same.
   const model = run.model === undefined ? {} : { model: run.model };
   return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
@@ -302,10 +332,10 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     const spawned = await engine.commit((unit) => enqueue(parts, request, unit, made));
     if (spawned.ok) {
       const { accepted, child } = spawned.value;
-      return receiptOf(accepted.run.runId, child, request.withheldTools);
+      return receiptOf(accepted.run.runId, child, request);
     }
     await undo();
-    return (await spawnedBefore(parts, request.callId)) ?? toolFailure(spawned);
+    return (await spawnedBefore(parts, request)) ?? toolFailure(spawned);
   } catch (error) {
     // The answer may be all that was lost: then a child has its files. Else the next start sweeps them up.
     if (!(error instanceof StoreProblem)) await undo();

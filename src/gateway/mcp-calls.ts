@@ -35,7 +35,7 @@ function inThisDoor(name: string): boolean {
 
 /** The tools that the client's session has here. */
 export function toolsOf({ settings }: GatewayDeps, client: McpClient): Described[] {
-  const allowed = describeTools({ settings, chain: client.chain }).filter(
+  const allowed = describeTools({ settings, chain: client.chain, external: client.session.external }).filter(
     (tool) => tool.allowed && inThisDoor(tool.name),
   );
   return client.session.external ? [...allowed, INBOX_TOOL] : allowed;

@@ -89,9 +89,11 @@ function readCall(deps: GatewayDeps, params: unknown): ToolCall {
   return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
 }
 
-/** Whether the call is a send that waits for its reply. */
-function waits({ name, arguments: { timeoutSeconds } }: ToolCall): boolean {
-  return name === "sessions_send" && timeoutSeconds !== 0;
+/** What the call waits for: the reply to a send, sub-agents, or nothing. */
+function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "reply" | "jobs" | undefined {
+  if (timeoutSeconds === 0) return undefined;
+  if (name === "sessions_send") return "reply";
+  return name === "subagents" && action === "wait" ? "jobs" : undefined;
 }
 
 interface Exchange extends TaskParts {
@@ -103,8 +105,9 @@ async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContex
   const { deps, client, stop } = exchange;
   const call = readCall(deps, params);
   const { signal: request, _meta: meta } = ctx.mcpReq;
-  if (!waits(call)) return told(await callAs(deps, client, call, AbortSignal.any([request, stop])));
-  if (takesTasks(ctx)) {
+  const waited = waitsFor(call);
+  if (waited === undefined) return told(await callAs(deps, client, call, AbortSignal.any([request, stop])));
+  if (waited === "reply" && takesTasks(ctx)) {
     const sent = await sendAsTask(exchange, call, { request, stop });
     return "task" in sent ? { resultType: "task", ...sent.task } : told(sent.result);
   }

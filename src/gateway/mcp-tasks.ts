@@ -104,7 +104,11 @@ export interface Progress {
   readonly message: string;
 }
 
-/** Tells now and then how a send stands, while `work` is under way. */
+function unsentText({ name }: ToolCall): string {
+  return name === "sessions_send" ? "not accepted yet" : "waiting for sub-agents";
+}
+
+/** Tells now and then how a waiting call stands, while `work` is under way. */
 export async function withProgress<T>(
   { deps, client }: Pick<TaskParts, "deps" | "client">,
   call: ToolCall,
@@ -120,7 +124,7 @@ export async function withProgress<T>(
     await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     while (!over.signal.aborted) {
       const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
-      const message = sent === undefined ? "not accepted yet" : stateText(sent.run);
+      const message = sent === undefined ? unsentText(call) : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
       if (!over.signal.aborted && !isEnded(sent?.run.state ?? "queued"))
         await tell({ progress, message, ...total });

@@ -2,7 +2,9 @@
 // FS1: a flow changes only in the transaction that ends one of its runs, or that aborts, resets or deletes
 //      a party.
 
-import type { Selectable } from "kysely";
+import { type Selectable, sql } from "kysely";
+import type { JobOutcome } from "../core/announcement.ts";
+import { answerJobWaits } from "./job-waits.ts";
 import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { FlowTable } from "./tables.ts";
@@ -26,10 +28,15 @@ export interface Flow {
   readonly createdAt: number;
   readonly endedAt?: number;
   readonly endReason?: string;
+  /** What a finished job came to. */
+  readonly outcome?: JobOutcome;
 }
 
 /** A flow without what was said in it. */
-export type FlowOutline = Omit<Flow, "requestText" | "round1Reply" | "latestReply">;
+export type FlowOutline = Omit<Flow, "requestText" | "round1Reply" | "latestReply" | "outcome">;
+
+/** Written out in the text of a query, as the states of runs are (runs.ts). */
+const OPEN = sql.lit("open");
 
 function toFlow(row: Selectable<FlowTable>): Flow {
   return {
@@ -48,6 +55,7 @@ function toFlow(row: Selectable<FlowTable>): Flow {
     createdAt: row.created_at,
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
     ...(row.end_reason === null ? {} : { endReason: row.end_reason }),
+    ...(row.outcome_json === null ? {} : { outcome: JSON.parse(row.outcome_json) as JobOutcome }),
   };
 }
 
@@ -105,6 +113,71 @@ export async function endFlow(tx: Tx, flowId: string, reason: string, at: number
   return done.numUpdatedRows > 0n;
 }
 
+/** Ends an open job with what it came to, and answers the runs that wait for it. */
+export async function endJob(
+  tx: Tx,
+  flowId: string,
+  end: { readonly reason: string; readonly outcome: JobOutcome; readonly at: number },
+): Promise<boolean> {
+  if (!(await endFlow(tx, flowId, end.reason, end.at))) return false;
+  const outcome_json = JSON.stringify(end.outcome);
+  await tx.updateTable("flows").set({ outcome_json }).where("flow_id", "=", flowId).execute();
+  await answerJobWaits(tx, flowId, end.at);
+  return true;
+}
+
+/** The ids among these of flows that have ended. */
+export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
+  if (flowIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("flows")
+    .select("flow_id")
+    .where("flow_id", "in", flowIds)
+    .where("state", "=", "ended")
+    .execute();
+  return rows.map((row) => row.flow_id);
+}
+
+/** The sub-agents whose unfinished jobs these sessions gave. */
+export async function openSpawnEdges(
+  db: Db,
+  requesterKeys: readonly string[],
+): Promise<{ from: string; to: string }[]> {
+  if (requesterKeys.length === 0) return [];
+  const rows = await db
+    .selectFrom("flows")
+    .select(["requester_key", "target_key"])
+    .where("requester_key", "in", requesterKeys)
+    .where("kind", "=", "spawn")
+    .where("state", "=", OPEN)
+    .execute();
+  return rows.map((row) => ({ from: row.requester_key, to: row.target_key }));
+}
+
+/** The jobs that a run gave to sub-agents, finished or not, oldest first. */
+export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .selectAll()
+    .where("requester_run_id", "=", requesterRunId)
+    .where("kind", "=", "spawn")
+    .orderBy("created_at")
+    .execute();
+  return rows.map(toFlow);
+}
+
+/** The job of a sub-agent, which may be deleted by now: its runs are kept, the first one is the job's. */
+export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | undefined> {
+  const row = await db
+    .selectFrom("runs")
+    .select("flow_id")
+    .where("session_key", "=", targetKey)
+    .orderBy("lane_seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
+}
+
 /** Whether a session has sent to another one, in this chain, after this time. */
 export async function hasSentInChain(
   db: Db,
@@ -128,6 +201,8 @@ const OUTLINE = [
   ...(["target_key", "state", "turns_max", "created_at", "ended_at", "end_reason"] as const),
 ] as const;
 
+const NO_TEXTS = { request_text: "", round1_reply: null, latest_reply: null, outcome_json: null };
+
 /** Flows of a chain, newest first. */
 export async function flowsOfChain(db: Db, chainId: string, limit: number): Promise<FlowOutline[]> {
   const rows = await db
@@ -137,7 +212,7 @@ export async function flowsOfChain(db: Db, chainId: string, limit: number): Prom
     .orderBy("created_at", "desc")
     .limit(limit)
     .execute();
-  return rows.map((row) => toFlow({ ...row, request_text: "", round1_reply: null, latest_reply: null }));
+  return rows.map((row) => toFlow({ ...row, ...NO_TEXTS }));
 }
 
 /** Open flows that a run began. */

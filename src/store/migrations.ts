@@ -340,6 +340,25 @@ const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
+// Runs that wait for jobs of sub-agents: one row for each job of a call. A job keeps its outcome, so that a
+// wait can return it after the sub-agent was deleted.
+const JOB_WAITS = `
+create table job_waits (
+  call_id text not null,
+  flow_id text not null,
+  waiter_run_id text not null,
+  waiter_session_key text not null,
+  target_session_key text not null,
+  state text not null,
+  deadline_at integer not null,
+  primary key (call_id, flow_id)
+) strict;
+create index job_waits_of_waiter on job_waits (waiter_run_id, state);
+create index job_waits_for_flow on job_waits (flow_id, state);
+create index job_waits_of_session on job_waits (waiter_session_key, state);
+alter table flows add column outcome_json text;
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -348,6 +367,7 @@ const MIGRATIONS: readonly string[] = [
   SESSION_TREE + CHAIN_PICTURES + CRON,
   CHANNELS + USAGE + NODES,
   KINDS_OF_AGENTS,
+  JOB_WAITS,
 ];
 
 /** The version that this program writes. */

@@ -383,10 +383,29 @@ const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
+// As the embedded store has it.
+const JOB_WAITS = `
+create table job_waits (
+  call_id ${T} not null,
+  flow_id ${T} not null,
+  waiter_run_id ${T} not null,
+  waiter_session_key ${T} not null,
+  target_session_key ${T} not null,
+  state ${T} not null,
+  deadline_at bigint not null,
+  primary key (call_id, flow_id)
+);
+create index job_waits_of_waiter on job_waits (waiter_run_id);
+create index job_waits_for_flow on job_waits (flow_id) where state = 'open';
+create index job_waits_of_session on job_waits (waiter_session_key) where state = 'open';
+alter table flows add column outcome_json ${T};
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,
   CHANNELS_ON_POSTGRES + USAGE + NODES_ON_POSTGRES,
   KINDS_OF_AGENTS,
+  JOB_WAITS,
 ];

@@ -258,6 +258,16 @@ export async function endedSince(db: Db, sinceMs: number, limit: number): Promis
   return rows.map(toRun);
 }
 
+/** Makes an append of a turn that has not started: its text is written down, and no model is run on it. */
+export async function makeAppend(tx: Tx, runId: string): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({ kind: "append", flow_id: null, flow_step: null, flow_turn: null, route_json: null })
+    .where("run_id", "=", runId)
+    .where("state", "=", QUEUED)
+    .execute();
+}
+
 /** Every run of one flow, oldest first. */
 export async function runsOfFlow(db: Db, flowId: string): Promise<Run[]> {
   const rows = await db

@@ -121,6 +121,21 @@ export interface WaitTable {
   owner: Generated<string | null>;
 }
 
+/** A run that waits for a job of a sub-agent; a call that waits for several has a row for each. */
+export interface JobWaitTable {
+  /** The waiting tool call. */
+  call_id: string;
+  /** The job. */
+  flow_id: string;
+  waiter_run_id: string;
+  waiter_session_key: string;
+  /** The sub-agent's session. */
+  target_session_key: string;
+  /** As in `WaitTable`. */
+  state: string;
+  deadline_at: number;
+}
+
 /** One conversation between two sessions, or one job of a sub-agent, from its acceptance to its end. */
 export interface FlowTable {
   flow_id: string;
@@ -140,6 +155,8 @@ export interface FlowTable {
   created_at: number;
   ended_at: number | null;
   end_reason: string | null;
+  /** What a job came to: a `JobOutcome`. */
+  outcome_json: Generated<string | null>;
 }
 
 /** What a chain of runs has used (I8). */
@@ -343,6 +360,7 @@ export interface Tables {
   messages: MessageTable;
   runs: RunTable;
   waits: WaitTable;
+  job_waits: JobWaitTable;
   flows: FlowTable;
   chains: ChainTable;
   refusals: RefusalTable;

@@ -57,6 +57,8 @@ type Policy = {
   readonly outside?: OutsideSet | undefined;
   /** Absent: there is no device to use. */
   readonly nodes?: NodeDoor | undefined;
+  /** The session is a client without a model of ours. Default: it is none. */
+  readonly external?: boolean;
 };
 
 /** Ours, where there is something to use them on, and those of outside servers that come with the session. */
@@ -92,7 +94,14 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
 
 /** The tools that a session of this agent has. */
 export function toolsFor(policy: Policy): Tool[] {
-  return toolsIn(policy).filter((tool) => verdictOf(policy, tool.spec.name).allowed);
+  return toolsIn(policy)
+    .filter((tool) => verdictOf(policy, tool.spec.name).allowed)
+    .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
+}
+
+/** What a session is told of a tool. */
+function specFor({ settings, chain, external = false }: Policy, { spec, describe }: Tool): ToolSpec {
+  return describe === undefined ? spec : { ...spec, description: describe({ settings, chain, external }) };
 }
 
 interface ToolDescription {
@@ -106,7 +115,8 @@ interface ToolDescription {
 
 /** Every tool, with what the policy says of it. */
 export function describeTools(policy: Policy): ToolDescription[] {
-  return toolsIn(policy).map(({ spec: { name, description, parameters } }) => {
+  return toolsIn(policy).map((tool) => {
+    const { name, description, parameters } = specFor(policy, tool);
     const verdict = verdictOf(policy, name);
     const reason = verdict.allowed ? verdict.reason : verdict.error;
     return { name, description, parameters, allowed: verdict.allowed, reason };

@@ -11,7 +11,7 @@ import type { Tool, ToolContext } from "./tool.ts";
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const TIMEOUT_DEFAULT_SECONDS = 30;
-const TIMEOUT_MAX_SECONDS = 3_600;
+export const TIMEOUT_MAX_SECONDS = 3_600;
 
 export const sessionsSend: Tool = {
   spec: {
@@ -79,11 +79,12 @@ function asked(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<st
   };
 }
 
-function readTimeout(value: unknown): Result<number> {
-  if (typeof value !== "number") return ok(TIMEOUT_DEFAULT_SECONDS);
+/** How long a tool waits, in seconds. */
+export function readTimeout(value: unknown, fallback = TIMEOUT_DEFAULT_SECONDS): Result<number> {
+  if (typeof value !== "number") return ok(fallback);
   // Whole milliseconds, rounded up: a short wait never turns into none.
   if (value >= 0) return ok(Math.min(Math.ceil(value * 1_000) / 1_000, TIMEOUT_MAX_SECONDS));
   return fail("invalid_argument", `timeoutSeconds must be 0 or more, got ${value}`, {
-    hint: "0 means: don't wait for the reply.",
+    hint: "0 means: don't wait.",
   });
 }

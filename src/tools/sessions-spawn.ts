@@ -4,9 +4,11 @@
 
 import { contentsWereLeftOut } from "../core/attachment-rules.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { resultDescription } from "../core/result-way.ts";
 import { LABEL_CHARS_MAX, type Route } from "../core/session.ts";
+import { isSubagentKey } from "../core/session-key.ts";
 import { decideSpawn, type SpawnCall, type ThreadsThere } from "../core/spawn-policy.ts";
-import { withheldTools } from "../core/tool-policy.ts";
+import { decideTool, filtersFor, withheldTools } from "../core/tool-policy.ts";
 import { type AttachmentPlan, planAttachments } from "../flows/attachments.ts";
 import { bindingSettingsOf } from "../flows/bindings.ts";
 import { placeOfRun } from "../flows/party.ts";
@@ -15,18 +17,31 @@ import { openSpawnsOf } from "../store/flows.ts";
 import { textArgument } from "./arguments.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
+const WAIT_TOOL = "subagents";
 const TASK_MAX_BYTES = 256 * 1024;
 const WORD_CHARS_MAX = 200;
 const PATH_CHARS_MAX = 1_000;
 
 const word = (description: string) => ({ type: "string", description });
 
+function describe(results: string): string {
+  return (
+    "Start a sub-agent on a task of its own and go on at once. Start several in one message to have them " +
+    `work side by side. ${results}`
+  );
+}
+
+const ANYBODY = { external: false, isSubagent: false };
+
+/** Whether a session has the tool that waits for sub-agents. */
+function mayWait({ chain, settings }: Pick<ToolContext, "chain" | "settings">): boolean {
+  return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
+}
+
 export const sessionsSpawn: Tool = {
   spec: {
     name: "sessions_spawn",
-    description:
-      "Start a sub-agent on a task of its own and go on at once; its result is announced to you when it is " +
-      "there, so do not poll. Start several in one message to have them work side by side.",
+    description: describe(resultDescription(ANYBODY, { announce: "post", mayWait: true })),
     parameters: {
       type: "object",
       properties: {
@@ -44,6 +59,11 @@ export const sessionsSpawn: Tool = {
         mode: word("run (one task, one result) or session (needs thread: true)."),
         cleanup: word("keep (default) or delete the session once its result was announced."),
         sandbox: word("inherit (default) or require: refuse unless it runs sandboxed."),
+        announce: {
+          type: "string",
+          enum: ["post", "wake"],
+          description: "What becomes of the result. Default: what the description says.",
+        },
         attachments: {
           type: "array",
           items: {
@@ -69,8 +89,14 @@ export const sessionsSpawn: Tool = {
     parallel: true,
     idempotent: true,
   },
+  describe({ chain, settings, external }) {
+    const requester = { external, isSubagent: isSubagentKey(chain[0].key) };
+    const { announce } = settings.subagents;
+    return describe(resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }));
+  },
   // Of attachments there is more than one reason for it: their contents are not in the call any more.
-  before: (ctx, _, call) => spawnedBefore(ctx, call.callId),
+  before: (ctx, _, { callId }) =>
+    spawnedBefore(ctx, { callId, requester: ctx.session, mayWait: mayWait(ctx) }),
   async execute(ctx, args, call) {
     const request = await plan(ctx, args, call.callId);
     return request.ok ? spawnSession(ctx, request.value) : toolFailure(request);
@@ -97,7 +123,7 @@ function readLabel(args: Record<string, unknown>): Result<string | undefined> {
 }
 
 function readCall(args: Record<string, unknown>): Result<SpawnCall> {
-  for (const name of ["agentId", "model", "thinking", "mode", "cleanup", "sandbox"]) {
+  for (const name of ["agentId", "model", "thinking", "mode", "cleanup", "sandbox", "announce"]) {
     const text = textArgument(args, name, WORD_CHARS_MAX);
     if (!text.ok) return text;
   }
@@ -190,6 +216,7 @@ async function plan(
     callId,
     task: task.value,
     plan: decided.value,
+    mayWait: mayWait(ctx),
     withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
     ...(route === undefined ? {} : { route }),
     ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),

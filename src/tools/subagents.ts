@@ -1,49 +1,123 @@
-// Owns the tool `subagents`: the sub-agents of the calling session, and cancelling them.
+// Owns the tool `subagents`: the sub-agents of the calling session, waiting for them, and cancelling them.
 // SA1: only one's own: a session that somebody else spawned is answered like one that is not there.
 
-import { fail, toolFailure } from "../core/errors.ts";
+import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { redactSecrets } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { mayAccess } from "../flows/access.ts";
 import { cancelJob } from "../flows/cancel.ts";
+import { unreturnedJobs, waitedBefore, waitForJobs } from "../flows/job-wait.ts";
 import { listVisible } from "../flows/list.ts";
-import { getFlow, openSpawnsOf } from "../store/flows.ts";
+import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import { notOneOf, textArgument } from "./arguments.ts";
+import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions-send.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
-const ACTIONS = ["list", "cancel"];
+const ACTIONS = ["list", "wait", "cancel"];
 const LISTED_MAX = 100;
 const TASK_SHOWN_CHARS = 200;
+/** Jobs of one wait. */
+const WAITED_MAX = 200;
+const WAIT_DEFAULT_SECONDS = 300;
 
 export const subagents: Tool = {
   spec: {
     name: "subagents",
     description:
-      "List the sub-agents that you started, with what each one is doing, or cancel one of them (or all). " +
-      "You need not poll: each result is announced to you when it is there.",
+      "The sub-agents that you started. list: what each one is doing. wait: returns their results when all " +
+      "(or with any: true the first) have finished; do this instead of polling. cancel: ends one of them, " +
+      "or all. `timeout` means only that waiting ended: they go on.",
     parameters: {
       type: "object",
       properties: {
-        action: { type: "string", description: `${ACTIONS.join(" or ")}. Default: list.` },
+        action: { type: "string", enum: ACTIONS, description: "Default: list." },
         sessionKey: {
           type: "string",
           description: 'With cancel: the childSessionKey, or "all" for every one that is not finished.',
+        },
+        sessionKeys: {
+          type: "array",
+          items: { type: "string" },
+          description: "With wait: the childSessionKeys. Default: all that are not finished.",
+        },
+        any: { type: "boolean", description: "With wait: return when the first of them has finished." },
+        timeoutSeconds: {
+          type: "number",
+          description:
+            `With wait: how long at most. Default ${WAIT_DEFAULT_SECONDS}, at most ${TIMEOUT_MAX_SECONDS}; ` +
+            "0: only look.",
         },
       },
     },
     parallel: true,
     idempotent: true,
   },
-  async execute(ctx, args) {
+  limits: {
+    timeoutSeconds: (value) => readTimeout(value, WAIT_DEFAULT_SECONDS),
+  },
+  async before(ctx, args, call) {
+    return args.action === "wait" ? waitedBefore(ctx, waitingCall(ctx, args, call.callId)) : undefined;
+  },
+  async execute(ctx, args, call) {
     const action = args.action ?? "list";
     if (action === "list") return listChildren(ctx);
     if (action === "cancel") return cancelChildren(ctx, args);
+    if (action === "wait") return waitForChildren(ctx, args, call.callId);
     return toolFailure(notOneOf("action", action, ACTIONS));
   },
 };
+
+function waitingCall(ctx: ToolContext, args: Readonly<Record<string, unknown>>, callId: string) {
+  const until = args.any === true ? ("any" as const) : ("all" as const);
+  return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
+}
+
+/** The jobs that are named, or all that have a result to come. */
+async function jobsToWaitFor(ctx: ToolContext, args: Record<string, unknown>): Promise<Result<Flow[]>> {
+  const keys = new Set(Array.isArray(args.sessionKeys) ? args.sessionKeys.map(String) : []);
+  if (typeof args.sessionKey === "string" && args.sessionKey !== "all") keys.add(args.sessionKey);
+  if (keys.size === 0) {
+    const open = (await unfinished(ctx)).map((child) => jobOf(ctx, child));
+    const jobs = [...(await unreturnedJobs(ctx, ctx.run)), ...(await Promise.all(open))];
+    return ok(jobs.filter((job) => job !== undefined).slice(0, WAITED_MAX));
+  }
+  if (keys.size > WAITED_MAX) {
+    return fail("invalid_argument", `sessionKeys has ${keys.size} keys; the most is ${WAITED_MAX}`);
+  }
+  const jobs: Flow[] = [];
+  for (const key of keys) {
+    const job = await ownJob(ctx, key);
+    if (job === undefined) return notYours(ctx, key);
+    jobs.push(job);
+  }
+  return ok(jobs);
+}
+
+/** The job of one's own sub-agent. A run also finds the job of one that was deleted after it had finished. */
+async function ownJob(ctx: ToolContext, key: string): Promise<Flow | undefined> {
+  const [child] = await oneOf(ctx, key);
+  if (child !== undefined) return jobOf(ctx, child);
+  if (ctx.run === undefined || (await getSession(ctx.db, key)) !== undefined) return undefined;
+  const job = await jobOfChild(ctx.db, key);
+  return job?.requesterKey === ctx.session.key ? job : undefined;
+}
+
+async function waitForChildren(
+  ctx: ToolContext,
+  args: Record<string, unknown>,
+  callId: string,
+): Promise<ToolResult> {
+  const jobs = await jobsToWaitFor(ctx, args);
+  if (!jobs.ok) return toolFailure(jobs);
+  return waitForJobs(ctx, {
+    ...waitingCall(ctx, args, callId),
+    jobs: jobs.value,
+    timeoutSeconds: args.timeoutSeconds as number,
+  });
+}
 
 async function children(ctx: ToolContext) {
   return listVisible(ctx, ctx.viewer, { spawnedBy: ctx.session.key, limit: LISTED_MAX });
@@ -90,6 +164,13 @@ async function oneOf(ctx: ToolContext, key: string): Promise<Session[]> {
   return (await mayAccess(ctx, ctx.viewer, "spawn", child)) ? [child] : [];
 }
 
+async function notYours(ctx: ToolContext, key: string): Promise<Failure> {
+  const keys = (await children(ctx)).rows.map(({ session }) => session.key);
+  const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
+  const error = `${JSON.stringify(key.slice(0, KEY_CHARS_MAX))} is not a sub-agent of yours`;
+  return fail("not_visible", error, { hint });
+}
+
 async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): Promise<ToolResult> {
   const wanted = textArgument(args, "sessionKey", KEY_CHARS_MAX);
   if (!wanted.ok) return toolFailure(wanted);
@@ -98,11 +179,7 @@ async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): 
   }
   const all = wanted.value === "all";
   const chosen = all ? await unfinished(ctx) : await oneOf(ctx, wanted.value);
-  if (chosen.length === 0 && !all) {
-    const keys = (await children(ctx)).rows.map(({ session }) => session.key);
-    const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
-    return toolFailure(fail("not_visible", "that is no sub-agent of yours", { hint }));
-  }
+  if (chosen.length === 0 && !all) return toolFailure(await notYours(ctx, wanted.value));
   const cancelled: string[] = [];
   const runIds: string[] = [];
   for (const child of chosen) {

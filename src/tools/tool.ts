@@ -101,8 +101,18 @@ export type ToolResult = Record<string, unknown>;
 /** Told of each call that was answered, whoever made it. */
 export type ToolAnswered = (name: string, result: ToolResult) => void;
 
+/** Whose tools are described. */
+export interface Described {
+  readonly settings: Settings;
+  readonly chain: SpawnChain;
+  /** A client without a model of ours. */
+  readonly external: boolean;
+}
+
 export interface Tool {
   readonly spec: ToolSpec;
+  /** The description where it depends on the session and its settings. Default: that of `spec`. */
+  describe?(whose: Described): string;
   /** What the schema of the spec can't say about its arguments. Default: nothing. */
   readonly limits?: ArgumentLimits;
   /** Arguments that are accepted, but not advertised: spellings of other programs. Default: none. */

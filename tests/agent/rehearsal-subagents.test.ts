@@ -13,7 +13,13 @@ import { startTurn, toolSpec, userSays } from "./turn-kit.ts";
 const NAMES = ["sessions_spawn", "subagents", "read"];
 const MAIN = { key: "agent:main:main", channel: "webchat" };
 const CHILD = { key: "agent:main:subagent:1", channel: "unknown" };
-const TASK_CONTEXT = subagentContext({ requester: MAIN, self: CHILD, depth: 1, maySpawn: false });
+const TASK_CONTEXT = subagentContext({
+  requester: MAIN,
+  self: CHILD,
+  depth: 1,
+  maySpawn: false,
+  way: "post",
+});
 
 const announceContext = (result: string) =>
   subagentAnnounceContext({ requester: MAIN, self: CHILD, task: "count", status: "ok", result });

@@ -4,6 +4,7 @@
 import { describe } from "vitest";
 import type { OpenGround } from "../kit/cluster.ts";
 import { cronContract } from "./cluster-cron.ts";
+import { jobsContract } from "./cluster-jobs.ts";
 import { sharingContract } from "./cluster-sharing.ts";
 import { sightContract } from "./cluster-sight.ts";
 import { takeoverContract } from "./cluster-takeover.ts";
@@ -13,6 +14,7 @@ export function clusterContract(name: string, openGround: OpenGround): void {
     describe("work seen from everywhere", () => sightContract(openGround));
     describe("work of the dead", () => takeoverContract(openGround));
     describe("lanes, slots and waits", () => sharingContract(openGround));
+    describe("waits for sub-agents", () => jobsContract(openGround));
     describe("scheduled jobs", () => cronContract(openGround));
   });
 }

@@ -3,9 +3,12 @@ import { expect, test } from "vitest";
 import {
   type AnnouncedStatus,
   type AnnouncementFacts,
+  announcedFacts,
   composeAnnouncement,
-  normaliseAnnouncement,
 } from "../../src/core/announcement.ts";
+
+const normaliseAnnouncement = (words: string, given: AnnouncementFacts): string =>
+  composeAnnouncement(announcedFacts(words, given));
 
 const STATS = {
   runtimeMs: 65_400,

@@ -59,6 +59,7 @@ test("without arguments the child is one's own agent's, runs once, is kept, and 
       thread: false,
       mode: "run",
       cleanup: "keep",
+      announce: "post",
       archiveAfterMinutes: 60,
       spawnDepth: 1,
       mayNest: false,

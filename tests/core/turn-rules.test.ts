@@ -172,7 +172,7 @@ test("each context starts with its fixed heading line", () => {
     messageContext({ requester: ops, self }),
     replyContext({ self, other: ops, turn: 2, turnsMax: 5 }),
     announceContext({ self, requester: ops, request: "q", round1Reply: "a", latestReply: "b" }),
-    subagentContext({ self, requester: ops, depth: 1, maySpawn: false }),
+    subagentContext({ self, requester: ops, depth: 1, maySpawn: false, way: "post" }),
     subagentAnnounceContext({ self, requester: ops, task: "t", status: "ok", result: "r" }),
   ];
   expect(texts.map((text) => text.split("\n")[0])).toEqual(Object.values(HEADING));
@@ -207,12 +207,14 @@ test("the announce context holds request, first and latest reply, and how to sta
 });
 
 test("a sub-agent is told whose it is, that its result is announced by itself, and whether it may spawn", () => {
-  const text = subagentContext({ self, requester: ops, depth: 2, maySpawn: true });
+  const text = subagentContext({ self, requester: ops, depth: 2, maySpawn: true, way: "post" });
   expect(text).toContain('started by session "agent:ops:main" (channel "telegram")');
   expect(text).toContain("2 deep");
-  expect(text).toContain("announced to that session automatically");
+  expect(text).toContain("announced automatically: to the people of that session");
   expect(text).toContain("sub-agents of your own with sessions_spawn");
-  expect(subagentContext({ self, requester: ops, depth: 1, maySpawn: false })).toContain("can't start");
+  expect(subagentContext({ self, requester: ops, depth: 1, maySpawn: false, way: "post" })).toContain(
+    "can't start",
+  );
 });
 
 test("T3: the sub-agent's announce context holds status, task and result, quoted, and how to stay silent", () => {

@@ -70,6 +70,7 @@ export async function smallStore(): Promise<string> {
 
 /** What takes each migration away again, the newest first. */
 const UNDONE = [
+  "drop table job_waits; alter table flows drop column outcome_json;",
   "drop index sessions_by_agent_kind;",
   `drop table inbound; drop table channel_peers; drop table channel_cursors; drop table thread_bindings;
   drop table nodes; drop table node_requests;

@@ -15,6 +15,7 @@ import * as deliveries from "../../src/store/deliveries.ts";
 import { deliveryFigures } from "../../src/store/delivery-figures.ts";
 import * as flows from "../../src/store/flows.ts";
 import * as idempotency from "../../src/store/idempotency.ts";
+import * as jobWaits from "../../src/store/job-waits.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import * as refusals from "../../src/store/refusals.ts";
 import * as runs from "../../src/store/runs.ts";
@@ -238,6 +239,14 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   isHeld: (tx) => claims.isHeld(tx, FENCE),
   getWait: (tx) => waits.getWait(tx, "c"),
   openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
+  openJobEdges: (tx) => jobWaits.openJobEdges(tx, [KEY], 5),
+  jobWaitsOfCall: (tx) => jobWaits.jobWaitsOfCall(tx, "c"),
+  jobsAnsweredTo: (tx) => jobWaits.jobsAnsweredTo(tx, "run-1"),
+  countOpenJobWaits: (tx) => jobWaits.countOpenJobWaits(tx),
+  openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [KEY]),
+  spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "run-1"),
+  jobOfChild: (tx) => flows.jobOfChild(tx, KEY),
+  endedFlowsAmong: (tx) => flows.endedFlowsAmong(tx, ["f5", "f7"]),
   countDeliveries: (tx) => deliveries.countDeliveries(tx),
   countOpenWaits: (tx) => waits.countOpenWaits(tx),
   getFlow: (tx) => flows.getFlow(tx, "f"),

@@ -9,6 +9,7 @@ import * as cronJobs from "../../src/store/cron-jobs.ts";
 import * as deadlines from "../../src/store/deadlines.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
 import * as flows from "../../src/store/flows.ts";
+import * as jobWaits from "../../src/store/job-waits.ts";
 import { usageOf } from "../../src/store/ledger.ts";
 import { holdForAbort, holdForEnd } from "../../src/store/locks.ts";
 import * as runs from "../../src/store/runs.ts";
@@ -215,6 +216,14 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),
   holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
   openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
+  openJobEdges: (tx) => jobWaits.openJobEdges(tx, [BUSY], 5),
+  jobWaitsOfCall: (tx) => jobWaits.jobWaitsOfCall(tx, "c"),
+  jobsAnsweredTo: (tx) => jobWaits.jobsAnsweredTo(tx, "r1000"),
+  countOpenJobWaits: (tx) => jobWaits.countOpenJobWaits(tx),
+  openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [BUSY]),
+  spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "r1000"),
+  jobOfChild: (tx) => flows.jobOfChild(tx, BUSY),
+  endedFlowsAmong: (tx) => flows.endedFlowsAmong(tx, ["f5", "f7"]),
   countDeliveries: (tx) => deliveries.countDeliveries(tx),
   countOpenWaits: (tx) => waits.countOpenWaits(tx),
   answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),

@@ -76,7 +76,7 @@ test("an unknown tool is answered with the nearest name and the list of those th
   await app.close();
 });
 
-test("schemas are plain: object, properties and required, no unions, no integers", () => {
+test("schemas are plain: object, properties and required, no unions, no integers, enum for strings only", () => {
   const walk = (value: unknown): void => {
     if (typeof value !== "object" || value === null) return;
     for (const [name, item] of Object.entries(value)) {

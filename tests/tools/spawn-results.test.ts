@@ -129,7 +129,14 @@ test("a call with everything makes the child that it describes", async () => {
     attachAs: { mountPath: "/in" },
   };
   const result = await app.call(MAIN, SPAWN, args);
-  expect(Object.keys(result).sort()).toEqual(["attachments", "childSessionKey", "model", "runId", "status"]);
+  expect(Object.keys(result).sort()).toEqual([
+    "attachments",
+    "childSessionKey",
+    "model",
+    "note",
+    "runId",
+    "status",
+  ]);
   expect(result.attachments).toMatchObject({
     dir: `.parley/attachments/${result.runId}`,
     files: [

@@ -10,6 +10,7 @@ import { defaultAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
 import { type ListedSession, type ListFilter, listVisible, visibleChildren } from "../../flows/list.ts";
+import { openJobEdges } from "../../store/job-waits.ts";
 import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";
 import { openEdges } from "../../store/waits.ts";
@@ -88,7 +89,12 @@ async function waitsOf(
   const waiting = rows.filter((row) => row.state === "waiting").map((row) => row.session.key);
   const found = new Map<string, string[]>(waiting.map((key) => [key, []]));
   if (waiting.length === 0) return found;
-  for (const { from, to } of await openEdges(ctx.access.db, waiting, ctx.deps.world.clock.now())) {
+  const now = ctx.deps.world.clock.now();
+  const edges = [
+    ...(await openEdges(ctx.access.db, waiting, now)),
+    ...(await openJobEdges(ctx.access.db, waiting, now)),
+  ];
+  for (const { from, to } of edges) {
     const known = found.get(from);
     if (sees(to) && known?.includes(to) === false) known.push(to);
   }

@@ -7,6 +7,7 @@ import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { hasScope } from "../../core/visibility.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
+import { countOpenJobWaits } from "../../store/job-waits.ts";
 import { listProcesses } from "../../store/processes.ts";
 import { laneFigures } from "../../store/runs.ts";
 import { countOpenWaits } from "../../store/waits.ts";
@@ -37,12 +38,17 @@ async function workOf(deps: GatewayDeps) {
   return { lanes, deliveries };
 }
 
+async function openWaitsOf({ engine: { store } }: GatewayDeps): Promise<number> {
+  const [runs, jobs] = await Promise.all([countOpenWaits(store.db), countOpenJobWaits(store.db)]);
+  return runs + jobs;
+}
+
 /** What the figures are read from. A store that does not answer leaves its own out. */
 export async function momentOf(deps: GatewayDeps, connections: number): Promise<Moment> {
   try {
     const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
       workOf(deps),
-      countOpenWaits(deps.engine.store.db),
+      openWaitsOf(deps),
       laneFigures(deps.engine.store.db),
     ]);
     return { store: { load, deliveries, openWaits, lanes }, connections };

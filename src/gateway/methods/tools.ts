@@ -77,9 +77,14 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
     async handle(ctx, { sessionKey }) {
       const found = await actor(ctx, sessionKey, "list");
       if (!found.ok) return found;
-      const { chain } = found.value;
+      const { chain, session } = found.value;
       const outside = await ctx.deps.outside?.forSession(chain, ctx.signal);
-      const all = describeTools({ ...found.value, outside, nodes: await nodesIn(ctx.deps.nodes) });
+      const all = describeTools({
+        ...found.value,
+        external: session.external,
+        outside,
+        nodes: await nodesIn(ctx.deps.nodes),
+      });
       const tools = all
         .filter((tool) => tool.allowed)
         .map(({ name, description, parameters, reason }) => ({ name, description, parameters, reason }));
@@ -89,7 +94,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
         server,
         why: redactSecrets(why),
       }));
-      const { key } = found.value.session;
+      const { key } = session;
       return ok({ sessionKey: key, tools, withheld: [...ours, ...theirs], missing });
     },
   },

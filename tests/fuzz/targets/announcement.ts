@@ -3,12 +3,16 @@
 import fc from "fast-check";
 import {
   type AnnouncedStatus,
+  type AnnouncementFacts,
+  announcedFacts,
   composeAnnouncement,
-  normaliseAnnouncement,
 } from "../../../src/core/announcement.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
+
+const normaliseAnnouncement = (words: string, given: AnnouncementFacts): string =>
+  composeAnnouncement(announcedFacts(words, given));
 
 interface AnnouncementInput {
   readonly words: string;

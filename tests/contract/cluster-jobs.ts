@@ -1,0 +1,144 @@
+// Waiting for the jobs of sub-agents where several processes share a store.
+
+import { expect, test } from "vitest";
+import { publishFlowEnd } from "../../src/flows/flow-events.ts";
+import { endJob, getFlow, insertFlow } from "../../src/store/flows.ts";
+import { jobWaitsOfCall } from "../../src/store/job-waits.ts";
+import { type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
+import { endOf } from "../kit/engine.ts";
+import type { Actor, Play } from "../kit/flow-app.ts";
+import { CHATS, join, MAIN, two, until } from "./cluster-stage.ts";
+
+const [CHILD = "", OTHER = ""] = CHATS;
+const BOTH = `${[CHILD, OTHER].toSorted().join()} | `;
+const OUTCOME = { status: "ok", result: "done" } as const;
+
+const jobOf = (key: string): string => `job of ${key}`;
+const callOf = ({ handle }: Actor): string => `${handle.run.runId}:wait`;
+
+/** Gives two jobs, as spawns would. */
+async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<void> {
+  const { runId, chainId, sessionId } = handle.run;
+  await app.engine.commit(async (unit) => {
+    for (const targetKey of [CHILD, OTHER]) {
+      if ((await getFlow(unit.tx, jobOf(targetKey))) !== undefined) continue;
+      const requester = { requesterKey: MAIN, requesterSessionId: sessionId, requesterRunId: runId };
+      const job = { flowId: jobOf(targetKey), kind: "spawn", chainId, targetKey, open: true } as const;
+      await insertFlow(unit.tx, {
+        ...job,
+        ...requester,
+        turnsMax: 0,
+        requestText: "work",
+        createdAt: unit.now,
+      });
+    }
+  });
+}
+
+/** Waits as the tool does, and says which jobs were answered and which not. */
+async function waitFor(actor: Actor, { app }: ClusterProcess, wanted: "all" | "any"): Promise<string> {
+  const { wait } = actor.handle;
+  const callId = callOf(actor);
+  const jobs = [CHILD, OTHER].map((key) => ({ flowId: jobOf(key), targetSessionKey: key }));
+  if ((await jobWaitsOfCall(app.store.db, callId)).length === 0) {
+    const opened = await app.engine.commit((unit) =>
+      wait.openJobs(unit, { callId, jobs, deadlineAt: unit.now + 60_000 }),
+    );
+    if (!opened.ok) return opened.code;
+  }
+  const { answered, unanswered } = await actor.handle.duringCall(() => wait.settleJobs(callId, wanted));
+  const keys = (rows: typeof answered): string =>
+    rows
+      .map((row) => row.targetSessionKey)
+      .sort()
+      .join();
+  return `${keys(answered)} | ${keys(unanswered)}`;
+}
+
+async function finish({ app }: ClusterProcess, key: string): Promise<void> {
+  await app.engine.commit(async (unit) => {
+    const flow = await getFlow(unit.tx, jobOf(key));
+    await endJob(unit.tx, jobOf(key), { reason: "announced", outcome: OUTCOME, at: unit.now });
+    if (flow !== undefined) publishFlowEnd(unit, flow, { runId: jobOf(key) });
+  });
+}
+
+const isWaiting = async ({ app }: ClusterProcess): Promise<boolean> =>
+  (await app.runs(MAIN)).some(({ state }) => state === "waiting");
+
+export function jobsContract(openGround: OpenGround): void {
+  /** Main gives two jobs and waits; each attempt runs in the process of that place. */
+  function stage(wanted: "all" | "any", more: Record<string, Play> = {}) {
+    const processes: ClusterProcess[] = [];
+    const main: Play = async (actor) => {
+      const process = processes[actor.handle.run.attempt - 1];
+      if (process === undefined) throw new Error("no process for this attempt");
+      await giveJobs(actor, process);
+      return waitFor(actor, process, wanted);
+    };
+    return { processes, plays: { [MAIN]: main, ...more } };
+  }
+
+  test.each([["told"], ["not told"]])(
+    "a run waits for jobs that end in another process, and is %s",
+    async (how) => {
+      const { processes, plays } = stage("all");
+      const cluster = await openCluster(openGround);
+      const a = await join(cluster, plays);
+      processes.push(a);
+      const run = await a.app.tell(MAIN, "go");
+      await until(() => isWaiting(a));
+      const b = await join(cluster, plays);
+      if (how === "not told") cluster.ground.cutWire(true);
+      await finish(b, CHILD);
+      await finish(b, OTHER);
+      expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 1 });
+    },
+  );
+
+  test("a wait for the first of several jobs ends with the first", async () => {
+    const { processes, plays } = stage("any");
+    const cluster = await openCluster(openGround);
+    const a = await join(cluster, plays);
+    processes.push(a);
+    const run = await a.app.tell(MAIN, "go");
+    await until(() => isWaiting(a));
+    await finish(await join(cluster, plays), OTHER);
+    expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: `${OTHER} | ${CHILD}` });
+  });
+
+  test("I4: a wait of a dead process goes on in another, for the same jobs, with what ended meanwhile", async () => {
+    const { processes, plays } = stage("all");
+    const cluster = await openCluster(openGround);
+    const a = await join(cluster, plays);
+    processes.push(a);
+    const run = await a.app.tell(MAIN, "work");
+    await until(() => isWaiting(a));
+    const b = await join(cluster, plays);
+    processes.push(b);
+    a.die();
+    await finish(b, CHILD);
+    await until(async () => (await b.app.runs(MAIN)).some(({ attempt }) => attempt === 2));
+    await finish(b, OTHER);
+    expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 2 });
+  });
+
+  test("I7: of a wait for a job and its sub-agent's send back at the same instant, exactly one is refused", async () => {
+    const codes: unknown[] = [];
+    const { processes, plays } = stage("all", {
+      [CHILD]: async ({ send }) => {
+        const { code = "ok" } = await send(MAIN, "and you?", 60);
+        codes.push(code);
+        for (const key of [CHILD, OTHER]) await finish(processes[0] as ClusterProcess, key);
+        return "done";
+      },
+    });
+    const { a, b } = await two(openGround, plays);
+    processes.push(a);
+    const [asked, child] = await Promise.all([a.app.tell(MAIN, "go"), b.app.tell(CHILD, "go")]);
+    const end = await endOf(a.app.engine, asked.runId, 20_000);
+    await endOf(a.app.engine, child.runId, 20_000);
+    codes.push(end.reply === "wait_cycle" ? "wait_cycle" : "ok");
+    expect(codes.toSorted()).toEqual(["ok", "wait_cycle"]);
+  });
+}

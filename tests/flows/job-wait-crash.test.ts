@@ -1,0 +1,56 @@
+// The process dies before and after every commit of a run that waits for its sub-agents (I2, I4, I7).
+
+import { describe, expect, test } from "vitest";
+import { isEnded } from "../../src/core/run.ts";
+import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../kit/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
+import { settingsWith } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const COMMITS_MAX = 200;
+const TASKS = ["one", "two"];
+const settings = settingsWith();
+
+interface Waited {
+  readonly status: string;
+  readonly results: { result: string }[];
+}
+
+/** Main spawns two and answers with what its wait returned. */
+const play: SpawnPlay = async (turn) => {
+  if (turn.session.key !== MAIN) return turn.step === "announce" ? "Result: announced" : `did ${turn.input}`;
+  if (turn.handle.run.input.provenance !== undefined) return "woken";
+  await Promise.all(TASKS.map((task) => turn.tool("sessions_spawn", { task, announce: "wake" }, task)));
+  const { status, results } = (await turn.tool("subagents", { action: "wait" })) as unknown as Waited;
+  return `${status}: ${results.map(({ result }) => result).join()}`;
+};
+
+async function checkFinished(app: SpawnApp): Promise<void> {
+  const runs = await app.runs(MAIN);
+  if (runs.length === 0) return;
+  for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
+  expect(await app.children(MAIN), "each call made one child").toHaveLength(TASKS.length);
+  expect(runs[0]).toMatchObject({ state: "ok", reply: "ok: announced,announced" });
+  // Each result once: by the wait, and written down; nobody is run with it again.
+  expect(runs.map(({ kind, state }) => `${kind} ${state}`)).toEqual(["turn ok", "append ok", "append ok"]);
+}
+
+async function crashAt(point: CrashPoint): Promise<boolean> {
+  const dir = temporaryFolder();
+  const first = await openSpawnApp({ settings, play, dir, crash: point }).catch(() => undefined);
+  if (first === undefined) return true;
+  await first.tell(MAIN, "go", "from-a-person").catch(() => {});
+  if (!(await diesAtWork(first))) return false;
+  const second = await openSpawnApp({ settings, play, dir });
+  await second.quiet();
+  await checkFinished(second);
+  await second.engine.stop(0);
+  await second.store.close();
+  return true;
+}
+
+describe.each(["before", "after"] as const)("a crash %s any commit of a wait for sub-agents", (when) => {
+  test("I2, I4: the wait goes on, and each result comes once", async () => {
+    expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(12);
+  }, 120_000);
+});

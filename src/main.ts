@@ -199,7 +199,11 @@ async function inspectSandbox(
   const workspace = await mkdtemp(join(tmpdir(), "parley-doctor-"));
   try {
     const found = await finder.find(wanted, workspace);
-    if (found.ok) return { usable: true, text: `${found.value.kind} contains programs here` };
+    if (found.ok) {
+      const { kind, carrier } = found.value;
+      const network = carrier === undefined ? "" : `, with a network of their own (${carrier})`;
+      return { usable: true, text: `${kind} contains programs here${network}` };
+    }
     const mend = found.hint === undefined ? {} : { mend: found.hint };
     return { usable: false, text: found.error, ...mend };
   } finally {

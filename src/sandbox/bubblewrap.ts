@@ -16,7 +16,7 @@
 //   fork bomb may reach thousands before it is cleared away.
 // - Files: the one user inside is the gateway's user outside, without its privileges. As root, that is the
 //   owner of all that is bound in, so for a gateway an ordinary user is the better choice.
-// - Disk: see disk.ts. Network: all or nothing, see `SandboxNeeds`. Processor time: only `timeoutMs`.
+// - Disk: see disk.ts. Network: all or nothing, see uplink.ts. Processor time: only `timeoutMs`.
 
 import type { ChildProcess } from "node:child_process";
 import { release } from "node:os";
@@ -45,6 +45,7 @@ import {
   OWN_FILES,
   type View,
 } from "./system-view.ts";
+import { openUplink, type Uplink } from "./uplink.ts";
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
 
 const MEGABYTE = 1024 * 1024;
@@ -132,21 +133,25 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<type
   };
 }
 
-function namespaceArguments(network: boolean): string[] {
+/** `shareNetwork`: that of the uplink, in which bubblewrap is started. */
+function namespaceArguments(shareNetwork: boolean): string[] {
   return [
     ...["--unshare-all", "--unshare-user", "--disable-userns"],
-    ...(network ? ["--share-net"] : []),
+    ...(shareNetwork ? ["--share-net"] : []),
     ...["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
     ...["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
   ];
 }
 
-/** Goes behind the wall, then becomes bubblewrap. */
-const ENTER = ["-c", 'echo $$ > "$1" && shift && exec bwrap "$@"', "sandbox"];
+/** Goes behind the wall, then becomes what is started there. */
+const ENTER = ["-c", 'echo $$ > "$1" && shift && exec "$@"', "sandbox"];
 
-function behind(wall: ProcessWall | undefined, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
-  if (wall === undefined) return { file: "bwrap", args };
-  return { file: "/bin/sh", args: [...ENTER, wall.entrance, ...args] };
+/** Starts bubblewrap behind the wall and in the network of the uplink, as far as there are any. */
+function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
+  const command = [...(found.uplink?.enter ?? []), "bwrap", ...args];
+  if (found.wall !== undefined) return { file: "/bin/sh", args: [...ENTER, found.wall.entrance, ...command] };
+  const [file = "bwrap", ...rest] = command;
+  return { file, args: rest };
 }
 
 /** How one run finds the place. */
@@ -154,15 +159,17 @@ interface Found {
   readonly full: boolean;
   readonly wall: ProcessWall | undefined;
   readonly held: readonly Held[];
+  readonly uplink: Uplink | undefined;
 }
 
 function planOf(
   ground: Ground,
   program: Program,
   limits: RunLimits,
-  { full, wall, held }: Found,
+  found: Found,
 ): Omit<ProcessPlan, "watch"> {
   const { needs, workspace } = ground;
+  const { full, held } = found;
   const filter = seccompFilter(process.arch);
   const filters = filter === undefined ? [] : [filter];
   const cache = codeCacheFor(ground, program);
@@ -181,8 +188,8 @@ function planOf(
     String,
   );
   return {
-    ...behind(wall, [
-      ...namespaceArguments(needs.network),
+    ...started(found, [
+      ...namespaceArguments(found.uplink !== undefined),
       ...filters.flatMap((_, index) => ["--seccomp", String(FIRST_DATA + index)]),
       ...mountArguments(view, FIRST_DATA + filters.length),
       "--clearenv",
@@ -203,16 +210,28 @@ function planOf(
   };
 }
 
+async function uplinkFor({
+  needs,
+  environment,
+  peers,
+  carrier,
+}: Ground): Promise<Result<Uplink | undefined>> {
+  return needs.network ? openUplink(environment, peers, carrier) : ok(undefined);
+}
+
 export function bubblewrapSandbox(ground: Ground): Sandbox {
   return {
     kind: "bubblewrap",
+    ...(ground.carrier === undefined ? {} : { carrier: ground.carrier }),
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
       const guarded = await guardedRepository(ground.workspace, ground.needs);
       if (!guarded.ok) return guarded;
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
+      const uplink = await uplinkFor(ground);
+      if (!uplink.ok) return uplink;
       // Bubblewrap and the first process inside are behind the wall too.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
-      const leave = ground.needs.network ? ground.peers?.enter() : undefined;
+      const found = { full, wall, held: guarded.value, uplink: uplink.value };
       try {
         const watch = watchRun(
           ground,
@@ -220,10 +239,7 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
           limits.timeoutMs,
           lookInside(ground.needs, ground.world.clock),
         );
-        const end = await runProcess({
-          ...planOf(ground, program, limits, { full, wall, held: guarded.value }),
-          watch,
-        });
+        const end = await runProcess({ ...planOf(ground, program, limits, found), watch });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();
         if (failed && (program.kind === "shell" || SETUP_FAILED.test(failed)))
           return fail("sandbox_unavailable", `the program was not run: ${failed}`);
@@ -232,7 +248,7 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
         const reason = error instanceof Error ? error.message : String(error);
         return fail("sandbox_unavailable", `bubblewrap could not be started: ${reason}`);
       } finally {
-        leave?.();
+        uplink.value?.close();
         wall?.remove();
       }
     },

@@ -22,12 +22,15 @@ import type { NetworkPeers } from "./peers.ts";
 import { removeLeftWalls } from "./process-wall.ts";
 import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
 import { CONTAINED_NODE, checkWorkspace, type Surroundings } from "./system-view.ts";
+import { type Carrier, openUplink } from "./uplink.ts";
 import type { CodeCache, Ground } from "./watch.ts";
 
 type Backend = Sandbox["kind"];
 
 /** Whether a backend works here; `why` is the reason why not, as the end of a sentence. */
-export type Probe = { readonly usable: true } | { readonly usable: false; readonly why: string };
+export type Probe =
+  | { readonly usable: true; readonly carrier?: Carrier }
+  | { readonly usable: false; readonly why: string; readonly hint?: string };
 
 export interface SandboxFinder {
   /** The place where programs of this workspace run contained, or why there is none. */
@@ -40,7 +43,7 @@ export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"
   readonly world: World;
   /** Where compiled code of our own scripts is kept; a folder of the gateway's. Left out: nowhere. */
   readonly cacheDir?: string;
-  /** Told of every program that shares the host's network. */
+  /** Told of every carrier of a network. */
   readonly peers?: NetworkPeers;
   /** The gateway's environment; the backends' own programs get of it what `PASSED_ON` names. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
@@ -159,6 +162,15 @@ async function probeDocker(env: Environment, image: string): Promise<Probe> {
   return { usable: true };
 }
 
+/** Whether programs in bubblewrap can have a network of their own here, and what carries it. */
+async function probeNetwork(environment: Environment): Promise<Probe> {
+  const opened = await openUplink(environment, undefined);
+  if (!opened.ok)
+    return { usable: false, why: `has no network to give: ${opened.error}`, hint: opened.hint ?? "" };
+  opened.value.close();
+  return { usable: true, carrier: opened.value.carrier };
+}
+
 /** The folder of the gateway's code, whether it runs from source or built. */
 const CODE = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -180,11 +192,30 @@ function groundOf(args: {
   return { world, environment, needs, ...place, ...cache, ...peers, disk };
 }
 
+/** Asks for a probe by its name, unless a fresh answer is known (FB2). */
+function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>) => Promise<Probe> {
+  const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
+  return async (name, ask) => {
+    const known = probes.get(name);
+    const now = world.clock.now();
+    if (known !== undefined) {
+      const found = await known.probe;
+      if (found.usable || now - known.at < FAILED_PROBE_FRESH_MS) return found;
+    }
+    const fresh = ask();
+    probes.set(name, { at: now, probe: fresh });
+    return fresh;
+  };
+}
+
+const carriedBy = (probe: Probe): Pick<Ground, "carrier"> =>
+  probe.usable && probe.carrier !== undefined ? { carrier: probe.carrier } : {};
+
 /** One finder serves a whole process: it remembers what works, and how full each workspace is. */
 export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   const { world } = parts;
   const environment = passedOn(parts.environment ?? {});
-  const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
+  const remembered = rememberProbes(world);
   const disks = new Map<string, DiskBook>();
   const codeCaches = new Map<string, ReturnType<typeof openCodeCache>>();
   const around: Surroundings = {
@@ -193,18 +224,16 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
     homes: [homedir(), ...(parts.environment?.HOME ? [parts.environment.HOME] : [])],
   };
 
-  async function probe(backend: Backend, image = DOCKER_IMAGE_DEFAULT): Promise<Probe> {
-    const name = backend === "docker" ? `docker ${image}` : backend;
-    const known = probes.get(name);
-    const now = world.clock.now();
-    if (known !== undefined) {
-      const found = await known.probe;
-      if (found.usable || now - known.at < FAILED_PROBE_FRESH_MS) return found;
-    }
-    const fresh =
-      backend === "docker" ? probeDocker(environment, image) : probeBubblewrap(world, environment);
-    probes.set(name, { at: now, probe: fresh });
-    return fresh;
+  const probe = (backend: Backend, image = DOCKER_IMAGE_DEFAULT): Promise<Probe> =>
+    backend === "docker"
+      ? remembered(`docker ${image}`, () => probeDocker(environment, image))
+      : remembered(backend, () => probeBubblewrap(world, environment));
+
+  /** The backend, and its network if that is asked for. Docker has one of its own. */
+  async function probeFor(backend: Backend, needs: SandboxNeeds): Promise<Probe> {
+    const found = await probe(backend, needs.image);
+    if (!found.usable || backend === "docker" || !needs.network) return found;
+    return remembered("network", () => probeNetwork(environment));
   }
 
   async function find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>> {
@@ -227,14 +256,17 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
     });
     const wanted: Backend[] = needs.backend === "auto" ? ["bubblewrap", "docker"] : [needs.backend];
     const reasons: string[] = [];
+    let hint: string | undefined;
     for (const backend of wanted) {
-      const found = await probe(backend, needs.image);
-      if (!found.usable) reasons.push(`${backend} ${found.why}`);
-      else if (backend === "bubblewrap") return ok(bubblewrapSandbox(ground));
-      else return ok(dockerSandbox(ground));
+      const found = await probeFor(backend, needs);
+      if (!found.usable) {
+        reasons.push(`${backend} ${found.why}`);
+        hint ??= found.hint;
+      } else if (backend === "docker") return ok(dockerSandbox(ground));
+      else return ok(bubblewrapSandbox({ ...ground, ...carriedBy(found) }));
     }
     return fail("sandbox_unavailable", `there is no usable sandbox here: ${reasons.join("; ")}`, {
-      hint: HOW_TO_INSTALL,
+      hint: hint ?? HOW_TO_INSTALL,
     });
   }
 

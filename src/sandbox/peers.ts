@@ -1,12 +1,12 @@
 // Owns telling a contained program from any other at the other end of a connection to the gateway's own port.
-// Sandboxes with `network: true` share the host's network, and so its loopback: the port can be dialled from
-// inside, and here is who hangs up.
+// Sandboxes with `network: true` have a carrier (uplink.ts), which dials for them at the host: a gateway that
+// listens at more than the loopback can be dialled so, and here is who hangs up.
 // PE1: while such a sandbox runs, a connection from this machine is served only if it is another user's, or
-//      if a process outside every sandbox holds its other end. One that can't be told is refused: a program
-//      inside can hide, and never pass for one outside.
+//      if a process that is no carrier holds its other end. One that can't be told is refused.
 // PE2: the question is asked when the connection comes; a program that starts later has no part in it.
 
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { treeBelow } from "./process-tree.ts";
 
 /** One TCP connection, as the gateway's end sees it. */
 export interface PeerOf {
@@ -22,6 +22,8 @@ interface SocketRow {
 }
 
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+/** Of one carrier: a shell, the carrier and its threads. */
+const PROCESSES_MAX = 64;
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/;
 
 const portOf = (address: string | undefined): number => Number.parseInt(address?.split(":").at(-1) ?? "", 16);
@@ -48,11 +50,12 @@ async function holds(pid: string, inode: number): Promise<boolean> {
   return false;
 }
 
-/** Whether a process in the gateway's own process namespace holds this socket. */
-async function isHeldOutside(inode: number): Promise<boolean> {
+/** Whether a process in the gateway's own process namespace holds this socket, and belongs to no carrier. */
+async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Promise<boolean> {
   const own = await readlink("/proc/self/ns/pid");
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   for (const pid of pids) {
+    if (carriers.has(pid)) continue;
     const namespace = await readlink(`/proc/${pid}/ns/pid`).catch(() => "");
     if (namespace === own && (await holds(pid, inode))) return true;
   }
@@ -60,19 +63,19 @@ async function isHeldOutside(inode: number): Promise<boolean> {
 }
 
 export class NetworkPeers {
-  #running = 0;
+  readonly #carriers = new Set<number>();
 
-  /** A sandbox that shares the network begins. Returns the function that says that it has ended. */
-  enter(): () => void {
-    this.#running += 1;
+  /** A carrier begins. Returns the function that says that it has ended. */
+  enter(pid: number): () => void {
+    this.#carriers.add(pid);
     return () => {
-      this.#running -= 1;
+      this.#carriers.delete(pid);
     };
   }
 
   /** Whether to hang up. `false` at once while nobody contained could dial. */
   refuses(peer: PeerOf): Promise<boolean> | false {
-    return this.#running === 0 || process.platform !== "linux" ? false : this.#judge(peer);
+    return this.#carriers.size === 0 || process.platform !== "linux" ? false : this.#judge(peer);
   }
 
   async #judge(peer: PeerOf): Promise<boolean> {
@@ -80,6 +83,10 @@ export class NetworkPeers {
     // Another machine's connection has no row here; one of this machine that has none is over.
     if (row === undefined) return LOOPBACK.test(peer.remoteAddress);
     if (row.uid !== process.getuid?.()) return false;
-    return row.inode === 0 || !(await isHeldOutside(row.inode));
+    const carriers = [...this.#carriers].flatMap((pid) => [
+      String(pid),
+      ...treeBelow(pid, PROCESSES_MAX).processes.flat(),
+    ]);
+    return row.inode === 0 || !(await isHeldOutside(row.inode, new Set(carriers)));
   }
 }

@@ -3,7 +3,8 @@
 // S1: what runs contained can write to its workspace and to a private, bounded /tmp, and nowhere else.
 // S2: it reads the system's programs and libraries, read-only, and nothing else of the host: no home, no
 //     configuration or store of the gateway, no process and no environment but its own.
-// S3: it reaches no network, not even this machine's loopback, unless `network` is on.
+// S3: it reaches no network, unless `network` is on. This machine's loopback, its abstract sockets and the
+//     gateway's own port it never reaches.
 // S4: it has no privileges and can't get any: no capabilities, no setuid, no new user namespace.
 // S5: when `run` returns, nothing of it is left: everything that it started has ended.
 // S6: time, output, memory, processes and disk are bounded; over a limit it is stopped, and the end says why.
@@ -22,8 +23,7 @@ import type { ProcessEnd } from "./process.ts";
 
 /**
  * What an agent's settings ask of its sandbox.
- * `network` shares the host's network. With bubblewrap this includes the host's loopback and its abstract
- * sockets, but for the gateway's own port, which hangs up (peers.ts); its token can't be read.
+ * `network` gives it a network of its own with a way out (uplink.ts); with docker, docker's bridge.
  * `diskMb` is for the whole workspace; one that holds more can only shrink.
  * `image` is docker's: it has bash, and Node 24 or newer as `node`.
  */
@@ -60,6 +60,8 @@ export interface ContainedEnd extends ProcessEnd {
 /** A place where programs of one workspace run contained. */
 export interface Sandbox {
   readonly kind: "bubblewrap" | "docker";
+  /** What carries its network, where it has one. */
+  readonly carrier?: string;
   /**
    * Runs a program in the workspace to its end. Errors of a shell command come in its output, in the order of
    * writing. A failure means that it was not started; it is never run bare instead.

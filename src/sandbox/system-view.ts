@@ -13,6 +13,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import { isInside } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
 import type { Held } from "./repository.ts";
+import { resolverFile } from "./uplink.ts";
 
 /** Where a contained program finds the gateway's Node and code. */
 export const CONTAINED_NODE = "/run/parley/node";
@@ -189,10 +190,10 @@ export interface View {
   readonly held: readonly Held[];
 }
 
-/** The mounts of a sandbox. `OWN_FILES` are read from the file descriptors `firstData`, …, in their order. */
+/** The mounts. `OWN_FILES` are read from the file descriptors `firstData`, …, in their order. */
 export function mountArguments(view: View, firstData: number): string[] {
   const { workspace, namedWorkspace } = view;
-  const resolver = view.network ? ["--ro-bind-try", realOf("/etc/resolv.conf"), "/etc/resolv.conf"] : [];
+  const resolver = view.network ? ["--ro-bind-try", realOf(resolverFile()), "/etc/resolv.conf"] : [];
   const cache =
     view.cache === undefined
       ? []

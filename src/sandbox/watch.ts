@@ -6,6 +6,7 @@ import type { NetworkPeers } from "./peers.ts";
 import type { Ending, ProcessPlan } from "./process.ts";
 import type { Program, SandboxNeeds } from "./sandbox.ts";
 import type { CacheView } from "./system-view.ts";
+import type { Carrier } from "./uplink.ts";
 
 /** What any backend is given to make a sandbox of. */
 export interface Ground {
@@ -21,8 +22,10 @@ export interface Ground {
   /** Of the backend's own program, never of what runs inside: where it is found, where its daemon is. */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
-  /** Told of every program that shares the host's network. */
+  /** Told of every carrier of a network. */
   readonly peers?: NetworkPeers;
+  /** The carrier that works here, where the program has a network. */
+  readonly carrier?: Carrier;
 }
 
 /**

@@ -341,13 +341,5 @@ for family in ${JSON.stringify(tries)}:
       expect(met).toBe(0);
       expect(await box.says("grep -vc lo: /proc/net/dev")).toBe("2");
     });
-
-    test("with network: true the loopback is the host's, and still no file of the gateway is there", async () => {
-      const server = createServer((socket) => socket.end("hello\n"));
-      await listening(server, { port: 0, host: "127.0.0.1" });
-      const { port } = server.address() as { port: number };
-      const command = `cat < /dev/tcp/127.0.0.1/${port}; cat ${secret} 2>/dev/null || echo none`;
-      expect(await box.says(command, { needs: { network: true } })).toBe("hello\nnone");
-    });
   });
 });

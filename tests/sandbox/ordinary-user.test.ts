@@ -1,7 +1,7 @@
 // The sandbox of a gateway that runs as an ordinary user, tried from a gateway's tests that run as root.
 
 import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -28,13 +28,16 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs commands contained, in a process of that user, and tells how each ended. */
-function contained(commands: readonly string[]): { ending: string; exitCode: number; text: string }[] {
+function contained(
+  commands: readonly string[],
+  network = false,
+): { ending: string; exitCode: number; text: string }[] {
   const program = `
     import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
     import { realWorld } from ${JSON.stringify(source("world.ts"))};
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
     // Others write to this disk, too: their share must stay below twice the quota.
-    const needs = { backend: "bubblewrap", network: false, memoryMb: 96, processesMax: 24, diskMb: 96 };
+    const needs = { backend: "bubblewrap", network: ${network}, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);
     const limits = { timeoutMs: 8_000, outputMaxBytes: 9_999, signal: new AbortController().signal };
@@ -73,3 +76,18 @@ test.skipIf(!canPlay)(
     ]);
   },
 );
+
+const READ_AND_WRITTEN_BY_ALL = 0o666;
+/** Whether ordinary users may carry a network here: most systems let everybody open the device, some only root. */
+const canCarry =
+  ((statSync("/dev/net/tun", { throwIfNoEntry: false })?.mode ?? 0) & 0o777) === READ_AND_WRITTEN_BY_ALL &&
+  spawnSync("pasta", ["--version"]).status === 0;
+
+// Needs pasta, the device for it, and another user to play.
+test.skipIf(!canPlay || !canCarry)("UL1: an ordinary user's sandbox has a network of its own, too", () => {
+  const route = "grep -c '\\s00000000\\s.*\\s00000000\\s' /proc/net/route";
+  expect(contained([route, "id -u; echo x > here; cat here"], true)).toMatchObject([
+    { ending: "ended", text: "1\n" },
+    { ending: "ended", text: "1000\nx\n" },
+  ]);
+});

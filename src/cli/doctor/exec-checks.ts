@@ -50,7 +50,10 @@ function wishesOf(settings: Settings): Wish[] {
   const sandboxed = settings.agents.filter(({ sandbox }) => sandbox.mode !== "off");
   const [first] = settings.agents;
   if (sandboxed.length === 0 && first !== undefined) return [{ wanted: first.sandbox, agents: [] }];
-  const ways = Map.groupBy(sandboxed, ({ sandbox }) => `${sandbox.backend} ${sandbox.image ?? ""}`);
+  const ways = Map.groupBy(
+    sandboxed,
+    ({ sandbox }) => `${sandbox.backend} ${sandbox.network} ${sandbox.image ?? ""}`,
+  );
   return [...ways.values()].flatMap((agents) => {
     const [one] = agents;
     return one === undefined ? [] : [{ wanted: one.sandbox, agents }];

@@ -1,0 +1,190 @@
+// Owns the network of contained programs: a network namespace of their own, and a program outside it that
+// carries its traffic (pasta or slirp4netns), as an ordinary client of the host's network would send it.
+// UL1: nothing of the host's own network is shared: no loopback, no abstract Unix socket, no interface.
+// UL2: no program starts before the carrier has made a way out; without a carrier none starts.
+// UL3: the carrier ends with the program, and with the gateway.
+// The carrier dials as a process of the gateway's user, so a service that listens at all addresses of this
+// machine can be reached at one of these, as from the network. The gateway itself hangs up (peers.ts).
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { fail, ok, type Result } from "../core/errors.ts";
+import { killGroup, lastWordsRead } from "../world/programs.ts";
+import type { NetworkPeers } from "./peers.ts";
+
+const CARRIERS = ["pasta", "slirp4netns"] as const;
+export type Carrier = (typeof CARRIERS)[number];
+
+const RESOLVER = "/etc/resolv.conf";
+/** Where systemd keeps the servers that its own resolver on the loopback asks. */
+const RESOLVER_BEHIND = "/run/systemd/resolve/resolv.conf";
+const NAMESERVER = /^\s*nameserver\s+(\S+)/gm;
+const LOOPBACK = /^127\.|^::1$/;
+const WORDS_MAX = 2_000;
+/** Tries of 0.02 s each until there is a way out. */
+const READY_TRIES_MAX = 250;
+
+/**
+ * Holds the namespaces open for as long as its input is. Says "made" when they are there, "up" when there
+ * is a way out. It is the root of its user namespace, where the gateway's user is the only one.
+ */
+const HOLDER = [
+  "echo made",
+  "tries=0",
+  "until grep -q '\\s00000000\\s.*\\s00000000\\s' /proc/net/route ||",
+  "  grep -v 'lo$' /proc/net/ipv6_route | grep -q '^0\\{32\\} 00 '; do",
+  `  tries=$((tries + 1)); [ "$tries" -gt ${READY_TRIES_MAX} ] && exit 1`,
+  "  sleep 0.02",
+  "done",
+  "echo up",
+  "read -r _",
+].join("\n");
+
+/** Runs the carrier, and ends it when our input does: pasta would outlive a gateway that is killed. */
+const KEEPER = [
+  "exec 3<&0",
+  '"$@" & carrier=$!',
+  "{ read -r _ <&3; kill -9 $carrier; } 2>/dev/null >/dev/null &",
+  "wait $carrier",
+].join("\n");
+
+const readText = (path: string): string => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+const serversIn = (path: string): string[] =>
+  [...readText(path).matchAll(NAMESERVER)].map(([, server = ""]) => server);
+
+/** The file that tells contained programs whom to ask for names: not this machine's loopback. */
+export function resolverFile(): string {
+  const isReachable = serversIn(RESOLVER).some((server) => !LOOPBACK.test(server));
+  return !isReachable && existsSync(RESOLVER_BEHIND) ? RESOLVER_BEHIND : RESOLVER;
+}
+
+/** Why a carrier must not be used here; undefined when it may. */
+function unfit(carrier: Carrier): string | undefined {
+  const [server] = serversIn(RESOLVER);
+  // Its address for names stands for the host's first server with all of its ports.
+  if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;
+  return `is not used, because ${RESOLVER} names a server on the loopback, which it would open`;
+}
+
+function carrierArguments(carrier: Carrier, pid: number): string[] {
+  if (carrier === "slirp4netns") {
+    const userNamespace = `--userns-path=/proc/${pid}/ns/user`;
+    return ["--configure", "--mtu=65520", "--disable-host-loopback", userNamespace, String(pid), "tap0"];
+  }
+  const asRoot = process.getuid?.() === 0 ? ["--runas", "0"] : [];
+  const noPorts = ["-t", "none", "-u", "none", "-T", "none", "-U", "none"];
+  return ["--foreground", "--quiet", "--config-net", "--no-map-gw", ...asRoot, ...noPorts, String(pid)];
+}
+
+export interface Uplink {
+  readonly carrier: Carrier;
+  /** What a program is started with to be in the namespaces. */
+  readonly enter: readonly string[];
+  close(): void;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Whether a process writes a line before it ends. */
+function lineOf(child: ChildProcess, line: string): Promise<boolean> {
+  return new Promise((done) => {
+    let text = "";
+    child.stdout?.on("data", (chunk: Buffer) => {
+      text += chunk;
+      if (text.split("\n").includes(line)) done(true);
+    });
+    child.once("error", () => done(false));
+    child.once("close", () => done(false));
+  });
+}
+
+/** The end of a process's errors. */
+function wordsOf(child: ChildProcess): () => string {
+  let text = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    text = (text + chunk).slice(-WORDS_MAX);
+  });
+  child.once("error", (error: NodeJS.ErrnoException) => {
+    text = error.code === "ENOENT" ? "is not installed" : error.message;
+  });
+  return () => {
+    const last = text.trim().split("\n").at(-1) ?? "";
+    return /not found/.test(last) ? "is not installed" : last;
+  };
+}
+
+async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink & { readonly pid: number }>> {
+  const holder = spawn("unshare", ["--user", "--map-root-user", "--net", "sh", "-c", HOLDER], {
+    ...{ cwd: "/", env, detached: true },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  holder.stdin?.on("error", () => undefined);
+  const whyNoHolder = wordsOf(holder);
+  const up = lineOf(holder, "up");
+  if (!(await lineOf(holder, "made")) || holder.pid === undefined) {
+    return fail("sandbox_unavailable", `no network namespace can be made (unshare: ${whyNoHolder()})`);
+  }
+  const command = [carrier, ...carrierArguments(carrier, holder.pid)];
+  const child = spawn("sh", ["-c", KEEPER, "sh", ...command], {
+    ...{ cwd: "/", env, detached: true },
+    stdio: ["pipe", "ignore", "pipe"],
+  });
+  child.stdin?.on("error", () => undefined);
+  const why = wordsOf(child);
+  const ended = new Promise<boolean>((done) => {
+    child.once("error", () => done(false));
+    child.once("exit", async () => {
+      await lastWordsRead();
+      done(false);
+    });
+  });
+  const close = (): void => {
+    holder.stdin?.end();
+    killGroup(holder);
+    killGroup(child);
+  };
+  if ((await Promise.race([up, ended])) && child.pid !== undefined) {
+    const namespaces = ["user", "net"].map((kind) => `--${kind}=/proc/${holder.pid}/ns/${kind}`);
+    const enter = ["nsenter", "--preserve-credentials", ...namespaces, "--"];
+    return ok({ carrier, enter, pid: child.pid, close });
+  }
+  close();
+  return fail("sandbox_unavailable", `${carrier} ${why() || "makes no way out of a network namespace"}`);
+}
+
+/** Makes a network for one program. `preferred`: what worked before. */
+export async function openUplink(
+  env: Environment,
+  peers: NetworkPeers | undefined,
+  preferred?: Carrier,
+): Promise<Result<Uplink>> {
+  const reasons: string[] = [];
+  for (const carrier of preferred === undefined ? CARRIERS : [preferred]) {
+    const why = unfit(carrier);
+    const opened =
+      why === undefined ? await open(carrier, env) : fail("sandbox_unavailable", `${carrier} ${why}`);
+    if (!opened.ok) {
+      reasons.push(opened.error);
+      continue;
+    }
+    const { pid, close } = opened.value;
+    const leave = peers?.enter(pid);
+    const closeAll = (): void => {
+      leave?.();
+      close();
+    };
+    return ok({ carrier, enter: opened.value.enter, close: closeAll });
+  }
+  return fail("sandbox_unavailable", `contained programs can have no network here: ${reasons.join("; ")}`, {
+    hint:
+      "Install pasta: `sudo apt install passt` (Debian, Ubuntu), `sudo dnf install passt` (Fedora), " +
+      "`sudo pacman -S passt` (Arch); slirp4netns will do too. Or set sandbox.network to false.",
+  });
+}

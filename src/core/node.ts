@@ -123,7 +123,7 @@ export function nodeFacts(said: Said): NodeFacts {
 
 /** The session of a node. */
 export function nodeKey(nodeId: string): string {
-  return formatKey({ form: "node", id: nodeId });
+  return formatKey({ form: "node", name: [nodeId] });
 }
 
 /** The commands of a node that the settings allow. */

@@ -3,6 +3,7 @@
 // K1: parseKey(formatKey(x)) = x, and canonicalKey is idempotent: one session has one canonical key.
 // K2: what an outside id contains never changes a key's form: separators and what nobody sees are encoded.
 // K3: earlier spellings are read, never written.
+// K4: a name is what no other form has: no name is a session of a channel, of the runtime or a reserved word.
 
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
@@ -18,7 +19,8 @@ export interface KeyRules {
 
 /** A key taken apart. Ids are decoded: exactly what the outside world calls them. */
 export type ParsedKey =
-  | { readonly form: "main"; readonly agentId: string; readonly name: string }
+  /** A conversation by its name, which colons divide. A main session is the one named `mainKey`. */
+  | { readonly form: "named"; readonly agentId: string; readonly name: readonly string[] }
   | {
       readonly form: "group" | "channel";
       readonly agentId: string;
@@ -34,7 +36,9 @@ export type ParsedKey =
       readonly client: "mcp" | "acp" | "openai";
       readonly id: string;
     }
-  | { readonly form: "cron" | "hook" | "node"; readonly id: string }
+  | { readonly form: "cron"; readonly id: string }
+  /** Callers may write colons in the names of these. */
+  | { readonly form: "hook" | "node"; readonly name: readonly string[] }
   | { readonly form: "global" };
 
 /** Of a session key; nothing longer names a session. */
@@ -51,6 +55,7 @@ export const VALID_KEY_FORMS: readonly string[] = [
   "agent:<agentId>:chat:<uuid>",
   "agent:<agentId>:(mcp|acp|openai):<id>",
   "agent:<agentId>:subagent:<uuid>",
+  "agent:<agentId>:<name>",
   "cron:<jobId>",
   "hook:<id>",
   "node-<nodeId>",
@@ -60,8 +65,10 @@ const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
 /** What a session id looks like, and no name that somebody gives an agent. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
-/** First words of keys: a channel of that name would make keys ambiguous. */
+/** First words of keys: a channel or a name that begins with one would make keys ambiguous. */
 const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
+/** Behind a channel's name, these make a key one of that channel. */
+const IN_CHANNELS: readonly string[] = ["group", "channel", "dm"];
 
 // White space, control characters, characters that nobody sees (they would make two keys look the same), and
 // lone surrogates, which no store keeps. Spelled out, because a key must not change with the Unicode version.
@@ -136,23 +143,30 @@ function readKey(text: string): ParsedKey | undefined {
   const parts = text.split(":");
   const head = (parts[0] ?? "").toLowerCase();
   if (head === "agent") return readAgentKey((parts[1] ?? "").toLowerCase(), parts.slice(2));
-  if (head === "cron" || head === "hook") {
+  if (head === "cron") {
     const id = parts.length === 2 ? decodeOutsideId(parts[1] ?? "") : undefined;
     return id === undefined ? undefined : { form: head, id };
   }
-  if (head.startsWith("node-") && parts.length === 1) {
-    const id = decodeOutsideId(text.slice("node-".length));
-    return id === undefined ? undefined : { form: "node", id };
-  }
-  return undefined;
+  if (head === "hook") return withName(parts.slice(1), (name) => ({ form: head, name }));
+  if (!head.startsWith("node-")) return undefined;
+  return withName(text.slice("node-".length).split(":"), (name) => ({ form: "node", name }));
+}
+
+/** A key of these parts, if there are any and none is empty or badly encoded. */
+function withName(
+  parts: readonly string[],
+  make: (name: readonly string[]) => ParsedKey,
+): ParsedKey | undefined {
+  const name = parts.map(decodeOutsideId).filter((part) => part !== undefined);
+  return name.length > 0 && name.length === parts.length ? make(name) : undefined;
 }
 
 function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
   if (!isAgentId(agentId)) return undefined;
-  const first = (rest[0] ?? "").toLowerCase();
+  // Decoded: an escape in a word must not make a name of what the canonical key reads as another form.
+  const [first = "", second = ""] = rest.map((part) => decodeOutsideId(part)?.toLowerCase());
   if (rest.length === 1) {
-    const name = decodeOutsideId(rest[0] ?? "");
-    return name === undefined ? undefined : { form: "main", agentId, name };
+    return isReservedKey(first) ? undefined : withName(rest, (name) => ({ form: "named", agentId, name }));
   }
   if (rest.length === 2) {
     const id = decodeOutsideId(rest[1] ?? "");
@@ -161,15 +175,16 @@ function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | und
     if (first === "mcp" || first === "acp" || first === "openai") {
       return { form: "external", agentId, client: first, id };
     }
-    return undefined;
   }
-  return readChannelKey(agentId, first, rest);
+  if (NEVER_A_CHANNEL.includes(first)) return undefined;
+  if (isChannelId(first) && IN_CHANNELS.includes(second)) return readChannelKey(agentId, first, rest);
+  return withName(rest, (name) => ({ form: "named", agentId, name }));
 }
 
 function readChannelKey(agentId: string, channel: string, rest: readonly string[]): ParsedKey | undefined {
   const form = (rest[1] ?? "").toLowerCase();
   const id = decodeOutsideId(rest[2] ?? "");
-  if (!isChannelId(channel) || id === undefined) return undefined;
+  if (id === undefined) return undefined;
   if (form === "dm" && rest.length === 3) return { form, agentId, channel, peer: id };
   if (form !== "group" && form !== "channel") return undefined;
   if (rest.length === 3) return { form, agentId, channel, id };
@@ -184,8 +199,8 @@ function readChannelKey(agentId: string, channel: string, rest: readonly string[
 export function formatKey(parsed: ParsedKey): string {
   const id = encodeOutsideId;
   switch (parsed.form) {
-    case "main":
-      return `agent:${parsed.agentId}:${id(parsed.name)}`;
+    case "named":
+      return `agent:${parsed.agentId}:${parsed.name.map(id).join(":")}`;
     case "group":
     case "channel": {
       const parent = `agent:${parsed.agentId}:${parsed.channel}:${parsed.form}:${id(parsed.id)}`;
@@ -199,10 +214,11 @@ export function formatKey(parsed: ParsedKey): string {
     case "external":
       return `agent:${parsed.agentId}:${parsed.client}:${id(parsed.id)}`;
     case "cron":
+      return `cron:${id(parsed.id)}`;
     case "hook":
-      return `${parsed.form}:${id(parsed.id)}`;
+      return `hook:${parsed.name.map(id).join(":")}`;
     case "node":
-      return `node-${id(parsed.id)}`;
+      return `node-${parsed.name.map(id).join(":")}`;
     case "global":
       return "global";
   }
@@ -214,32 +230,68 @@ function modernSpelling(text: string, agentId: string): string {
   const head = (parts[0] ?? "").toLowerCase();
   const second = (parts[1] ?? "").toLowerCase();
   if (head === "subagent") return `agent:${agentId}:${text}`;
-  if (head === "node" && parts.length === 2) return `node-${parts[1]}`;
+  if (head === "node") return `node-${parts.slice(1).join(":")}`;
+  if (head.startsWith("node-")) return text;
   if (isChannelId(head) && (second === "group" || second === "channel")) return `agent:${agentId}:${text}`;
   return text;
 }
 
+/** Who names a session. */
+export interface Namer {
+  /** The calling agent; for an operator, the default agent. */
+  readonly agentId: string;
+  /** A bare name is a conversation of this agent: for people and clients, not for an agent's tool. */
+  readonly bareNames?: boolean;
+}
+
 /**
- * The one canonical key that `text` means: `main`, a key, or an earlier spelling of one. `who` is the calling
- * agent; for an operator, the default agent. The reserved words pass, so that the gate refuses them like any
- * session that the caller does not see. A sessionId is not a key: it fails here.
+ * The one canonical key that `text` means: `main`, a key, an earlier spelling of one, or a bare name. The
+ * reserved words pass, so that the gate refuses them like any session that the caller does not see. A
+ * sessionId is not a key: it fails here.
  */
-export function canonicalKey(text: string, who: { agentId: string }, rules: KeyRules): Result<string> {
+export function canonicalKey(text: string, who: Namer, rules: KeyRules): Result<string> {
   const trimmed = text.trim();
   const lower = trimmed.toLowerCase();
   if (lower === "main" || trimmed === rules.mainKey) return ok(mainKeyOf(who.agentId, rules));
   if (isReservedKey(lower)) return ok(lower);
-  const parsed = parseKey(modernSpelling(trimmed, who.agentId));
+  const modern = modernSpelling(trimmed, who.agentId);
+  const whole = parseKey(modern);
+  const bare = !whole.ok && who.bareNames === true && mayBeBareName(modern);
+  const parsed = bare ? parseKey(`agent:${who.agentId}:${modern}`) : whole;
   if (!parsed.ok) return malformed(trimmed);
-  const key = parsed.value;
-  if (key.form !== "main") return ok(formatKey(key));
-  const isMain = key.name === rules.mainKey || key.name.toLowerCase() === "main";
-  return isMain ? ok(mainKeyOf(key.agentId, rules)) : malformed(trimmed);
+  return ok(
+    isMainName(parsed.value, rules) ? mainKeyOf(parsed.value.agentId, rules) : formatKey(parsed.value),
+  );
+}
+
+/** Whether a text that is no key could be a conversation's name without its agent. */
+function mayBeBareName(text: string): boolean {
+  const head = text.split(":", 1)[0]?.toLowerCase() ?? "";
+  return (
+    text !== "" &&
+    !UUID.test(text.toLowerCase()) &&
+    !(text.includes(":") && (NEVER_A_CHANNEL.includes(head) || head.startsWith("node-")))
+  );
+}
+
+function isMainName(key: ParsedKey, rules: KeyRules): key is Extract<ParsedKey, { form: "named" }> {
+  if (key.form !== "named" || key.name.length !== 1) return false;
+  return key.name[0] === rules.mainKey || key.name[0]?.toLowerCase() === "main";
+}
+
+/**
+ * Whether a person or a client opens a session of this canonical key by using it: conversations by name, and
+ * those that an editor's client numbers. Every other session is made by what it belongs to.
+ */
+export function opensOnUse(key: string, rules: KeyRules): boolean {
+  const parsed = readKey(key);
+  if (parsed?.form === "external") return parsed.client === "acp";
+  return parsed?.form === "named" && !isMainName(parsed, rules);
 }
 
 /** The key of an agent's main session; under scope `global` every agent has the same one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
-  return rules.scope === "global" ? "global" : formatKey({ form: "main", agentId, name: rules.mainKey });
+  return rules.scope === "global" ? "global" : formatKey({ form: "named", agentId, name: [rules.mainKey] });
 }
 
 /** How a key is shown: `main` to the agent whose main session it is. `undefined`: to an operator, in full. */
@@ -254,8 +306,8 @@ export function kindOf(key: string, rules: KeyRules): SessionKind {
   switch (parsed?.form) {
     case "global":
       return "main";
-    case "main":
-      return parsed.name === rules.mainKey ? "main" : "other";
+    case "named":
+      return isMainName(parsed, rules) ? "main" : "other";
     case "group":
     case "channel":
       return "group";
@@ -333,7 +385,7 @@ export function routeOfKey(key: string): Route | undefined {
 export function chatTypeOf(key: string): readonly ChatType[] {
   const parsed = readKey(key);
   switch (parsed?.form) {
-    case "main":
+    case "named":
     case "global":
     case "dm":
     case "chat":

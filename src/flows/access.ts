@@ -83,7 +83,17 @@ export function operatorViewer(
 /** The canonical key that an operator means; `main` is the default agent's. */
 export function operatorKey(settings: Settings, text: string): Result<string> {
   const rules = keyRulesOf(settings);
-  return canonicalKey(text, { agentId: rules.defaultAgentId }, rules);
+  return canonicalKey(text, { agentId: rules.defaultAgentId, bareNames: true }, rules);
+}
+
+/** A bare name as a conversation of this agent; a text that is a key of its own stays as it is. */
+export function keyOfAgent(settings: Settings, text: string, agentId: string): string {
+  const key = canonicalKey(
+    text,
+    { agentId: agentId.trim().toLowerCase(), bareNames: true },
+    keyRulesOf(settings),
+  );
+  return key.ok ? key.value : text;
 }
 
 /** The agent that a caller names, else the default one. */
@@ -107,6 +117,11 @@ function identityIn(viewer: Viewer): SessionIdentity | undefined {
 /** The agent whose words the viewer uses: what `main` is, and whose labels are meant. */
 function agentIn(viewer: Viewer): string | undefined {
   return identityIn(viewer)?.agentId ?? (viewer.kind === "operator" ? viewer.agentId : undefined);
+}
+
+/** An operator or a client who speaks for no session: nobody whose words come from an agent. */
+export function isPerson(viewer: Viewer): boolean {
+  return viewer.kind === "operator" && agentIn(viewer) === undefined;
 }
 
 /** A canonical key as this viewer may use it: an agent's own main session is `main` to it. */
@@ -199,7 +214,7 @@ export async function resolveSession(
 async function byKey(asked: Asked): Promise<Result<Session>> {
   const { ctx, viewer, access, wanted } = asked;
   const rules = keyRulesOf(ctx.settings);
-  const who = { agentId: agentIn(viewer) ?? rules.defaultAgentId };
+  const who = { agentId: agentIn(viewer) ?? rules.defaultAgentId, bareNames: isPerson(viewer) };
   const canonical = canonicalKey(wanted, who, rules);
   if (!canonical.ok) {
     const isId = SESSION_ID.test(wanted);

@@ -23,6 +23,7 @@ import { getSession, holdSession, updateSession } from "../store/sessions.ts";
 import { appendEntry } from "../store/transcripts.ts";
 import { openGate } from "./access.ts";
 import { archiveIn, checkLabel, insertNew, newSession } from "./lifecycle.ts";
+import { type Opening, openingOf } from "./open.ts";
 
 /** The kind of the stored date on which a temporary session is archived. */
 export const TEMPORARY_DEADLINE = "temporary-session";
@@ -43,12 +44,6 @@ export interface SeedMessage {
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly senderName?: string;
-}
-
-/** A session to write to, and what has to be done first, in the unit that accepts the message. */
-export interface Opening {
-  readonly session: Session;
-  before(unit: Unit): Promise<Result<void>>;
 }
 
 function hashOf(text: string): string {
@@ -90,15 +85,7 @@ export async function userSession(
   const session = known ?? freshSession(ctx, { key, agentId: who.agentId, ...named });
   const admitted = await admit(ctx, viewer, session);
   if (!admitted.ok) return admitted;
-  return ok({
-    session,
-    async before(unit) {
-      // Another request of the same user may have made it meanwhile.
-      if (known === undefined && (await getSession(unit.tx, key)) === undefined)
-        await insertNew(unit, session);
-      return ok(undefined);
-    },
-  });
+  return ok(openingOf(session, known !== undefined));
 }
 
 function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {

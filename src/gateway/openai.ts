@@ -11,9 +11,9 @@ import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { isTemporaryKey, KEY_CHARS_MAX } from "../core/session-key.ts";
 import type { TokenScope } from "../core/settings.ts";
-import { resolveSession } from "../flows/access.ts";
-import { continuedSession, type Opening, temporarySession, userSession } from "../flows/client-session.ts";
+import { continuedSession, temporarySession, userSession } from "../flows/client-session.ts";
 import { sendDirect } from "../flows/direct.ts";
+import { type Opening, openSession } from "../flows/open.ts";
 import { readRun } from "../store/transcripts.ts";
 import { thrown } from "./answer.ts";
 import type { CallContext, GatewayDeps } from "./call.ts";
@@ -117,8 +117,7 @@ function mismatch(what: string, session: Session): Failure {
 async function namedSession(ctx: CallContext, asked: Asked): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;
   if (sessionKey !== undefined) {
-    const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
-    return found.ok ? ok({ session: found.value, before: async () => ok(undefined) }) : found;
+    return openSession(ctx.deps, ctx.viewer, sessionKey);
   }
   if (request.user === undefined) return undefined;
   return userSession(ctx.deps, ctx.viewer, { agentId, user: request.user });

@@ -75,7 +75,8 @@ export interface HistoryNow {
 
 interface HistoryPage {
   readonly sessionKey: string;
-  readonly sessionId: string;
+  /** Absent: the key is a free name, and the conversation begins with the first message to it. */
+  readonly sessionId?: string;
   /** Oldest first; with `includeRuns` each names its run, if it has one. */
   readonly messages: readonly (Message & { readonly runId?: string })[];
   readonly thinkingLevel: string;

@@ -1,7 +1,8 @@
 // Owns what a session key of the source is here: canonical (SPEC 2), whatever spelling it had.
 // IK1: the same source key gives the same key at every import.
-// IK2: a key without a form here becomes a conversation of its agent: nothing of it is lost but its name,
-//      which is kept as the label.
+// IK2: a key of no other form is the name of a conversation, and stays as it was. One that can't be a name
+//      becomes a conversation with that name as its label.
+// IK3: a session that an earlier version imported under another key keeps that one.
 
 import {
   encodeOutsideId,
@@ -27,7 +28,14 @@ export interface KeyHints {
 }
 
 export type KeyVerdict =
-  | { readonly kind: "key"; readonly key: string; readonly agentId: string; readonly accountId?: string }
+  | {
+      readonly kind: "key";
+      readonly key: string;
+      readonly agentId: string;
+      readonly accountId?: string;
+      /** Its key before names and the keys of hooks and nodes could hold colons. */
+      readonly formerKey?: string;
+    }
   /** It has no form of its own here. */
   | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
   | { readonly kind: "reserved" };
@@ -68,14 +76,30 @@ export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRule
   const rest = own?.[2] ?? source;
   const isMain = [rest.toLowerCase(), lower].some((name) => name === "main" || name === hints.mainName);
   if (isMain) return main(agentId, rules);
-  const key = readRest(rest.split(":"), agentId, hints);
-  const parsed = key === undefined ? undefined : parseKey(key.text);
-  if (key !== undefined && parsed?.ok === true && parsed.value.form !== "main") {
-    const account = key.accountId === undefined ? {} : { accountId: key.accountId };
-    return { kind: "key", key: formatKey(parsed.value), agentId, ...account };
+  const spelled = readRest(rest.split(":"), agentId, hints);
+  const key = spelled === undefined ? undefined : canonical(spelled.text);
+  if (spelled !== undefined && key !== undefined) {
+    const { text: _, formerText, ...account } = spelled;
+    const formerKey = formerText === undefined ? undefined : canonical(formerText);
+    return { kind: "key", key, agentId, ...account, ...(formerKey === undefined ? {} : { formerKey }) };
   }
   const id = derivedUuid("conversation", agentId, source);
-  return { kind: "conversation", key: formatKey({ form: "chat", agentId, id }), agentId };
+  const unnamed = formatKey({ form: "chat", agentId, id });
+  const name = nameOf(rest, agentId);
+  return name === undefined
+    ? { kind: "conversation", key: unnamed, agentId }
+    : { kind: "key", key: name, agentId, formerKey: unnamed };
+}
+
+function canonical(text: string): string | undefined {
+  const parsed = parseKey(text);
+  return parsed.ok ? formatKey(parsed.value) : undefined;
+}
+
+/** The key of the conversation of this name; its parts are encoded if a key can't hold them as they are. */
+function nameOf(rest: string, agentId: string): string | undefined {
+  const encoded = rest.split(":").map(encodeOutsideId).join(":");
+  return canonical(`agent:${agentId}:${rest}`) ?? canonical(`agent:${agentId}:${encoded}`);
 }
 
 function main(agentId: string, rules: KeyRules): KeyVerdict {
@@ -85,6 +109,7 @@ function main(agentId: string, rules: KeyRules): KeyVerdict {
 interface Spelled {
   readonly text: string;
   readonly accountId?: string;
+  readonly formerText?: string;
 }
 
 /** What stands behind `agent:<id>:`, or the whole of an earlier spelling. */
@@ -92,6 +117,10 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
   const [first = "", second = ""] = parts;
   const head = first.toLowerCase();
   const tail = (from: number): string => encodeOutsideId(parts.slice(from).join(":"));
+  const withColons = (start: string): Spelled => ({
+    text: `${start}${parts.slice(1).map(encodeOutsideId).join(":")}`,
+    formerText: `${start}${tail(1)}`,
+  });
   if (parts.length === 1) {
     if (head.startsWith("node-")) return { text: `node-${encodeOutsideId(first.slice(5))}` };
     if (JID.test(first)) return group(agentId, "whatsapp", first);
@@ -99,10 +128,11 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
   }
   switch (head) {
     case "cron":
+      return { text: `cron:${tail(1)}` };
     case "hook":
-      return { text: `${head}:${tail(1)}` };
+      return withColons("hook:");
     case "node":
-      return { text: `node-${tail(1)}` };
+      return withColons("node-");
     case "subagent":
       // A sub-agent's sub-agent has the ids of both.
       return { text: `agent:${agentId}:subagent:${encodeOutsideId(parts.slice(1).join("."))}` };

@@ -7,10 +7,11 @@ import type { Entry, Provenance } from "../core/message.ts";
 import type { Session } from "../core/session.ts";
 import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/session-key.ts";
 import { modelNames, type Settings } from "../core/settings.ts";
+import { getSession } from "../store/sessions.ts";
 import { momentOf, placeOf, readSourceEntry } from "./entries.ts";
 import { derivedUuid, sessionIdOf } from "./ids.ts";
 import { linesOf } from "./json-lines.ts";
-import { canonicalSourceKey } from "./keys.ts";
+import { canonicalSourceKey, type KeyHints, type KeyVerdict } from "./keys.ts";
 import { Pairing, type Repairs } from "./pairing.ts";
 import type { Remarks } from "./remarks.ts";
 import { isPlainName, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
@@ -62,19 +63,35 @@ interface Placement {
   readonly session: SourceSession;
 }
 
+/** The key of a session of the source: the one under which it is here already, else the one it has by now. */
+async function keyHere(
+  sourceKey: string,
+  hints: KeyHints,
+  { rules, store }: SessionsJob,
+): Promise<KeyVerdict> {
+  const verdict = canonicalSourceKey(sourceKey, hints, rules);
+  const { db } = store;
+  if (db === undefined || verdict.kind !== "key" || verdict.formerKey === undefined) return verdict;
+  if (verdict.formerKey === verdict.key) return verdict;
+  const former = await getSession(db, verdict.formerKey);
+  return former === undefined ? verdict : { ...verdict, key: verdict.formerKey };
+}
+
 /** Gives every session its key; of several with the same one the newest stays. */
-function place(stores: readonly AgentStore[], job: SessionsJob): Map<string, Placement> {
+async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, Placement>> {
   const placed = new Map<string, Placement>();
   for (const { agentId, folder, sessions } of stores) {
     for (const session of sessions) {
       const { sourceKey, channel } = session;
       const hints = { agentId, ...job.keys, ...(channel === undefined ? {} : { channel }) };
-      const verdict = canonicalSourceKey(sourceKey, hints, job.rules);
+      const verdict = await keyHere(sourceKey, hints, job);
       if (verdict.kind === "reserved") {
         job.remarks.note("sessions under a reserved name, left out", sourceKey);
         continue;
       }
-      const { kind, ...named } = verdict;
+      const { kind, key, agentId: owner, ...rest } = verdict;
+      const account = "accountId" in rest ? { accountId: rest.accountId } : {};
+      const named = { key, agentId: owner, ...account };
       const there = placed.get(verdict.key);
       const isOlder = there !== undefined && (there.session.updatedAt ?? 0) >= (session.updatedAt ?? 0);
       if (there !== undefined) {
@@ -92,10 +109,10 @@ function place(stores: readonly AgentStore[], job: SessionsJob): Map<string, Pla
 }
 
 /** What a spawner's key is here: the key of one that is imported, or of one that would be. */
-function spawnerOf(placement: Placement, job: SessionsJob): string | undefined {
+async function spawnerOf(placement: Placement, job: SessionsJob): Promise<string | undefined> {
   const { spawnedBy } = placement.session;
   if (spawnedBy === undefined) return undefined;
-  const verdict = canonicalSourceKey(spawnedBy, { agentId: placement.agentId, ...job.keys }, job.rules);
+  const verdict = await keyHere(spawnedBy, { agentId: placement.agentId, ...job.keys }, job);
   return verdict.kind === "reserved" || verdict.key === placement.key ? undefined : verdict.key;
 }
 
@@ -280,10 +297,10 @@ async function importOne(
 
 /** Imports every session of the source, the spawners before what they spawned. */
 export async function importSessions(stores: readonly AgentStore[], job: SessionsJob): Promise<void> {
-  const placed = place(stores, job);
+  const placed = await place(stores, job);
   const spawners = new Map<string, string>();
   for (const placement of placed.values()) {
-    const spawner = spawnerOf(placement, job);
+    const spawner = await spawnerOf(placement, job);
     if (spawner !== undefined) spawners.set(placement.key, spawner);
   }
   const depths = new Map([...placed.keys()].map((key) => [key, depthOf(key, spawners)]));

@@ -143,7 +143,7 @@ interface Placed {
 async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Placed): Promise<Result<Run>> {
   const { model, thinking, timeoutSeconds, source } = turn;
   const { route } = placed;
-  const key = placed.key ?? formatKey({ form: "hook", id: unit.newId() });
+  const key = placed.key ?? formatKey({ form: "hook", name: [unit.newId()] });
   const found = await sessionFor(ctx, unit, turn, { key, agentId: placed.agentId });
   if (!found.ok) return found;
   const { session, isNew } = found.value;

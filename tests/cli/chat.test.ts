@@ -22,6 +22,19 @@ test("what is piped in is said in order, and answered before the program ends", 
   expect([times(out, "agent: one"), times(out, "agent: two")]).toEqual([1, 1]);
 });
 
+test("named sessions: chat --session with a free name opens that conversation, and finds it again", async () => {
+  const { home } = await house();
+  const chat = () => run(home, ["chat", "--session", "work"], { input: "say one\n" });
+  const first = await chat();
+  expect(first.code).toBe(0);
+  expect(first.err).toContain("A new conversation: agent:main:work");
+  expect((await chat()).err).toBe("");
+  const { out } = await run(home, ["sessions", "history", "work"]);
+  expect(times(out, "agent: one")).toBe(2);
+  const missing = await run(home, ["sessions", "history", "wrk"]);
+  expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("no session") });
+});
+
 test("what is typed right before /quit is said", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["chat"], { input: "say one\n/quit\n" });

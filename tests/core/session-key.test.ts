@@ -14,6 +14,7 @@ import {
   type KeyRules,
   kindOf,
   mainKeyOf,
+  opensOnUse,
   type ParsedKey,
   parseKey,
   routeOfKey,
@@ -61,8 +62,29 @@ const thread = fc.option(
   },
 );
 
+const TAKEN = [
+  "global",
+  "unknown",
+  "agent",
+  "cron",
+  "hook",
+  "node",
+  "chat",
+  "subagent",
+  "mcp",
+  "acp",
+  "openai",
+];
+/** What stands between the colons of a name; no form of a key begins like it. */
+const freeName = fc
+  .array(outsideId, { minLength: 1, maxLength: 4 })
+  .filter(
+    ([first = "", second = ""]) =>
+      !TAKEN.includes(first.toLowerCase()) && !/^(group|channel|dm)$/i.test(second),
+  );
+
 const anyKey: fc.Arbitrary<ParsedKey> = fc.oneof(
-  fc.record({ form: fc.constant("main" as const), agentId, name: outsideId }),
+  fc.record({ form: fc.constant("named" as const), agentId, name: freeName }),
   fc
     .record({
       form: fc.constantFrom("group" as const, "channel" as const),
@@ -80,9 +102,17 @@ const anyKey: fc.Arbitrary<ParsedKey> = fc.oneof(
     client: fc.constantFrom("mcp" as const, "acp" as const, "openai" as const),
     id: outsideId,
   }),
-  fc.record({ form: fc.constantFrom("cron" as const, "hook" as const, "node" as const), id: outsideId }),
+  fc.record({ form: fc.constant("cron" as const), id: outsideId }),
+  fc.record({
+    form: fc.constantFrom("hook" as const, "node" as const),
+    name: fc.array(outsideId, { minLength: 1, maxLength: 3 }),
+  }),
   fc.constant({ form: "global" as const }),
 );
+
+function isMain(parsed: ParsedKey): parsed is Extract<ParsedKey, { form: "named" }> {
+  return parsed.form === "named" && parsed.name.length === 1 && parsed.name[0]?.toLowerCase() === "main";
+}
 
 test("K1: every key, however hostile its ids, survives being written and read again", () => {
   fc.assert(
@@ -99,7 +129,7 @@ test("K1: a canonical key is its own canonical key, for any caller", () => {
   fc.assert(
     fc.property(anyKey, agentId, fc.constantFrom(RULES, GLOBAL), (parsed, caller, rules) => {
       const key = formatKey(parsed);
-      fc.pre(key.length <= 512 && parsed.form !== "main");
+      fc.pre(key.length <= 512 && !isMain(parsed));
       expect(canonicalKey(key, { agentId: caller }, rules)).toEqual({ ok: true, value: key });
     }),
     { numRuns: 2000 },
@@ -188,6 +218,16 @@ test.each([
   ["agent:ops:whatsapp:group:%41", "agent:ops:whatsapp:group:A"],
   ["cron:Daily", "cron:Daily"],
   ["hook:github", "hook:github"],
+  ["hook:gmail:42", "hook:gmail:42"],
+  ["hook:gmail%3A42", "hook:gmail%3A42"],
+  ["node:Phone:1", "node-Phone:1"],
+  ["node-a:b c", "node-a:b%20c"],
+  ["agent:ops:work", "agent:ops:work"],
+  ["agent:OPS:Work in Progress", "agent:ops:Work%20in%20Progress"],
+  ["agent:ops:acp-bridge:desk:1", "agent:ops:acp-bridge:desk:1"],
+  ["agent:ops:explicit:a%3Ab", "agent:ops:explicit:a%3Ab"],
+  ["agent:ops:main:extra", "agent:ops:main:extra"],
+  ["agent:ops:telegram:grp:1", "agent:ops:telegram:grp:1"],
   ["unknown", "unknown"],
   ["global", "global"],
 ])("K3: %j means %j", (given, expected) => {
@@ -202,23 +242,25 @@ test.each([
   ["agent:"],
   ["agent:ops"],
   ["agent:ops:"],
-  ["agent:ops:reserch"],
   ["agent:o p s:main"],
-  ["agent:ops:main:extra"],
   [`agent:${"a".repeat(65)}:main`],
-  ["agent:ops:telegram:grp:1"],
   ["agent:ops:telegram:group:"],
   ["agent:ops:telegram:group:1:reply:2"],
   ["agent:ops:telegram:dm:1:thread:2"],
   ["agent:ops:matrix:channel:!r:server.org"],
   ["agent:ops:cron:group:1"],
-  ["agent:ops:cli:1"],
   ["cron:"],
   ["cron:a:b"],
   ["cron:100%"],
   ["cron:%ff"],
   ["node-"],
-  ["node-a:b"],
+  ["node-a:"],
+  ["hook:a::b"],
+  ["agent:ops:global"],
+  ["agent:ops:Unknown"],
+  ["agent:ops:node:1"],
+  ["agent:ops:subagent:1:2"],
+  ["agent:ops:work:"],
   ["agent:ops:telegram:group:%zz"],
   [`cron:${"x".repeat(508)}`],
   [`cron:${" ".repeat(200)}x`],
@@ -226,6 +268,60 @@ test.each([
   const result = canonicalKey(given, WHO, RULES);
   expect(result).toMatchObject({ ok: false, code: "invalid_session_key" });
   if (!result.ok) for (const form of VALID_KEY_FORMS) expect(result.hint).toContain(form);
+});
+
+test.each([
+  ["work", "agent:ops:work"],
+  [" My work ", "agent:ops:My%20work"],
+  ["acp:1", "agent:ops:acp:1"],
+  ["explicit:a:b", "agent:ops:explicit:a:b"],
+  ["telegram:group:5", "agent:ops:telegram:group:5"],
+  ["main", "agent:ops:main"],
+  ["global", "global"],
+])("named sessions: a person's bare name %j means %j; in an agent's tool it is no key", (given, expected) => {
+  expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES)).toEqual({
+    ok: true,
+    value: expected,
+  });
+  const tool = canonicalKey(given, { agentId: "ops" }, RULES);
+  if (given.trim() === "work" || given === "explicit:a:b") expect(tool.ok).toBe(false);
+});
+
+test.each([
+  "",
+  UUID,
+  UUID.toUpperCase(),
+  "agent:",
+  "cron:a:b",
+  "subagent:1:2",
+  "a::b",
+  "x%zz",
+  "x".repeat(510),
+])("named sessions: %j is no bare name either: a uuid is a session's id", (given) => {
+  expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES).ok).toBe(false);
+});
+
+test("named sessions: names and keys of editors open by being used; every other key belongs to somebody", () => {
+  const opens = ["agent:a:work", "agent:a:acp-bridge:1", `agent:a:acp:${UUID}`, "agent:a:explicit:x:y"];
+  const others = [
+    "agent:a:main",
+    "agent:a:MAIN",
+    `agent:a:chat:${UUID}`,
+    `agent:a:subagent:${UUID}`,
+    "agent:a:mcp:x",
+  ];
+  const more = [
+    "agent:a:openai:x",
+    "agent:a:telegram:group:1",
+    "cron:x",
+    "hook:x:y",
+    "node-x",
+    "global",
+    "unknown",
+  ];
+  for (const key of opens) expect(opensOnUse(key, RULES), key).toBe(true);
+  for (const key of [...others, ...more]) expect(opensOnUse(key, RULES), key).toBe(false);
+  expect([kindOf("agent:a:work", RULES), chatTypeOf("agent:a:work")]).toEqual(["other", ["direct"]]);
 });
 
 test("a key has at most 512 characters in its canonical form", () => {
@@ -264,7 +360,7 @@ test("a main session is `main` to its own agent and the full key to everybody el
 test("what an agent is shown, it can use: a shown key leads back to its session", () => {
   fc.assert(
     fc.property(anyKey, agentId, (parsed, viewer) => {
-      const key = parsed.form === "main" ? mainKeyOf(parsed.agentId, RULES) : formatKey(parsed);
+      const key = isMain(parsed) ? mainKeyOf(parsed.agentId, RULES) : formatKey(parsed);
       fc.pre(key.length <= 512 && key !== "global");
       const shown = displayKey(key, viewer, RULES);
       expect(canonicalKey(shown, { agentId: viewer }, RULES)).toEqual({ ok: true, value: key });

@@ -52,7 +52,7 @@ test("what is no session key is refused at once, with the forms that are", async
   const house = await openHouse();
   const client = await house.client();
   expect(() => client.events({ sessionKey: "agent:UP CASE:x:y:z" })).toThrow(GatewayError);
-  expect(() => client.events({ sessionKey: "nonsense" })).toThrow(
+  expect(() => client.events({ sessionKey: "cron:non:sense" })).toThrow(
     expect.objectContaining({
       code: "INVALID_REQUEST",
       reason: "invalid_session_key",

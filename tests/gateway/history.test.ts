@@ -14,7 +14,7 @@ const MAIN = "agent:main:main";
 async function withMessages(count: number, chars = 4): Promise<House> {
   const house = await openHouse();
   const client = await house.client();
-  const { sessionId } = await client.request("chat.history", { sessionKey: "main" });
+  const { sessionId = "" } = await client.request("chat.history", { sessionKey: "main" });
   await house.store.transaction(async (tx) => {
     for (let n = 0; n < count; n += 1) {
       const entry = userMessage(`m${n}`, `${n} `.padEnd(chars, "x"));
@@ -166,7 +166,7 @@ test("a page tells before which of its messages the model reads a summary", asyn
   const client = await house.client();
   const read = (more: object) =>
     client.request("chat.history", { sessionKey: "main", includeRuns: true, ...more });
-  const { sessionId, compactions } = await read({});
+  const { sessionId = "", compactions } = await read({});
   expect(compactions).toBeUndefined();
   const entry = { id: "c", type: "compaction", summary: "s", firstKeptId: "m3", timestamp: 7 } as const;
   await house.store.transaction((tx) => appendEntry(tx, { sessionKey: MAIN, sessionId, entry }));

@@ -59,6 +59,22 @@ test("a named session is made by its first hook and goes on with the next; its a
   expect(await hook(house, "/hooks/agent", { ...body, agentId: "writer" })).toMatchObject({ status: 409 });
 });
 
+test("hook:gmail:42: a caller's key may hold colons, is answered as written, and patterns match it", async () => {
+  const house = await openHooks({ allowedSessionKeys: ["hook:gmail:*"] });
+  const to = (sessionKey: string) => hook(house, "/hooks/agent", { message: "a mail", sessionKey });
+  const [first, second] = [await to("hook:gmail:42"), await to("HOOK:gmail:42")];
+  expect([first.body.sessionKey, second.body.sessionKey]).toEqual(["hook:gmail:42", "hook:gmail:42"]);
+  expect(await ended(house, second.body.runId)).toMatchObject({ state: "ok", agentId: "main" });
+  const client = await house.client();
+  const { sessions } = await client.call<{ sessions: object[] }>("sessions.list", {
+    search: "hook:gmail:42",
+  });
+  expect(sessions).toMatchObject([{ key: "hook:gmail:42", sessionKind: "hook", channel: "internal" }]);
+  expect((await texts(house, "hook:gmail:42")).filter((text) => text === "user: a mail")).toHaveLength(2);
+  expect((await to("hook:other:42")).status).toBe(403);
+  expect((await to("hook:gmail::42")).status).toBe(400);
+});
+
 const FOREIGN = [
   MAIN,
   "main",

@@ -55,7 +55,7 @@ test("events that set nothing off, and those that make no sense, start nothing",
     ["text"],
     [undefined, { payloadJSON: "{" }],
     [undefined, { payloadJSON: `{"message":"x","a":${"[".repeat(5_000)}${"]".repeat(5_000)}}` }],
-    [{ message: "x", sessionKey: "not a key" }],
+    [{ message: "x", sessionKey: "cron:not:a:key" }],
   ];
   for (const [payload, more] of wrong) {
     const { error } = await said(raw, "agent.request", payload, more);

@@ -218,7 +218,7 @@ test("messages are refused that are empty, think at no known level, or go to no 
     ],
     ["agent", { message: "x", channel: "telegram", deliver: true, idempotencyKey: "3" }, "NOT_LINKED"],
     ["send", { to: "main", message: "x", channel: "pigeon", idempotencyKey: "4" }, "NOT_LINKED"],
-    ["send", { to: "nobody", message: "x", idempotencyKey: "5" }, "INVALID_REQUEST"],
+    ["send", { to: "nobody", message: "x", idempotencyKey: "5" }, "NOT_FOUND"],
     ["chat.inject", { sessionKey: "main", message: " " }, "INVALID_REQUEST"],
   ];
   for (const [method, params, code] of refused) {

@@ -233,6 +233,13 @@ test("keys of every age are one key here", () => {
     ["agent:main:cron:job-1", "cron:job-1"],
     ["agent:main:cron:job-1:run:5", "cron:job-1%3Arun%3A5"],
     ["hook:abc", "hook:abc"],
+    ["hook:gmail:42", "hook:gmail:42"],
+    ["agent:main:hook:gmail:42", "hook:gmail:42"],
+    ["agent:main:work", "agent:main:work"],
+    ["agent:main:my project", "agent:main:my%20project"],
+    ["agent:Ops:explicit:desk:100%", "agent:ops:explicit:desk:100%25"],
+    ["agent:main:acp-bridge:a:b", "agent:main:acp-bridge:a:b"],
+    ["explicit:x", "agent:main:explicit:x"],
     ["node:n1", "node-n1"],
     ["node-n1", "node-n1"],
     ["agent:main:openai:u1", "agent:main:openai:u1"],
@@ -245,8 +252,8 @@ test("keys of every age are one key here", () => {
   expect(canonicalSourceKey("global", { ...hints, isGlobal: true }, RULES)).toMatchObject({
     key: "agent:main:main",
   });
-  const made = canonicalSourceKey("agent:main:my project", hints, RULES);
-  expect(made).toMatchObject({
+  const nameless = canonicalSourceKey("agent:main:global", hints, RULES);
+  expect(nameless).toMatchObject({
     kind: "conversation",
     key: expect.stringMatching(/^agent:main:chat:[0-9a-f-]{36}$/),
   });

@@ -1,5 +1,6 @@
 // Owns `parley chat`: which session is talked to, and what is left when the talk is over.
 
+import { safeLine } from "../../core/safe-text.ts";
 import { runConversation } from "../chat/conversation.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
@@ -10,12 +11,15 @@ interface ChatOptions {
 }
 
 async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<{ key: string }>> {
-  if (options.new === true) {
-    return link.call<{ key: string }>("sessions.create", {
-      idempotencyKey: cli.parts.world.ids.orderedUuid(),
-    });
-  }
-  return link.call<{ key: string }>("sessions.resolve", { key: options.session ?? "main" });
+  const create = (params: { key?: string }): Promise<Reply<{ key: string }>> =>
+    link.call("sessions.create", { ...params, idempotencyKey: cli.parts.world.ids.orderedUuid() });
+  if (options.new === true) return create({});
+  const key = options.session ?? "main";
+  const there = await link.call<{ key: string }>("sessions.resolve", { key });
+  if (there.ok || there.code !== "session_not_found") return there;
+  const opened = await create({ key });
+  if (opened.ok) cli.note(`A new conversation: ${safeLine(opened.value.key)}`);
+  return opened;
 }
 
 export async function runChat(cli: Cli, _args: readonly string[], options: ChatOptions): Promise<number> {

@@ -28,6 +28,8 @@ interface SessionPage {
 }
 
 interface HistoryPage {
+  /** Absent: the key is a free name. */
+  readonly sessionId?: string;
   readonly messages: readonly Message[];
   readonly nextBefore?: string;
 }
@@ -118,7 +120,16 @@ export async function showHistory(
     const params = { sessionKey, limit: Math.min(limit, 1000), ...(before === undefined ? {} : { before }) };
     const page = await link.call<HistoryPage>("chat.history", params);
     if (!page.ok) return cli.fail(page);
-    const { messages, nextBefore } = page.value;
+    const { messages, nextBefore, sessionId } = page.value;
+    if (sessionId === undefined) {
+      const hint =
+        "Run `parley sessions` for the keys that there are. `parley chat --session` begins a conversation.";
+      return cli.fail({
+        code: "session_not_found",
+        error: `There is no session ${safeLine(sessionKey)}.`,
+        hint,
+      });
+    }
     if (messages.length === 0) cli.line("Nothing has been said in this session yet.");
     for (const message of messages) for (const line of messageLines(cli, message)) cli.line(line);
     if (nextBefore !== undefined) cli.note(`Earlier messages: --before ${safeLine(nextBefore)}`);

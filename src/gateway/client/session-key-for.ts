@@ -8,7 +8,7 @@ import { GatewayError } from "./error.ts";
 export function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
   const { defaultAgentId, mainKey, scope } = snapshot.sessionDefaults;
   const rules = { defaultAgentId, mainKey, scope: scope === "global" ? scope : "per-sender" } as const;
-  const key = canonicalKey(text, { agentId: defaultAgentId }, rules);
+  const key = canonicalKey(text, { agentId: defaultAgentId, bareNames: true }, rules);
   if (key.ok) return key.value;
   const { code, error, hint, details } = key;
   throw new GatewayError("INVALID_REQUEST", error, { details: { ...details, code, hint } });

@@ -12,6 +12,7 @@ import type { Engine } from "../../engine/engine.ts";
 import { chosenAgent, keyRulesOf, resolveSession } from "../../flows/access.ts";
 import { addressee, checkPlace, lastPlace, type Place, resolvePlace } from "../../flows/destination.ts";
 import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
+import { type Opening, openingOf, openSession } from "../../flows/open.ts";
 import { sendText } from "../../flows/outbox.ts";
 import { announceRoute } from "../../flows/party.ts";
 import { getRun } from "../../store/runs.ts";
@@ -30,18 +31,21 @@ const WAIT_MAX_MS = 86_400_000;
  * The session that the params name: by key, by id, by label, by agent; by none of them the default agent's
  * main one.
  */
-async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<Session>> {
+async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<Opening>> {
   const { sessionKey, sessionId, label, agentId } = params;
-  const resolve = (target: Parameters<typeof resolveSession>[3]) =>
-    resolveSession(ctx.access, ctx.viewer, "send", target);
+  const resolve = async (target: Parameters<typeof resolveSession>[3]): Promise<Result<Opening>> => {
+    const found = await resolveSession(ctx.access, ctx.viewer, "send", target);
+    return found.ok ? ok(openingOf(found.value, true)) : found;
+  };
   const named = sessionKey ?? sessionId;
   if (named !== undefined) {
-    const found = await resolve({ sessionKey: named });
-    if (!found.ok || agentId === undefined || found.value.agentId === agentId.trim().toLowerCase())
+    const found = await openSession(ctx.deps, ctx.viewer, named);
+    const session = found.ok ? found.value.session : undefined;
+    if (session === undefined || agentId === undefined || session.agentId === agentId.trim().toLowerCase())
       return found;
     return fail(
       "invalid_argument",
-      `session ${found.value.key} belongs to agent "${found.value.agentId}", not to the agentId given`,
+      `session ${session.key} belongs to agent "${session.agentId}", not to the agentId given`,
     );
   }
   if (label !== undefined) return resolve({ label, ...(agentId === undefined ? {} : { agentId }) });
@@ -84,7 +88,8 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
   const found = await targetOf(ctx, params);
   if (!found.ok) return found;
-  const place = await routeOf(ctx, params, found.value);
+  const { session, before } = found.value;
+  const place = await routeOf(ctx, params, session);
   if (!place.ok) return place;
   const answer = ({ runId, acceptedAt, sessionKey }: Run) => ({
     runId,
@@ -93,7 +98,8 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
     sessionKey,
   });
   const accepted = await sendDirect(ctx.deps, {
-    session: found.value,
+    session,
+    before,
     text: message,
     images: images.value,
     runId: idempotencyKey,

@@ -7,6 +7,7 @@ import { THINKING_LEVELS } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
+import { openSession } from "../../flows/open.ts";
 import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
@@ -39,14 +40,15 @@ async function send(
   if (message.trim() === "" && images.value.length === 0) {
     return fail("invalid_argument", "message must not be empty");
   }
-  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+  const found = await openSession(ctx.deps, ctx.viewer, sessionKey);
   if (!found.ok) return found;
-  const session = found.value;
+  const { session, before } = found.value;
   const command = images.value.length === 0 ? commandOf(ctx, message) : undefined;
-  if (command !== undefined) return answerCommand(ctx, session, { ...command, runId: idempotencyKey });
+  if (command !== undefined) return answerCommand(ctx, found.value, { ...command, runId: idempotencyKey });
   const answer = { runId: idempotencyKey, status: "started" } as const;
   const accepted = await sendDirect(ctx.deps, {
     session,
+    before,
     text: message,
     images: images.value,
     runId: idempotencyKey,

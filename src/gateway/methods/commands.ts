@@ -11,8 +11,8 @@ import { type CommandCall, type CommandName, findCommand, parseCommand } from ".
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import type { Session } from "../../core/session.ts";
 import { hasScope } from "../../core/visibility.ts";
+import type { Opening } from "../../flows/open.ts";
 import { type CallContext, onlyFresh } from "../call.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
@@ -40,7 +40,7 @@ export function commandOf({ viewer }: CallContext, message: string): CommandCall
 /** Does the command and accepts its answer as the run of this id. */
 export async function answerCommand(
   ctx: CallContext,
-  session: Session,
+  { session, before }: Opening,
   call: CommandCall & { readonly runId: string },
 ): Promise<Result<PayloadOf<"chat.send">>> {
   const { deps, viewer } = ctx;
@@ -54,6 +54,8 @@ export async function answerCommand(
   const { command, args, runId } = call;
   const answer = { runId, status: "started" } as const;
   return engine.commit(async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
+    const ready = await before(unit);
+    if (!ready.ok) return ready;
     const said = await performCommand(deps, unit, {
       ...{ command, args, sessionKey: session.key, accountId: "", operator: viewer },
       sender: { channel: WEBCHAT, id: "operator", isOwner },

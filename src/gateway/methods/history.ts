@@ -3,15 +3,16 @@
 // MH2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
 // MH3: a message names no session that the reader may not see as the one it came from (I9).
 
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory } from "../../core/history-cut.ts";
 import type { Message, Provenance } from "../../core/message.ts";
 import { redactMessage, redactSecrets } from "../../core/redact.ts";
 import type { RunFacts } from "../../core/run.ts";
 import type { Session } from "../../core/session.ts";
-import { thinkingOf } from "../../core/settings.ts";
-import { NOT_VISIBLE } from "../../core/visibility.ts";
+import { findAgent, thinkingOf } from "../../core/settings.ts";
+import { hasScope, NOT_VISIBLE } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
+import { freeName } from "../../flows/open.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
 import { activityOf } from "../../store/sessions.ts";
 import { compactionsOf, type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
@@ -159,9 +160,21 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   };
 }
 
+/** Nothing was said yet in a conversation that the reader opens by writing to it. */
+function unopened(ctx: CallContext, params: Params, refused: Failure): Result<PayloadOf<"chat.history">> {
+  const { settings } = ctx.deps;
+  const free =
+    refused.code === "session_not_found" ? freeName(settings, ctx.viewer, params.sessionKey) : undefined;
+  if (free === undefined || !hasScope(ctx.caller.scopes, "operator.write")) return refused;
+  const agent = findAgent(settings, free.agentId);
+  return agent === undefined
+    ? refused
+    : ok({ sessionKey: free.key, messages: [], thinkingLevel: agent.thinking });
+}
+
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
-  if (!found.ok) return found;
+  if (!found.ok) return unopened(ctx, params, found);
   const session = found.value;
   const read = await readPage(ctx, session.sessionId, params);
   if (!read.ok) return read;

@@ -4,12 +4,15 @@
 
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { textOf } from "../../core/message.ts";
+import { optional } from "../../core/optional.ts";
 import { redactSecrets } from "../../core/redact.ts";
 import type { Session } from "../../core/session.ts";
 import { defaultAgent } from "../../core/settings.ts";
+import type { Unit } from "../../engine/unit.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
 import { type ListedSession, type ListFilter, listVisible, visibleChildren } from "../../flows/list.ts";
+import { createNamed } from "../../flows/open.ts";
 import { openJobEdges } from "../../store/job-waits.ts";
 import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";
@@ -209,14 +212,19 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
   "sessions.list": { handle: list },
   "sessions.resolve": { handle: resolve },
   "sessions.create": {
-    async handle(ctx, { agentId, label, client }) {
+    async handle(ctx, { agentId, label, client, key: named }) {
       const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId }) as const;
-      const made = await createSession(ctx.deps, ctx.viewer, {
-        ...(agentId === undefined ? {} : { agentId }),
-        ...(label === undefined ? {} : { label }),
-        ...(client === undefined ? {} : { client }),
-        also: (unit, session) => ctx.remember(unit, answer(session)),
-      });
+      if (named !== undefined && client !== undefined) {
+        return fail("invalid_argument", "give key or client, not both: client makes a key of its own");
+      }
+      const request = {
+        ...optional({ agentId, label }),
+        also: (unit: Unit, session: Session) => ctx.remember(unit, answer(session)),
+      };
+      const made =
+        named === undefined
+          ? await createSession(ctx.deps, ctx.viewer, { ...request, ...optional({ client }) })
+          : await createNamed(ctx.deps, ctx.viewer, { ...request, key: named });
       return made.ok ? ok(answer(made.value)) : made;
     },
   },

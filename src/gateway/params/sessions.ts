@@ -96,9 +96,13 @@ export const SESSION_METHODS = {
   },
   "sessions.create": {
     scope: WRITE,
-    does: "Makes a session of its own for a conversation, `agent:<id>:chat:<uuid>`.",
+    does: "Makes a session for a conversation: `agent:<id>:chat:<uuid>`, or the one named by `key`.",
     params: object(
       {
+        key: about(
+          name,
+          "A free name, `agent:<id>:<name>` or `<name>` alone. A session that is there is answered as it is.",
+        ),
         agentId: about(name, "Whose session. Default: the default agent's."),
         label: about(name, "What it is called. At most 200 characters, one line."),
         client: about({ enum: ["acp"] }, "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
@@ -106,8 +110,8 @@ export const SESSION_METHODS = {
       },
       ["idempotencyKey"],
     ),
-    ignored: ["key", "model", "envelope", "parentSessionKey", "task", "message"],
-    fails: ["agent_not_found", "not_visible"],
+    ignored: ["model", "envelope", "parentSessionKey", "task", "message"],
+    fails: [...NAMES_SESSION, "agent_not_found"],
     causes: ["sessions"],
   },
   "sessions.preview": {

@@ -33,8 +33,14 @@ const channel = fc.constantFrom("telegram", "discord", "my-plugin_2", "x");
 const id = nastyText(600).filter((text) => text !== "");
 const thread = fc.record({ kind: fc.constantFrom("thread" as const, "topic" as const), id });
 
+const TAKEN = /^(global|unknown|agent|cron|hook|node|chat|subagent|mcp|acp|openai)$/i;
+/** No other form of a key begins like it. */
+const name = fc
+  .array(id, { minLength: 1, maxLength: 3 })
+  .filter(([first = "", second = ""]) => !TAKEN.test(first) && !/^(group|channel|dm)$/i.test(second));
+
 const parsedKey: Arbitrary<ParsedKey> = fc.oneof(
-  fc.record({ form: fc.constant("main" as const), agentId, name: id }),
+  fc.record({ form: fc.constant("named" as const), agentId, name }),
   fc.record(
     { form: fc.constantFrom("group" as const, "channel" as const), agentId, channel, id, thread },
     { requiredKeys: ["form", "agentId", "channel", "id"] },
@@ -47,7 +53,11 @@ const parsedKey: Arbitrary<ParsedKey> = fc.oneof(
     client: fc.constantFrom("mcp" as const, "acp" as const, "openai" as const),
     id,
   }),
-  fc.record({ form: fc.constantFrom("cron" as const, "hook" as const, "node" as const), id }),
+  fc.record({ form: fc.constant("cron" as const), id }),
+  fc.record({
+    form: fc.constantFrom("hook" as const, "node" as const),
+    name: fc.array(id, { minLength: 1, maxLength: 3 }),
+  }),
 );
 
 const WORDS = [
@@ -83,7 +93,9 @@ function withEscapes(key: string): string {
 function withCase(key: string): string {
   const parts = key.split(":");
   if (parts[0] !== "agent") return key;
-  const fixed = parts.length >= 5 ? [0, 1, 2, 3, 5] : parts.length === 4 ? [0, 1, 2] : [0, 1];
+  const inChannel = /^(group|channel|dm)$/.test(parts[3] ?? "") && /^[a-z][a-z0-9_-]*$/.test(parts[2] ?? "");
+  const numbered = parts.length === 4 && /^(chat|subagent|mcp|acp|openai)$/.test(parts[2] ?? "");
+  const fixed = inChannel ? [0, 1, 2, 3, 5] : numbered ? [0, 1, 2] : [0, 1];
   return parts.map((part, index) => (fixed.includes(index) ? part.toUpperCase() : part)).join(":");
 }
 

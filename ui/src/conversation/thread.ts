@@ -16,8 +16,8 @@ export const WINDOW_MAX = 300;
 
 export interface Thread {
   readonly sessionKey: string;
-  /** Another one after a reset. */
-  readonly sessionId: string;
+  /** Another one after a reset; absent before the first message to a free name. */
+  readonly sessionId: string | undefined;
   readonly thinkingLevel: string;
   /** Oldest first. */
   readonly messages: readonly Message[];

@@ -8,14 +8,19 @@ import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 
+/** Leaves room in a key for the agent's id. */
+const NAME_MAX_CHARS = 200;
+
 export function NewSession({ onClose }: { onClose: () => void }) {
   const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
   const [picked, setPicked] = useState("");
   const [label, setLabel] = useState("");
+  const [name, setName] = useState("");
   const agentId = picked || defaultId;
   const create = async (): Promise<void> => {
     const named = label.trim() === "" ? {} : { label: label.trim() };
-    const { key } = await ask("sessions.create", { agentId, ...named });
+    const own = name.trim() === "" ? {} : { key: name.trim() };
+    const { key } = await ask("sessions.create", { agentId, ...named, ...own });
     onClose();
     go({ view: "sessions", key });
   };
@@ -28,6 +33,15 @@ export function NewSession({ onClose }: { onClose: () => void }) {
             value={agentId}
             options={agents.map(({ id, name = id }) => [id, name === id ? id : `${name} (${id})`] as const)}
             onPick={setPicked}
+          />
+        </label>
+        <label>
+          Name
+          <input
+            value={name}
+            maxLength={NAME_MAX_CHARS}
+            placeholder="Random"
+            onInput={(event) => setName(event.currentTarget.value)}
           />
         </label>
         <label>

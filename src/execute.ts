@@ -5,6 +5,7 @@
 import { runTurn, type TurnEnd } from "./agent/loop.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.ts";
 import { buildSystemPrompt } from "./agent/prompt.ts";
+import type { ToolEvent } from "./agent/tool-calls.ts";
 import { withoutContents } from "./core/attachment-rules.ts";
 import { ok, type Result } from "./core/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/message.ts";
@@ -198,6 +199,23 @@ function tracedName(name: string, tools: readonly ToolSpec[]): string {
   return tools.some((tool) => tool.name === name) ? name : "unknown";
 }
 
+/** Tells live listeners, the log and the trace of a tool call. */
+function tellTool(
+  { run, log, publish }: LaneHandle,
+  everyTool: readonly ToolSpec[],
+  event: ToolEvent,
+  trace: RunTrace | undefined,
+): void {
+  const { runId, sessionKey } = run;
+  const { callId, isError } = event;
+  const name = tracedName(event.name, everyTool);
+  const shown =
+    event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
+  if (isError === true) log.debug({ part: "tools", callId, tool: name }, "a tool call failed");
+  trace?.tool({ ...event, ...shown, name });
+  publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
+}
+
 /** What tools have to work with, whichever run calls them. */
 function toolPartsOf(parts: ExecuteParts) {
   const { settings, store, outside, answered, outbound, threads } = parts;
@@ -239,7 +257,7 @@ async function executeTurn(
     viewer: sessionViewer(chain, settings),
     ...{ run, signal, wait: handle.wait },
   };
-  const { runId, sessionKey } = run;
+  const { runId } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });
   const everyTool = toolSpecs(outside, calledIn(entries));
   const context = await contextOf(parts, run, session);
@@ -257,18 +275,11 @@ async function executeTurn(
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
     onText: (text) => handle.text(text),
-    onTool: (event) => {
-      const shown =
-        event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
-      if (event.isError === true) {
-        const { callId, name } = event;
-        handle.log.debug({ part: "tools", callId, tool: tracedName(name, everyTool) }, "a tool call failed");
-      }
-      trace?.tool({ ...event, ...shown, name: tracedName(event.name, everyTool) });
-      handle.publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
-    },
+    onTool: (event) => tellTool(handle, everyTool, event, trace),
     signal,
     attempt: run.attempt,
+    maxModelCalls: agent.maxModelCalls,
+    budget: handle.budget,
     port: trace?.port(port) ?? port,
     world,
   });

@@ -31,9 +31,10 @@ const SANDBOX = {
   git: "read",
 };
 
+const LOGGING = { level: "info", parts: {}, format: "auto" };
+
 test("without a file everything has a default and the offline model answers", () => {
   const { settings, ...rest } = config().good();
-  const logging = { level: "info", parts: {}, format: "auto" };
   expect(rest).toEqual({ warnings: [], path: config().defaultPath, exists: false });
   expect(settings).toEqual({
     gateway: {
@@ -57,6 +58,7 @@ test("without a file everything has a default and the offline model answers", ()
         tools: { allow: [], deny: [] },
         subagents: { allowAgents: [] },
         sandbox: SANDBOX,
+        maxModelCalls: 400,
       },
     ],
     channels: [],
@@ -184,6 +186,7 @@ test("what is set arrives, also from the command line", () => {
     tools: { allow: [], deny: ["exec"] },
     subagents: { allowAgents: [] },
     sandbox: SANDBOX,
+    maxModelCalls: 400,
   });
   expect(settings.agents[0]).toMatchObject({
     id: "a",
@@ -201,6 +204,15 @@ test("what is set arrives, also from the command line", () => {
     exec: { searchPath: "/p" },
   });
   expect(settings.owners).toEqual(["telegram:1"]);
+});
+
+test("an agent's own maxModelCalls goes before the defaults'", () => {
+  const text = `{ agents: { defaults: { maxModelCalls: 7 }, list: [{ id: "a", maxModelCalls: 3 }, { id: "b" }] } }`;
+  expect(
+    config()
+      .good(text)
+      .settings.agents.map((agent) => agent.maxModelCalls),
+  ).toEqual([3, 7]);
 });
 
 test("sub-agents, sandbox and budgets: what is set arrives, an agent's own before the defaults', key by key", () => {

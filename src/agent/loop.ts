@@ -7,6 +7,7 @@
 //     is asked again.
 // A throw of `append`, `callTool` or `steered` (the run was taken away, or a bug) is not caught here.
 
+import type { ModelBudget } from "../core/budget.ts";
 import {
   type AssistantMessage,
   addUsage,
@@ -21,10 +22,18 @@ import {
 import type { ThinkingLevel } from "../core/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import type { World } from "../world.ts";
+import { budgetedPort } from "./budgeted.ts";
 import { compact } from "./compaction.ts";
-import type { ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "./model.ts";
+import type { BudgetCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "./model.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
-import { estimateTextTokens, estimateTokens, liveTranscript, matchResults, modelView } from "./view.ts";
+import {
+  estimateTextTokens,
+  estimateTokens,
+  lastCounted,
+  liveTranscript,
+  matchResults,
+  modelView,
+} from "./view.ts";
 
 export interface TurnArgs {
   readonly runId: string;
@@ -51,15 +60,17 @@ export interface TurnArgs {
   readonly attempt: number;
   readonly port: ModelPort;
   readonly world: World;
-  /** Model calls of one run, those of earlier attempts included. Default 100. */
-  readonly maxSteps?: number;
+  /** Model calls of one run, those of earlier attempts included. */
+  readonly maxModelCalls: number;
+  /** Asked before each model call. Absent: nothing limits what they use. */
+  readonly budget?: ModelBudget | undefined;
 }
 
 export type TurnEnd =
   | { readonly kind: "ok"; readonly text: string; readonly usage: Usage; readonly contextTokens: number }
   | {
       readonly kind: "error";
-      readonly code: "run_failed";
+      readonly code: "run_failed" | BudgetCode;
       readonly error: string;
       /** What the run had written last. */
       readonly text?: string;
@@ -69,7 +80,7 @@ export type TurnEnd =
   /** `partial`: what was being written when the abort came; the caller decides whether to keep it. */
   | { readonly kind: "aborted"; readonly usage: Usage; readonly partial?: WrittenMessage };
 
-const STEPS_MAX = 100;
+const GO_ON = "Send another message to go on from here, or raise that setting.";
 /** Room is made once the context fills this share of the window. */
 const FULL_SHARE = 0.85;
 
@@ -84,8 +95,11 @@ interface Progress {
 }
 
 /** Runs the turn to its end, or from where an earlier attempt left it. */
-export async function runTurn(args: TurnArgs): Promise<TurnEnd> {
-  const progress = startOf(args);
+export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
+  const progress = startOf(given);
+  const { budget } = given;
+  const args =
+    budget === undefined ? given : { ...given, port: budgetedPort(given.port, budget, () => progress.usage) };
   const append = async (entry: Entry): Promise<void> => {
     await args.append(entry);
     progress.entries.push(entry);
@@ -102,10 +116,7 @@ export async function runTurn(args: TurnArgs): Promise<TurnEnd> {
     }
     resumed = false;
     if (args.signal.aborted) return aborted(progress);
-    const stepsMax = args.maxSteps ?? STEPS_MAX;
-    if (progress.steps >= stepsMax) {
-      return failed(progress, `stopped after ${stepsMax} model calls without a final answer`);
-    }
+    if (progress.steps >= args.maxModelCalls) return failed(progress, tooManyCalls(args.maxModelCalls));
     const said = await args.steered?.();
     if (said !== undefined) progress.entries.push(said);
     if (args.signal.aborted) return aborted(progress);
@@ -115,7 +126,10 @@ export async function runTurn(args: TurnArgs): Promise<TurnEnd> {
     }
     if (outcome.kind === "overflow") return failed(progress, outcome.error);
     const message = outcome.kind === "message" ? outcome.message : outcome.partial;
-    if (message === undefined) return failed(progress, outcome.kind === "failed" ? outcome.error : "");
+    if (message === undefined) {
+      const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
+      return failed(progress, error, code);
+    }
     last = adopted(args.world, message);
     count(progress, last);
     await append(last);
@@ -199,19 +213,24 @@ function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progre
     const limit = model.settings.maxOutputTokens;
     return failed(
       progress,
-      `${model.ref} used up its output limit (${limit} tokens) before it wrote an answer`,
+      `${model.ref} used up its output limit (${limit} tokens, or what a budget left) before it answered`,
     );
   }
   return { kind: "ok", text, usage: progress.usage, contextTokens: progress.contextTokens };
 }
 
-function failed(progress: Progress, error: string): TurnEnd {
+function tooManyCalls(maxModelCalls: number): string {
+  const setting = `agents.defaults.maxModelCalls, or the agent's own, is ${maxModelCalls}`;
+  return `stopped after ${maxModelCalls} model calls without a final answer (${setting}). ${GO_ON}`;
+}
+
+function failed(progress: Progress, error: string, code: BudgetCode | "run_failed" = "run_failed"): TurnEnd {
   const texts = ownMessages(progress.entries).filter(isWritten).map(textOf);
   const text = texts.findLast((one) => one.trim() !== "");
   const { usage, contextTokens } = progress;
   return {
     kind: "error",
-    code: "run_failed",
+    code,
     error,
     ...(text === undefined ? {} : { text }),
     usage,
@@ -303,11 +322,8 @@ async function makeRoom(
 
 /** Tokens of the next request: what the provider counted last, plus a guess for what came since. */
 function estimate(args: TurnArgs, entries: readonly Entry[]): number {
-  const compactedAtMs = entries.findLast(isCompaction)?.timestamp ?? Number.NEGATIVE_INFINITY;
   const { messages } = liveTranscript(entries);
-  const counted = messages.findLastIndex(
-    (message) => contextOf(message) > 0 && message.timestamp > compactedAtMs,
-  );
+  const counted = lastCounted(entries, messages);
   const since = messages.slice(counted + 1).reduce((sum, message) => sum + estimateTokens(message), 0);
   const before = messages[counted];
   if (before !== undefined) return contextOf(before) + since;

@@ -2,6 +2,7 @@
 // M1: a failure of the model is a value (`ModelOutcome`); a port throws only on a bug.
 // M2: this file imports no provider code, so that naming a model costs nothing at start.
 
+import type { BudgetState } from "../core/budget.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
 import type { ModelSettings, ProviderSettings, ThinkingLevel } from "../core/settings.ts";
@@ -29,6 +30,8 @@ export interface ModelRequest {
 /** Marks a tool call whose arguments weren't a JSON object; its value is what the model wrote. */
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
+export type BudgetCode = BudgetState["code"];
+
 /** What a model wrote, before the loop gives it an id. */
 export type WrittenMessage = Omit<AssistantMessage, "id">;
 
@@ -37,7 +40,13 @@ export type ModelOutcome =
   /** The request is larger than the model's context window. */
   | { readonly kind: "overflow"; readonly error: string }
   /** Retries are used up or senseless. `partial`: text that was already handed to `onText`. */
-  | { readonly kind: "failed"; readonly error: string; readonly partial?: WrittenMessage }
+  | {
+      readonly kind: "failed";
+      readonly error: string;
+      /** A budget refused the call. */
+      readonly code?: BudgetCode;
+      readonly partial?: WrittenMessage;
+    }
   | { readonly kind: "aborted"; readonly partial?: WrittenMessage };
 
 export interface ModelPort {
@@ -52,6 +61,12 @@ export interface ModelPort {
     /** Of the run that calls. Default: the port's own. */
     log?: Log,
   ): Promise<ModelOutcome>;
+}
+
+/** What a call used, as far as its provider said. */
+export function usageOf(outcome: ModelOutcome): Usage | undefined {
+  if (outcome.kind === "message") return outcome.message.usage;
+  return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;
 }
 
 /** What a call of a model came to, for whoever counts. */

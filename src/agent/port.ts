@@ -1,11 +1,10 @@
 // Owns the model port that the engine is given: the offline model, or a provider with retries.
 // T1: retries wait on the world's clock, are bounded (retry.ts), and never follow text that was shown.
 
-import type { Usage } from "../core/message.ts";
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
 import { withoutHiddenText } from "./hidden-answer.ts";
-import type { ModelCall, ModelOutcome, ModelPort } from "./model.ts";
+import { type ModelCall, type ModelOutcome, type ModelPort, usageOf } from "./model.ts";
 import type { ProviderModel } from "./provider-request.ts";
 import { rehearsalPort } from "./rehearsal.ts";
 import { judge } from "./retry.ts";
@@ -30,11 +29,6 @@ export function openModelPort(world: World, called: (call: ModelCall) => void = 
       return outcome;
     },
   });
-}
-
-function usageOf(outcome: ModelOutcome): Usage | undefined {
-  if (outcome.kind === "message") return outcome.message.usage;
-  return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;
 }
 
 async function callProvider(

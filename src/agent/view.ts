@@ -20,7 +20,7 @@ import {
   toolCallsOf,
   type UserMessage,
 } from "../core/message.ts";
-import type { ResolvedModel } from "./model.ts";
+import type { ModelRequest, ResolvedModel } from "./model.ts";
 
 /** The part of a transcript that is still in force, and the summary of what came before it. */
 export interface LiveTranscript {
@@ -269,6 +269,41 @@ const IMAGE_TOKENS = 1_500;
 
 export function estimateTextTokens(text: string): number {
   return Math.ceil(text.length / CHARS_PER_TOKEN);
+}
+
+/** Every provider makes fewer tokens of a picture. */
+const IMAGE_TOKENS_MAX = 5_000;
+const TOKENS_PER_MESSAGE = 8;
+/** Rarely has a text more tokens than a third of its bytes, in whichever script. */
+const bytesToTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 3);
+
+function mostTokens(message: Message): number {
+  const blocks = message.content.map((block) => {
+    if (block.type === "image") return IMAGE_TOKENS_MAX;
+    if (block.type === "text") return bytesToTokens(block.text);
+    return bytesToTokens(block.type === "thinking" ? block.thinking : JSON.stringify(block));
+  });
+  return blocks.reduce((sum, tokens) => sum + tokens, TOKENS_PER_MESSAGE);
+}
+
+/** The place of the last message whose whole context its provider has counted; -1: there is none. */
+export function lastCounted(entries: readonly Entry[], messages: readonly Message[]): number {
+  const compactedAtMs = entries.findLast(isCompaction)?.timestamp ?? Number.NEGATIVE_INFINITY;
+  return messages.findLastIndex(
+    (one) => one.role === "assistant" && one.usage.totalTokens > 0 && one.timestamp > compactedAtMs,
+  );
+}
+
+/** The most tokens that a request sends: what was counted last, and a high guess for the rest. */
+export function inputCeiling({ entries, model, system, tools }: ModelRequest): number {
+  const { messages } = liveTranscript(entries);
+  const counted = lastCounted(entries, messages);
+  const last = messages[counted];
+  const before =
+    last?.role === "assistant" ? last.usage.totalTokens : bytesToTokens(system + JSON.stringify(tools));
+  const rest = last === undefined ? modelView(entries, model) : messages.slice(counted + 1);
+  const most = rest.reduce((sum, message) => sum + mostTokens(message), before);
+  return Math.min(most, model.settings.contextWindow);
 }
 
 export function estimateTokens(message: Message): number {

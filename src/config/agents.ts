@@ -54,6 +54,7 @@ export function agentsOf(
       },
       sandbox: sandboxOf(defaults.sandbox, agent.sandbox, isOurFolder(file, agent)),
       ...(runtime === undefined ? {} : { runtime }),
+      maxModelCalls: agent.maxModelCalls ?? defaults.maxModelCalls,
       ...budgetOf(defaults.budget, agent.budget),
     };
   });

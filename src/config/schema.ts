@@ -73,6 +73,8 @@ export const WORKSPACE_DEFAULT = "~/.parley/workspace";
 
 const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
+const maxModelCalls = limit(1, 100_000);
+
 const agent = z.strictObject({
   id: z.string().regex(AGENT_ID, "must be 1 to 64 of a-z, 0-9, _ and -").describe("Lower-cased."),
   default: z.boolean().default(false).describe("Gets what names no agent. Default: the first of the list."),
@@ -87,6 +89,7 @@ const agent = z.strictObject({
   runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
+  maxModelCalls: maxModelCalls.optional().describe("Default: agents.defaults.maxModelCalls."),
   budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: none."),
 });
 
@@ -102,6 +105,7 @@ const agents = z
         maxConcurrent: limit(1, 1_000)
           .default(8)
           .describe("Runs that execute at once; waiting ones don't count."),
+        maxModelCalls: maxModelCalls.default(400).describe("Model calls of one run; over it, the run fails."),
         sandbox,
         subagents,
         budget: budget.optional().describe("Of each agent for itself."),

@@ -79,12 +79,16 @@ export const agentSubagents = z.strictObject({
 export const budget = z.strictObject({
   dailyTokens: limit(1, MAX)
     .nullish()
-    .describe("Tokens in a day (UTC) of all its sessions; over it no run of it starts. Unset: none."),
+    .describe(
+      "Tokens in a day (UTC) of all its sessions; a model call that does not fit is not made. Unset: none.",
+    ),
   dailyCost: z
     .number()
     .positive("must be more than 0")
     .nullish()
-    .describe("USD in a day (UTC) of all its sessions; over it no run of it starts. Unset: none."),
+    .describe(
+      "USD in a day (UTC) of all its sessions; a model call that does not fit is not made. Unset: none.",
+    ),
 });
 
 const attachments = z

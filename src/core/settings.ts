@@ -172,11 +172,13 @@ export interface AgentSettings {
   readonly sandbox: SandboxSettings;
   /** Absent: the built-in agent loop. */
   readonly runtime?: AcpRuntime;
+  /** Of one run. */
+  readonly maxModelCalls: number;
   /** Absent: it may use as much as it likes. */
   readonly budget?: AgentBudget;
 }
 
-/** What an agent may use in a day of UTC, in all its sessions together; over it no run of it starts. */
+/** What an agent may use in a day of UTC, in all its sessions. A call that does not fit is not made. */
 export interface AgentBudget {
   readonly dailyTokens?: number;
   /** USD. */

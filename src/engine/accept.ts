@@ -61,6 +61,11 @@ interface DailyBudget {
   readonly dailyCost?: number;
 }
 
+/** The daily budget of an agent, if it has one. */
+export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: string): DailyBudget | undefined {
+  return Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
+}
+
 async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Run | undefined>> {
   const byCall = request.callId === undefined ? undefined : await getRunOfCall(tx, request.callId);
   if (byCall !== undefined) return ok(byCall);

@@ -6,7 +6,7 @@ import type { Run } from "../core/run.ts";
 import { getChain } from "../store/chains.ts";
 import { dayStart, usageSince } from "../store/ledger.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
-import { type AcceptLimits, hasBudget, withinBudget } from "./accept.ts";
+import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./accept.ts";
 import { type EndFacts, runtimeMessage } from "./finish.ts";
 import type { Unit } from "./unit.ts";
 
@@ -59,7 +59,7 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
     const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
     return failed("run_failed", text);
   }
-  // A run that has begun goes on: the budgets decide which runs start.
+  // A run that has begun asks its budgets before each model call (`spending.ts`).
   if (run.startedAt !== undefined) return undefined;
   const day = await dailyRefusal(unit, run.agentId, limits);
   if (day !== undefined || !hasBudget(limits)) return day;
@@ -71,9 +71,9 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
 async function dailyRefusal(
   unit: Unit,
   agentId: string,
-  { dailyBudgets = {} }: AcceptLimits,
+  limits: AcceptLimits,
 ): Promise<EndFacts | undefined> {
-  const budget = Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
+  const budget = dailyBudgetOf(limits, agentId);
   if (budget === undefined) return undefined;
   const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
   const used = await usageSince(unit.tx, agentId, dayStart(unit.now));

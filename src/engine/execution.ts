@@ -3,17 +3,21 @@
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
 // X3: live text is passed on at most once in `TEXT_INTERVAL_MS`; what was left out follows when that is over.
 
+import type { ModelBudget } from "../core/budget.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
+import { optional } from "../core/optional.ts";
 import type { Run } from "../core/run.ts";
 import { couldBecomeSkip, isQuietStep } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../world.ts";
+import type { AcceptLimits } from "./accept.ts";
 import type { Bus } from "./bus.ts";
 import { openJobsWait, settleJobsWait } from "./job-waits.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
+import { createSpending } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
@@ -47,6 +51,8 @@ export interface LaneHandle {
   /** Runs a tool call; a run whose calls all wait gives its slot back. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
+  /** Absent: no budget counts its model calls. */
+  readonly budget?: ModelBudget;
   /** Each line says which run it is about. */
   readonly log: Log;
 }
@@ -70,6 +76,7 @@ export interface ExecutionParts extends SteeringParts {
   readonly watch: EndWatch;
   readonly slots: Slots;
   readonly world: World;
+  readonly limits: AcceptLimits;
   /** Absent: this process is the whole deployment. */
   readonly shared?: SharedSlots;
 }
@@ -161,6 +168,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       publish: (event) => parts.bus.publish(event),
       duringCall: keeper.duringCall,
       wait,
+      ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
       log: parts.world.log,
     },
     fence,

@@ -16,7 +16,6 @@ import { isAlive } from "../store/processes.ts";
 import { mayStart } from "../store/slots.ts";
 import { together } from "../store/transaction.ts";
 import { idsOf, withFields } from "../world.ts";
-import type { AcceptLimits } from "./accept.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
 import { type EndFacts, endInUnit, NO_SUCCESSORS } from "./finish.ts";
@@ -42,7 +41,6 @@ type Claim =
 export interface LaneParts extends ExecutionParts {
   readonly executor: Executor;
   readonly owner: string;
-  readonly limits: AcceptLimits;
   /** Which pool of slots a run belongs to. */
   poolOf(run: Run): Pool;
 }
@@ -294,9 +292,14 @@ export class Lanes {
     const { finish } = this.#parts;
     await this.#holdParties(unit, run);
     await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
-    if (refusal?.code !== "chain_limit") return;
-    if (!(await claimBudgetNotice(unit.tx, run.chainId))) return;
-    await finish.successors.budgetUsedUp(finish.acceptor, unit, run, refusal.error ?? "");
+    if (refusal !== undefined) await this.#tellBudget(unit, run, refusal);
+  }
+
+  /** Tells the root session of a chain, once, that the chain's budget has ended a run. */
+  async #tellBudget(unit: Unit, run: Run, { code, error = "" }: EndFacts): Promise<void> {
+    const { finish } = this.#parts;
+    if (code !== "chain_limit" || !(await claimBudgetNotice(unit.tx, run.chainId))) return;
+    await finish.successors.budgetUsedUp(finish.acceptor, unit, run, error);
   }
 
   async #execute(run: Run, ended: ReadonlySet<string> | undefined): Promise<void> {
@@ -347,9 +350,10 @@ export class Lanes {
         await commit(async (unit) => {
           if (!(await this.#holds(unit, execution))) return false;
           await execution.writeFinal(unit);
-          return execution.stopReason() === "parked"
-            ? moveHeld(unit.tx, execution.fence, "queued")
-            : endInUnit(unit, run, facts, parts);
+          if (execution.stopReason() === "parked") return moveHeld(unit.tx, execution.fence, "queued");
+          const ended = await endInUnit(unit, run, facts, parts);
+          if (ended) await this.#tellBudget(unit, run, facts);
+          return ended;
         });
         return;
       } catch (error) {

@@ -2,8 +2,8 @@
 // transactions one after the other and takes none.
 // LK1: whoever decides by a session, its lane or what hangs on it holds the session's row; by a run, the
 //      run's.
-// LK2: the order is sessions (by key), runs, flows, chains, waits, slots. Where a unit can't keep it, the
-//      database finds the deadlock and the unit is run again (`StoreConflict`).
+// LK2: the order is sessions (by key), runs, flows, chains, waits, slots, budgets. Where a unit can't keep it,
+//      the database finds the deadlock and the unit is run again (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import { kindOf, type Tx } from "./sql.ts";
@@ -72,8 +72,8 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
 }
 
 /** What one transaction of the whole deployment does at a time. */
-type Turnstile = "waits" | "slots";
-const TURNSTILES: Record<Turnstile, number> = { waits: 0x70617201, slots: 0x70617202 };
+type Turnstile = "waits" | "slots" | "budgets";
+const TURNSTILES: Record<Turnstile, number> = { waits: 0x70617201, slots: 0x70617202, budgets: 0x70617203 };
 
 /** Waits until no other transaction is in the turnstile, and stays in it until this one ends. */
 export async function enter(tx: Tx, turnstile: Turnstile): Promise<void> {

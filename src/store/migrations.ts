@@ -359,6 +359,14 @@ create index job_waits_of_session on job_waits (waiter_session_key, state);
 alter table flows add column outcome_json text;
 `;
 
+// What unfinished runs have spent and reserved of their budgets.
+const RESERVATIONS = `
+alter table runs add column spent_tokens integer not null default 0;
+alter table runs add column spent_cost real not null default 0;
+alter table runs add column reserved_tokens integer not null default 0;
+alter table runs add column reserved_cost real not null default 0;
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -368,6 +376,7 @@ const MIGRATIONS: readonly string[] = [
   CHANNELS + USAGE + NODES,
   KINDS_OF_AGENTS,
   JOB_WAITS,
+  RESERVATIONS,
 ];
 
 /** The version that this program writes. */

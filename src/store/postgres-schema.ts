@@ -401,6 +401,14 @@ create index job_waits_of_session on job_waits (waiter_session_key) where state 
 alter table flows add column outcome_json ${T};
 `;
 
+// What unfinished runs have spent and reserved of their budgets.
+const RESERVATIONS = `
+alter table runs add column spent_tokens bigint not null default 0;
+alter table runs add column spent_cost double precision not null default 0;
+alter table runs add column reserved_tokens bigint not null default 0;
+alter table runs add column reserved_cost double precision not null default 0;
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -408,4 +416,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CHANNELS_ON_POSTGRES + USAGE + NODES_ON_POSTGRES,
   KINDS_OF_AGENTS,
   JOB_WAITS,
+  RESERVATIONS,
 ];

@@ -89,6 +89,14 @@ export interface RunTable {
   pool: Generated<string | null>;
   /** 1 while a waiting run wants a slot again: it goes before runs that have not started. */
   resuming: Generated<number>;
+  /** What an unfinished run has spent so far, where a budget counts it. */
+  spent_tokens: Generated<number>;
+  /** USD. */
+  spent_cost: Generated<number>;
+  /** The most that its model call in progress can use, where a budget counts it. */
+  reserved_tokens: Generated<number>;
+  /** USD. */
+  reserved_cost: Generated<number>;
   accepted_at: number;
   started_at: number | null;
   ended_at: number | null;

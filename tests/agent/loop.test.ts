@@ -134,12 +134,12 @@ test("an empty answer is an answer, an answer lost to the output limit is not", 
   expect(await strange.end).toMatchObject({ kind: "ok", text: "hm" });
 });
 
-test("the limit of model calls ends a turn that never finishes", async () => {
+test("maxModelCalls ends a turn that never finishes, and the message names the setting", async () => {
   const port = scriptedModel(() => ({ text: "more", toolCalls: [{ name: "t" }] }));
-  const end = await startTurn({ port, tools: [toolSpec("t")], more: { maxSteps: 3 } }).end;
+  const end = await startTurn({ port, tools: [toolSpec("t")], more: { maxModelCalls: 3 } }).end;
   expect(end).toMatchObject({
     kind: "error",
-    error: "stopped after 3 model calls without a final answer",
+    error: expect.stringMatching(/^stopped after 3 model calls .*agents\.defaults\.maxModelCalls.* is 3\)/),
     text: "more",
   });
   expect(port.requests).toHaveLength(3);

@@ -214,7 +214,7 @@ test("L5, L2: what was said meanwhile is read between two steps, wherever the pr
     ...counting(plan, entries).setup,
     appendsMax,
     more: {
-      maxSteps: 3,
+      maxModelCalls: 3,
       steered: async () => {
         const isDue = messagesOf(entries).at(-1)?.role === "toolResult" && entries.length === 3;
         if (!isDue) return undefined;

@@ -69,6 +69,7 @@ export function startTurn(setup: TurnSetup): Turn {
     onTool: (event) => events.push(event),
     signal: abort.signal,
     attempt: 1,
+    maxModelCalls: 100,
     port: setup.port,
     world: fakeWorld({ seed: entries.length + 1 }),
     ...setup.more,

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { resolveModel } from "../../src/agent/model.ts";
 import { openModelPort } from "../../src/agent/port.ts";
 import { buildSystemPrompt } from "../../src/agent/prompt.ts";
+import type { ModelBudget } from "../../src/core/budget.ts";
 import { isCompaction } from "../../src/core/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
 import { messageContext } from "../../src/core/turn-rules.ts";
@@ -61,6 +62,29 @@ test.each(PROVIDER_APIS)("%s: overflow makes the model summarise, and the turn g
   const { turn } = await turnOver(api, script, { entries: [...old, userSays("now?")] });
   expect(await turn.end).toMatchObject({ kind: "ok", text: expect.stringContaining("they asked much") });
   expect(turn.entries.filter(isCompaction)).toHaveLength(1);
+});
+
+test.each(PROVIDER_APIS)(
+  "%s: a budget shortens the answer on the wire, and its settling is told",
+  async (api) => {
+    const settled: number[] = [];
+    const budget: ModelBudget = {
+      reserve: async () => ({ kind: "fits", maxOutputTokens: 1_234, reserved: { tokens: 0, cost: 0 } }),
+      settle: async ({ tokens }) => void settled.push(tokens),
+    };
+    const { server, turn } = await turnOver(api, () => "done", { more: { budget } });
+    expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
+    expect(JSON.stringify(server.requests[0]?.body)).toContain(":1234");
+    expect(settled).toEqual([120]);
+  },
+);
+
+test("a turn that its budget refuses ends with the budget's code and words", async () => {
+  const refused = { kind: "refused", code: "budget_used", error: "nothing is left" } as const;
+  const budget: ModelBudget = { reserve: async () => refused, settle: async () => {} };
+  const { server, turn } = await turnOver("anthropic-messages", () => "done", { more: { budget } });
+  expect(await turn.end).toMatchObject({ kind: "error", code: "budget_used", error: "nothing is left" });
+  expect(server.requests).toEqual([]);
 });
 
 test("a script can tell agents, sessions and steps apart", async () => {

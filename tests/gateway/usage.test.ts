@@ -3,7 +3,6 @@
 import { describe, expect, test } from "vitest";
 import type { UsageLine } from "../../src/core/usage.ts";
 import { addUsageRow } from "../../src/store/ledger.ts";
-import { updateSession } from "../../src/store/sessions.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { agentSettings } from "../tools/app.ts";
@@ -111,24 +110,6 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(await client.call("usage", {})).toMatchObject({
       budgets: [{ agentId: "research", dailyTokens: 50, dailyCost: 1 }],
     });
-  });
-});
-
-test("a run that has begun is not ended by the budget that it uses up", async () => {
-  const agents = [{ ...agentSettings("main"), default: true, budget: { dailyCost: 0.1 } }];
-  const house = await openHouse({
-    choices: { agents },
-    play: async () => {
-      await used(house, MAIN, 1, { cost: 5 });
-      return "finished";
-    },
-  });
-  await house.engine.commit((unit) => updateSession(unit.tx, MAIN, { label: "x" }));
-  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "go" } });
-  if (!accepted.ok) throw new Error(accepted.error);
-  expect(await endOf(house.engine, accepted.value.run.runId)).toMatchObject({
-    state: "ok",
-    reply: "finished",
   });
 });
 

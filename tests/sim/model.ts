@@ -93,7 +93,9 @@ function checkTools({ story, settings, work, request }: Asked, all: readonly str
 
 function written(asked: Asked, content: WrittenMessage["content"], stopReason: string): WrittenMessage {
   const { luck, request } = asked;
-  const [input, output] = [5 + luck.below(30), 1 + luck.below(20)];
+  const { contextWindow, maxOutputTokens } = request.model.settings;
+  const longest = contextWindow > 100_000 ? Math.max(1, maxOutputTokens) : 20;
+  const [input, output] = [5 + luck.below(30), 1 + luck.below(longest)];
   const cost = request.model.settings.cost.input === 0 ? 0 : (input + output) / 1_000_000;
   return {
     role: "assistant",

@@ -120,6 +120,7 @@ const PROVIDER = {
       ...MODEL,
       id: "wide",
       contextWindow: 200_000,
+      maxOutputTokens: 4_000,
       cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 },
     },
     {
@@ -171,8 +172,8 @@ function toolsOf(roll: Dice, base: Settings["tools"], open: boolean): Settings["
 }
 
 function sessionOf(roll: Dice, base: Settings["session"], open: boolean): Settings["session"] {
-  const tokens = roll.chance(0.25) ? { maxChainTokens: 40 + roll.below(260) } : {};
-  const cost = roll.chance(0.1) ? { maxChainCost: roll.below(200) / 1_000_000 } : {};
+  const tokens = roll.chance(0.25) ? { maxChainTokens: 8_000 + roll.below(12_000) } : {};
+  const cost = roll.chance(0.1) ? { maxChainCost: roll.below(20_000) / 1_000_000 } : {};
   const denied = [{ match: { channel: "plain" }, action: "deny" as const }];
   return {
     ...base,

@@ -70,6 +70,8 @@ export async function smallStore(): Promise<string> {
 
 /** What takes each migration away again, the newest first. */
 const UNDONE = [
+  `alter table runs drop column spent_tokens; alter table runs drop column spent_cost;
+  alter table runs drop column reserved_tokens; alter table runs drop column reserved_cost;`,
   "drop table job_waits; alter table flows drop column outcome_json;",
   "drop index sessions_by_agent_kind;",
   `drop table inbound; drop table channel_peers; drop table channel_cursors; drop table thread_bindings;

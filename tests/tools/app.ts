@@ -50,6 +50,7 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
       diskMb: 1_024,
       git: "read",
     },
+    maxModelCalls: 400,
     ...more,
   };
 }

@@ -141,12 +141,25 @@ async function checkChains(story: Story, books: Books): Promise<void> {
     if (tokens !== row.tokens)
       story.wrong("I8", `chain ${id} counts ${String(row.tokens)} tokens of ${tokens}`);
     for (const run of own) checkBudget(story, run, own);
+    checkOvershoot(story, own);
     const notices = books.runs.filter(
       ({ provenance }) =>
         provenance?.kind === "notice" && provenance.chainId === id && provenance.runId === undefined,
     );
     if (notices.length > 1) story.wrong("I4", `the budget of chain ${id} is told of ${notices.length} times`);
   }
+}
+
+/** I8: model calls stay within the budget of tokens of their chain, as it was from its first run on. */
+function checkOvershoot(story: Story, chain: readonly RunBook[]): void {
+  const limits = chain.map(
+    (run) =>
+      story.settingsAt(run.startedAt ?? run.acceptedAt).session.agentToAgent.maxChainTokens ??
+      Number.POSITIVE_INFINITY,
+  );
+  const tokens = chain.reduce((sum, run) => sum + (run.usage?.totalTokens ?? 0), 0);
+  if (tokens > Math.max(...limits))
+    story.wrong("I8", `a chain has used ${tokens} tokens of ${limits.join()}`);
 }
 
 /** I8: no run begins once the budget is used up. */

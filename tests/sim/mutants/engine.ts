@@ -142,10 +142,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "budget-ignored",
-    breaks: "I8: runs begin although the tokens of their chain are used up",
-    file: "src/engine/accept.ts",
-    from: "maxChainTokens !== undefined && chain.tokens >= maxChainTokens",
-    to: "maxChainTokens !== undefined && chain.tokens < 0",
+    breaks: "I8: answers are longer than the budget of their chain pays for",
+    file: "src/core/budget.ts",
+    from: "maxOutputTokens = Math.min(maxOutputTokens, now);",
+    to: "maxOutputTokens = Math.min(maxOutputTokens, 8_000);",
   },
   {
     name: "date-never-dropped",

@@ -1,0 +1,35 @@
+// Owns a model port that asks the budgets of its run before each call.
+
+import type { Amount, ModelBudget } from "../core/budget.ts";
+import type { Usage } from "../core/message.ts";
+import { type ModelPort, type ModelRequest, usageOf } from "./model.ts";
+import { inputCeiling } from "./view.ts";
+
+const amountOf = (usage: Usage | undefined): Amount => ({
+  tokens: usage?.totalTokens ?? 0,
+  cost: usage?.cost.total ?? 0,
+});
+
+/** The request with an answer of at most so many tokens. */
+function shortened(request: ModelRequest, maxOutputTokens: number): ModelRequest {
+  const { model } = request;
+  if (maxOutputTokens >= model.settings.maxOutputTokens) return request;
+  return { ...request, model: { ...model, settings: { ...model.settings, maxOutputTokens } } };
+}
+
+/** `spent`: what the run's earlier calls used. */
+export function budgetedPort(port: ModelPort, budget: ModelBudget, spent: () => Usage): ModelPort {
+  return {
+    async call(request, onText, signal, log) {
+      const { maxOutputTokens, cost: price } = request.model.settings;
+      const before = amountOf(spent());
+      const size = { inputTokens: inputCeiling(request), maxOutputTokens, price };
+      const verdict = await budget.reserve(size, before);
+      if (verdict.kind === "refused") return { ...verdict, kind: "failed" };
+      const outcome = await port.call(shortened(request, verdict.maxOutputTokens), onText, signal, log);
+      const used = amountOf(usageOf(outcome));
+      await budget.settle({ tokens: before.tokens + used.tokens, cost: before.cost + used.cost });
+      return outcome;
+    },
+  };
+}

@@ -100,7 +100,7 @@ test("without a file everything has a default and the offline model answers", ()
     },
     ...{ owners: [], cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
-    ...{ logging, outgoingHooks: [] },
+    ...{ logging: LOGGING, outgoingHooks: [] },
   });
 });
 

@@ -49,7 +49,7 @@ export type CallVerdict =
 
 /** What a run asks before each of its model calls. */
 export interface ModelBudget {
-  /** Reserves the most that a call can use, and waits for parallel calls. `spent`: by the run's earlier calls. */
+  /** Reserves the most that a call can use. Waits for parallel calls. `spent`: by the run's earlier ones. */
   reserve(call: CallSize, spent: Amount): Promise<Exclude<CallVerdict, { kind: "wait" }>>;
   /** Replaces the reservation with what the run has really spent. */
   settle(spent: Amount): Promise<void>;

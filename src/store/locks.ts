@@ -2,8 +2,8 @@
 // transactions one after the other and takes none.
 // LK1: whoever decides by a session, its lane or what hangs on it holds the session's row; by a run, the
 //      run's.
-// LK2: the order is sessions (by key), runs, flows, chains, waits, slots, budgets. Where a unit can't keep it,
-//      the database finds the deadlock and the unit is run again (`StoreConflict`).
+// LK2: the order is sessions (by key), runs, flows, chains, waits, slots, budgets. Where a unit can't keep
+//      it, the database finds the deadlock and the unit is run again (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import { kindOf, type Tx } from "./sql.ts";

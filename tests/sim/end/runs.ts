@@ -150,12 +150,11 @@ async function checkChains(story: Story, books: Books): Promise<void> {
   }
 }
 
-/** I8: model calls stay within the budget of tokens of their chain, as it was from its first run on. */
+/** I8: model calls stay within the highest budget of tokens that their chain had while it ran. */
 function checkOvershoot(story: Story, chain: readonly RunBook[]): void {
-  const limits = chain.map(
-    (run) =>
-      story.settingsAt(run.startedAt ?? run.acceptedAt).session.agentToAgent.maxChainTokens ??
-      Number.POSITIVE_INFINITY,
+  const moments = chain.flatMap((run) => [run.acceptedAt, run.endedAt ?? story.time.now()]);
+  const limits = moments.map(
+    (at) => story.settingsAt(at).session.agentToAgent.maxChainTokens ?? Number.POSITIVE_INFINITY,
   );
   const tokens = chain.reduce((sum, run) => sum + (run.usage?.totalTokens ?? 0), 0);
   if (tokens > Math.max(...limits))

@@ -301,7 +301,10 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   tellRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
-  const checkModel = (name: string): Result<unknown> => resolveModel(settings.providers, name);
+  const checkModel = (name: string): Result<string> => {
+    const found = resolveModel(settings.providers, name);
+    return found.ok ? ok(found.value.ref) : found;
+  };
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();

@@ -34,7 +34,8 @@ import {
 import { tracesOf } from "./config/telemetry.ts";
 import { type Failure, fail, ok, type Result } from "./core/errors.ts";
 import { isObject } from "./core/json.ts";
-import type { Settings, StoreSettings } from "./core/settings.ts";
+import { matchesPattern } from "./core/pattern.ts";
+import { type Settings, type StoreSettings, THINKING_LEVELS, thinkingNamed } from "./core/settings.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 
@@ -103,6 +104,7 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
     ...keyWarnings(settings.providers),
     ...placeWarnings(settings, path),
     ...clusterWarnings(settings),
+    ...patternWarnings(settings),
   );
   return ok({ settings, problems: told, warnings, literals });
 }
@@ -173,6 +175,7 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     if (issue.code === "invalid_type") readAsType(tree, issue.path as Path, issue.expected, paths);
+    if (issue.code === "invalid_value") readAsWord(tree, issue.path as Path, issue.values);
   }
   result = configSchema.safeParse(tree, ONCE);
   if (result.success) return result.data;
@@ -186,6 +189,18 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
     if (isObject(parent)) delete parent[String(problem.path.at(-1))];
   }
   return configSchema.safeParse(rest, ONCE).data;
+}
+
+/** A word of a closed list is read in any case; thinking levels have other spellings, too. */
+function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
+  const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
+  const key = path.at(-1);
+  const given = key === undefined ? undefined : parent?.[key];
+  if (parent === undefined || key === undefined || typeof given !== "string") return;
+  const word = words.find((one) => String(one).toLowerCase() === given.trim().toLowerCase());
+  const level = THINKING_LEVELS.every((one) => words.includes(one)) ? thinkingNamed(given) : undefined;
+  const meant = word ?? level;
+  if (meant !== undefined) parent[key] = meant;
 }
 
 /** `port: "${PORT}"` means a number: a text that came from a variable is read as the type that is wanted. */
@@ -264,7 +279,10 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     tools: {
       filter: { allow: tools.allow, deny: tools.deny },
       visibility: tools.sessions.visibility,
-      agentToAgent: tools.agentToAgent,
+      agentToAgent: {
+        enabled: tools.agentToAgent.enabled,
+        allow: tools.agentToAgent.allow.map((pattern) => pattern.trim().toLowerCase()),
+      },
       subagents: tools.subagents.tools,
       sandbox: tools.sandbox.tools,
       sessionsSpawn: tools.sessions_spawn,
@@ -292,10 +310,11 @@ function sessionOf(file: ConfigFile): Settings["session"] {
     queueMax,
     sendPolicy: {
       // An optional key that is unset is absent, not undefined.
-      rules: sendPolicy.rules.map(({ match: { channel, chatType }, action }) => ({
+      rules: sendPolicy.rules.map(({ match: { channel, chatType, keyPrefix }, action }) => ({
         match: {
           ...(channel === undefined ? {} : { channel }),
           ...(chatType === undefined ? {} : { chatType }),
+          ...(keyPrefix === undefined ? {} : { keyPrefix }),
         },
         action,
       })),
@@ -358,6 +377,17 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
     "store.postgresUrl is set and gateway.auth.token is not: each gateway of the cluster would generate a " +
       "token of its own; set gateway.auth.token (or PARLEY_TOKEN), the same for all",
   ];
+}
+
+/** Names the patterns that can match no configured agent: most likely one is misspelt. */
+function patternWarnings({ agents, tools }: Settings): string[] {
+  const ids = agents.map(({ id }) => id);
+  return tools.agentToAgent.allow
+    .filter((pattern) => !ids.some((id) => matchesPattern(pattern, id)))
+    .map((pattern) => {
+      const shown = JSON.stringify(pattern);
+      return `tools.agentToAgent.allow has ${shown}, which matches no agent; configured: ${ids.join(", ")}`;
+    });
 }
 
 function modeWarnings(path: string, literals: Tree): string[] {

@@ -18,8 +18,8 @@ import {
   agentOf,
   findAgent,
   type Settings,
-  THINKING_LEVELS,
   type ThinkingLevel,
+  thinkingNamed,
 } from "./core/settings.ts";
 import type { ToolSpec } from "./core/tool.ts";
 import { outsidePrefix } from "./core/tool-policy.ts";
@@ -91,7 +91,7 @@ function failed(error: string): EndFacts {
 
 function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingLevel {
   const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
-  return THINKING_LEVELS.find((level) => level === wanted) ?? agent.thinking;
+  return thinkingNamed(wanted) ?? agent.thinking;
 }
 
 type Arguments = Readonly<Record<string, unknown>>;

@@ -407,3 +407,36 @@ test("the published JSON Schema is the one in docs (vitest -u writes it)", async
   const text = `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
   await expect(text).toMatchFileSnapshot("../docs/config.schema.json");
 });
+
+test("words of closed lists are read in any case, and thinking levels by their other spellings", () => {
+  const text = `{ tools: { sessions: { visibility: "ALL" } }, store: { durability: " Normal " },
+    agents: { defaults: { thinking: "on" }, list: [{ id: "main", thinking: "MID" }] } }`;
+  const { settings } = config().good(text);
+  expect(settings.tools.visibility).toBe("all");
+  expect(settings.store.durability).toBe("normal");
+  expect(settings.agents[0]?.thinking).toBe("medium");
+  expect(config().problems('{ tools: { sessions: { visibility: "some" } } }').join()).toContain("visibility");
+});
+
+test("a pattern of agentToAgent matches in any case, and one that matches no agent is a warning", () => {
+  const text = `{ tools: { agentToAgent: { enabled: true, allow: ["Main", "re*", "reserch"] } },
+    agents: { list: [{ id: "main" }, { id: "Research" }] } }`;
+  const { settings, warnings } = config().good(text);
+  expect(settings.tools.agentToAgent.allow).toEqual(["main", "re*", "reserch"]);
+  expect(warnings).toEqual([
+    'tools.agentToAgent.allow has "reserch", which matches no agent; configured: main, research',
+  ]);
+});
+
+test("a model is named by its bare id where one provider has it", () => {
+  const providers = `local: { api: "openai-completions", baseUrl: "http://127.0.0.1:1/v1", models: [{ id: "qwen3" }] }`;
+  const other = `other: { api: "openai-completions", baseUrl: "http://127.0.0.1:2/v1", models: [{ id: "qwen3" }] }`;
+  const text = (more: string) =>
+    `{ models: { providers: { ${providers}${more} } }, agents: { defaults: { model: "qwen3" } } }`;
+  expect(config().good(text("")).settings.agents[0]?.model).toBe("qwen3");
+  expect(
+    config()
+      .problems(text(`, ${other}`))
+      .join(),
+  ).toContain('"qwen3" is a model of several providers: write local/qwen3 or other/qwen3');
+});

@@ -5,7 +5,12 @@
 import type { BudgetState } from "../core/budget.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
-import type { ModelSettings, ProviderSettings, ThinkingLevel } from "../core/settings.ts";
+import {
+  type ModelSettings,
+  modelsNamed,
+  type ProviderSettings,
+  type ThinkingLevel,
+} from "../core/settings.ts";
 import type { ToolSpec } from "../core/tool.ts";
 import type { Log } from "../world.ts";
 
@@ -115,12 +120,21 @@ export function listModels(providers: readonly ProviderSettings[]): ResolvedMode
 /** At most this many names stand in the error for an unknown model. */
 const NAMES_MAX = 30;
 
-/** Finds the model that `<provider>/<model>` names; the model part may itself contain slashes. */
+/**
+ * Finds the model that `<provider>/<model>` names (the model part may itself contain slashes), or a bare id
+ * that one provider has.
+ */
 export function resolveModel(providers: readonly ProviderSettings[], ref: string): Result<ResolvedModel> {
   const models = listModels(providers);
-  const found = models.find((model) => model.ref === ref);
-  if (found !== undefined) return ok(found);
   const names = models.map((model) => model.ref);
+  const meant = modelsNamed(ref, names);
+  const found = meant.length === 1 ? models.find((model) => model.ref === meant[0]) : undefined;
+  if (found !== undefined) return ok(found);
+  if (meant.length > 1) {
+    return fail("invalid_model", `"${ref}" is a model of several providers: write ${meant.join(" or ")}`, {
+      details: { validModels: meant.slice(0, NAMES_MAX) },
+    });
+  }
   const shown = names.slice(0, NAMES_MAX).join(", ");
   const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
   return fail("invalid_model", `unknown model "${ref}"; valid models: ${shown}${more}`, {

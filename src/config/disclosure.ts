@@ -228,7 +228,7 @@ export const DISCLOSURE: Rule<Settings> = {
     dmScope: "show",
     queueMax: "show",
     sendPolicy: {
-      rules: { each: { match: { channel: "show", chatType: "show" }, action: "show" } },
+      rules: { each: { match: { channel: "show", chatType: "show", keyPrefix: "show" }, action: "show" } },
       default: "show",
     },
     agentToAgent: {

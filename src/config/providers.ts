@@ -5,6 +5,7 @@ import { closestKeys } from "../core/session-key.ts";
 import {
   type ModelSettings,
   modelNames,
+  modelsNamed,
   OFFLINE_MODEL,
   PROVIDER_APIS,
   type ProviderApi,
@@ -169,7 +170,12 @@ export function checkModel(
   problems: Problem[],
 ): void {
   const names = modelNames(providers);
-  if (names.includes(model)) return;
+  const meant = modelsNamed(model, names);
+  if (meant.length === 1) return;
+  if (meant.length > 1) {
+    problems.push({ path, text: `"${model}" is a model of several providers: write ${meant.join(" or ")}` });
+    return;
+  }
   const nearest = closestKeys(model, names, LISTED_MAX);
   const more = names.length - nearest.length;
   const valid = `${nearest.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;

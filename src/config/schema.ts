@@ -164,6 +164,7 @@ const sendRule = z.strictObject({
         .enum(["direct", "group", "room", "thread"])
         .optional()
         .describe("A thread is also of the type it stands in. Unset: every type."),
+      keyPrefix: text.optional().describe("What the session's key begins with. Unset: every session."),
     })
     .describe("Empty: every send."),
   action: z.enum(["allow", "deny"]).describe("Of what matches; a deny always wins."),

@@ -142,7 +142,8 @@ function isMimeType(value: unknown): value is string {
 function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number): number | string {
   const least = encoding === "utf8" ? content.length : Math.floor(content.length / 4) * 3 - 2;
   if (least > maxBytes) return least;
-  if (encoding === "base64") return base64Bytes(content);
+  if (encoding === "base64")
+    return content === "" ? "is empty; base64 of a file has content" : base64Bytes(content);
   return content.isWellFormed() ? Buffer.byteLength(content) : "is not valid Unicode; send it as base64";
 }
 

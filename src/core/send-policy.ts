@@ -15,14 +15,18 @@ export interface SendQuestion {
   readonly channel: string;
   /** Every type that the session counts as: a thread is `thread` and its parent's type. */
   readonly chatTypes: readonly ChatType[];
+  /** Keys of the sessions that text goes to, or whose people read at the place; may be none. */
+  readonly keys: readonly string[];
 }
 
 function ruleMatches(rule: SendRule, question: SendQuestion): boolean {
-  const { channel, chatType } = rule.match;
+  const { channel, chatType, keyPrefix } = rule.match;
   if (channel !== undefined && !matchesPattern(channel.toLowerCase(), question.channel.toLowerCase())) {
     return false;
   }
-  return chatType === undefined || question.chatTypes.includes(chatType);
+  if (chatType !== undefined && !question.chatTypes.includes(chatType)) return false;
+  const prefix = keyPrefix?.toLowerCase();
+  return prefix === undefined || question.keys.some((key) => key.toLowerCase().startsWith(prefix));
 }
 
 function denied(because: string): SendVerdict {

@@ -24,7 +24,12 @@ export type ProviderApi = (typeof PROVIDER_APIS)[number];
 export type ChatType = "direct" | "group" | "room" | "thread";
 
 export interface SendRule {
-  readonly match: { readonly channel?: string; readonly chatType?: ChatType };
+  readonly match: {
+    readonly channel?: string;
+    readonly chatType?: ChatType;
+    /** What the session's key begins with. */
+    readonly keyPrefix?: string;
+  };
   readonly action: SendOverride;
 }
 
@@ -35,7 +40,7 @@ export interface SendPolicySettings {
 
 export interface AgentToAgentSettings {
   readonly enabled: boolean;
-  /** Agent id patterns with `*`; requester and target must both match. Empty with `enabled`: all. */
+  /** Agent id patterns with `*`, in lower case; both parties must match. Empty with `enabled`: all. */
   readonly allow: readonly string[];
 }
 
@@ -382,6 +387,25 @@ export const OFFLINE_MODEL = "offline/rehearsal";
 export function modelNames(providers: readonly ProviderSettings[]): string[] {
   const configured = providers.flatMap(({ id, models }) => models.map((model) => `${id}/${model.id}`));
   return [...configured, OFFLINE_MODEL];
+}
+
+/**
+ * The full names that a model's name may mean: one for a name that is known, or for a bare id that one provider
+ * has; several for a bare id of several providers; none for anything else.
+ */
+export function modelsNamed(wanted: string, names: readonly string[]): readonly string[] {
+  const name = wanted.trim();
+  if (names.includes(name)) return [name];
+  return names.filter((full) => full.slice(full.indexOf("/") + 1) === name);
+}
+
+/** Spellings of other programs. */
+const THINKING_ALIASES: Readonly<Record<string, ThinkingLevel>> = { on: "low", mid: "medium" };
+
+/** The thinking level that a word means, in any case; undefined: none. */
+export function thinkingNamed(wanted: string): ThinkingLevel | undefined {
+  const word = wanted.trim().toLowerCase();
+  return THINKING_LEVELS.find((level) => level === word) ?? THINKING_ALIASES[word];
 }
 
 /** The model that a run in this session starts with. An outside program chooses its own. */

@@ -9,9 +9,11 @@ import {
   type AgentSettings,
   agentOf,
   modelNames,
+  modelsNamed,
   type Settings,
   THINKING_LEVELS,
   type ThinkingLevel,
+  thinkingNamed,
 } from "./settings.ts";
 import type { SpawnFacts } from "./spawn.ts";
 import { maySpawnAt } from "./tool-policy.ts";
@@ -135,12 +137,19 @@ function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
 function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
   if (agent.runtime !== undefined) return acpModel(agent, call);
   const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
-  return checkModel(model, settings) ?? ok(model);
+  return readModel(model, settings);
 }
 
-function checkModel(model: string, settings: Settings): Failure | undefined {
+/** The full name of a model that may be named by its bare id. */
+function readModel(model: string, settings: Settings): Result<string> {
   const names = modelNames(settings.providers);
-  if (names.includes(model)) return undefined;
+  const [meant, ...others] = modelsNamed(model, names);
+  if (meant !== undefined && others.length === 0) return ok(meant);
+  if (meant !== undefined) {
+    const validModels = [meant, ...others];
+    const error = `${quoted(model)} is a model of several providers: write ${validModels.join(" or ")}`;
+    return fail("invalid_model", error, { details: { validModels } });
+  }
   const validModels = closestKeys(model, names, LISTED_MAX);
   const more = names.length > validModels.length ? ` and ${names.length - validModels.length} more` : "";
   const error = `there is no model ${quoted(model)}; valid: ${validModels.join(", ")}${more}`;
@@ -148,7 +157,7 @@ function checkModel(model: string, settings: Settings): Failure | undefined {
 }
 
 function chooseThinking(wanted: string | undefined): Result<ThinkingLevel | undefined> {
-  const found = THINKING_LEVELS.find((level) => level === wanted);
+  const found = wanted === undefined ? undefined : thinkingNamed(wanted);
   if (wanted === undefined || found !== undefined) return ok(found);
   const valid = THINKING_LEVELS.join(", ");
   return fail("invalid_thinking", `there is no thinking level ${quoted(wanted)}; valid: ${valid}`);
@@ -156,8 +165,9 @@ function chooseThinking(wanted: string | undefined): Result<ThinkingLevel | unde
 
 function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
   const { runTimeoutSeconds, timeoutSeconds } = call;
-  if (runTimeoutSeconds !== undefined && timeoutSeconds !== undefined) {
-    const error = "timeoutSeconds is an earlier spelling of runTimeoutSeconds: give one of them, not both";
+  const both = runTimeoutSeconds !== undefined && timeoutSeconds !== undefined;
+  if (both && runTimeoutSeconds !== timeoutSeconds) {
+    const error = "timeoutSeconds is an earlier spelling of runTimeoutSeconds, and the two differ: give one";
     return fail("invalid_argument", error);
   }
   const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;

@@ -254,16 +254,22 @@ async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Sess
   if (agentId !== undefined && !isAgentId(agentId)) {
     return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
   }
-  const { rows } = await listSessions(ctx.db, {
-    scope: viewerScope(ctx, viewer),
-    label: wanted,
-    limit: LABELLED_MAX,
-    ...(agentId === undefined ? {} : { agentId }),
-    ...(target.spawnedBy === undefined ? {} : { spawnedBy: target.spawnedBy }),
-  });
   const gate = openGate(ctx, viewer);
-  const seen: Session[] = [];
-  for (const row of rows) if (await gate.admits(access, row)) seen.push(row);
+  const labelled = async (ofAgent: string | undefined): Promise<Session[]> => {
+    const { rows } = await listSessions(ctx.db, {
+      scope: viewerScope(ctx, viewer),
+      label: wanted,
+      limit: LABELLED_MAX,
+      ...(ofAgent === undefined ? {} : { agentId: ofAgent }),
+      ...(target.spawnedBy === undefined ? {} : { spawnedBy: target.spawnedBy }),
+    });
+    const admitted = await Promise.all(rows.map((row) => gate.admits(access, row)));
+    return rows.filter((_, index) => admitted[index]);
+  };
+  const own = await labelled(agentId);
+  // A label that one's own agent does not have is looked up among all that one can see.
+  const isOpen = own.length === 0 && target.agentId === undefined && agentId !== undefined;
+  const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
     // Any session of that agent could have had the label.

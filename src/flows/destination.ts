@@ -144,12 +144,14 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
   if (route.channel === WEBCHAT) {
     const target = await getSession(db, route.to);
     const chatTypes = target === undefined ? [] : chatTypeOf(target.key);
-    return decideSend({ channel: WEBCHAT, chatTypes, override: target?.sendPolicy }, policy);
+    const keys = [route.to];
+    return decideSend({ channel: WEBCHAT, chatTypes, keys, override: target?.sendPolicy }, policy);
   }
   const sessions = await sessionsAt(db, settings, route);
   const chatTypes = await chatTypesAt(db, settings, route, sessions);
   const override = sessions[0]?.sendPolicy;
-  return decideSend({ channel: route.channel, chatTypes, override }, policy);
+  const keys = sessions.map(({ key }) => key);
+  return decideSend({ channel: route.channel, chatTypes, keys, override }, policy);
 }
 
 /**

@@ -9,7 +9,7 @@ import { optional } from "../core/optional.ts";
 import type { Run } from "../core/run.ts";
 import { LABEL_CHARS_MAX, NOT_YET_USED, type SendOverride, type Session } from "../core/session.ts";
 import { formatKey, kindOf, mainKeyOf } from "../core/session-key.ts";
-import { defaultAgent, findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
+import { defaultAgent, findAgent, type Settings, THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
 import { hasScope, type Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -36,7 +36,7 @@ export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
   /** Whether a model of this name could run; a failure lists valid ones. */
-  checkModel(name: string): Result<unknown>;
+  checkModel(name: string): Result<string>;
   /** Told when a place has to be told that its session is gone. */
   readonly outbound: Outbound;
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
@@ -207,12 +207,16 @@ function checkPatch(
   ctx: Pick<LifecycleContext, "checkModel">,
   request: PatchRequest,
 ): Result<Omit<SessionPatch, "updatedAt">> {
-  const { label, thinkingLevel, verboseLevel, model, sendPolicy, archived } = request;
+  const { label, verboseLevel, sendPolicy, archived } = request;
+  const thinking = request.thinkingLevel == null ? undefined : thinkingNamed(request.thinkingLevel);
+  const thinkingLevel = thinking ?? request.thinkingLevel;
+  const named = request.model == null ? ok(request.model) : ctx.checkModel(request.model);
+  const model = named.ok ? named.value : undefined;
   const checks: Result<unknown>[] = [
     label == null ? ok(label) : checkLabel(label),
     oneOf("thinkingLevel", thinkingLevel, THINKING_LEVELS),
     oneOf("verboseLevel", verboseLevel, VERBOSE_LEVELS),
-    model == null ? ok(model) : ctx.checkModel(model),
+    named,
     oneOf("sendPolicy", sendPolicy, ["allow", "deny"]),
     archived === true
       ? fail("invalid_argument", "archived may only be false: it restores a session")

@@ -52,6 +52,7 @@ export function sendVerdict(settings: Settings, session: Session): SendVerdict {
   const question = {
     channel: channelOf(session),
     chatTypes: chatTypesOf(session),
+    keys: [session.key],
     override: session.sendPolicy,
   };
   return decideSend(question, settings.session.sendPolicy);

@@ -57,7 +57,7 @@ export interface GatewayDeps {
   readonly hostName?: string;
   models(): readonly ModelRow[];
   /** Whether a model of this name could run; a failure lists valid ones. */
-  checkModel(name: string): Result<unknown>;
+  checkModel(name: string): Result<string>;
   /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
   /** Tools of outside servers. Absent: there are none. */

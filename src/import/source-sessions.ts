@@ -7,7 +7,7 @@ import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/route.ts";
 import { isChannelId } from "../core/session-key.ts";
-import { THINKING_LEVELS } from "../core/settings.ts";
+import { THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
 import { countIn, type Fields, fieldsOf, lineIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
@@ -119,6 +119,11 @@ function oneOf(
   return undefined;
 }
 
+function thinkingIn(entry: Fields, remarks: Remarks, key: string): string | undefined {
+  const level = thinkingNamed(textIn(entry.thinkingLevel, 40) ?? "");
+  return level ?? oneOf(entry, "thinkingLevel", THINKING_LEVELS, remarks, key);
+}
+
 function readEntry(
   sourceKey: string,
   entry: Fields,
@@ -157,7 +162,7 @@ function readEntry(
         channelIn(entry.channel) ?? channelIn(entry.provider) ?? channelIn(origin.provider) ?? route?.channel,
       route,
       model: modelIn(entry),
-      thinkingLevel: oneOf(entry, "thinkingLevel", THINKING_LEVELS, remarks, sourceKey),
+      thinkingLevel: thinkingIn(entry, remarks, sourceKey),
       verboseLevel: oneOf(entry, "verboseLevel", ["off", "on", "full"], remarks, sourceKey),
       sendPolicy: policy === "allow" || policy === "deny" ? policy : undefined,
     }),

@@ -3,7 +3,6 @@
 import { containsSubagents } from "../core/sandbox-policy.ts";
 import { type AgentSettings, modelOf } from "../core/settings.ts";
 import { spawnableAgents } from "../core/spawn-policy.ts";
-import { shownKey } from "../flows/access.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 export const agentsList: Tool = {
@@ -16,9 +15,11 @@ export const agentsList: Tool = {
   },
   async execute(ctx) {
     return {
-      requester: shownKey(ctx, ctx.viewer, ctx.session.key),
+      requester: ctx.agent.id,
       allowAny: ctx.agent.subagents.allowAgents.includes("*"),
-      agents: spawnableAgents(ctx.agent, ctx.settings).map((agent) => agentRow(ctx, agent)),
+      agents: spawnableAgents(ctx.agent, ctx.settings)
+        .toSorted((left, right) => Number(right.id === ctx.agent.id) - Number(left.id === ctx.agent.id))
+        .map((agent) => agentRow(ctx, agent)),
     };
   },
 };

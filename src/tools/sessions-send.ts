@@ -25,7 +25,10 @@ export const sessionsSend: Tool = {
       properties: {
         sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
         label: { type: "string", description: "Instead of sessionKey: the session's label." },
-        agentId: { type: "string", description: "With label: whose session. Default: your own agent's." },
+        agentId: {
+          type: "string",
+          description: "With label: whose session. Default: your own agent's, else any agent's.",
+        },
         message: { type: "string", description: "What to tell or ask. At most 256 KB." },
         timeoutSeconds: {
           type: "number",

@@ -2,14 +2,14 @@
 // CH1: what is wrong is refused before anything is written, in words that name valid ones.
 
 import { fail, ok, type Result } from "../core/errors.ts";
-import { findAgent, type Settings, THINKING_LEVELS } from "../core/settings.ts";
+import { findAgent, type Settings, THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
 import { checkLabel } from "../flows/lifecycle.ts";
 
 /** What choices are looked at with. */
 export interface ChoiceRules {
   readonly settings: Settings;
   /** Whether a model of this name could run; a failure lists valid ones. */
-  checkModel(name: string): Result<unknown>;
+  checkModel(name: string): Result<string>;
 }
 
 /** What may be set, and taken away again. */
@@ -47,7 +47,7 @@ export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunCh
   if (timeoutSeconds > TIMEOUT_MAX_SECONDS) {
     return fail("invalid_argument", `timeoutSeconds must be at most ${TIMEOUT_MAX_SECONDS} (7 days)`);
   }
-  if (thinking != null && !THINKING_LEVELS.some((level) => level === thinking)) {
+  if (thinking != null && thinkingNamed(thinking) === undefined) {
     const shown = JSON.stringify(thinking.slice(0, 40));
     return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
   }

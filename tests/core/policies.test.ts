@@ -12,19 +12,34 @@ const rule: fc.Arbitrary<SendRule> = fc
   .record({
     channel: fc.option(fc.constantFrom(...CHANNELS), { nil: undefined }),
     chatType: fc.option(fc.constantFrom(...TYPES), { nil: undefined }),
+    keyPrefix: fc.option(fc.constantFrom("agent:", "AGENT:a:", "cron:", "agent:b:main"), { nil: undefined }),
     action: fc.constantFrom("allow" as const, "deny" as const),
   })
-  .map(({ channel, chatType, action }) => ({
+  .map(({ channel, chatType, keyPrefix, action }) => ({
     action,
-    match: { ...(channel === undefined ? {} : { channel }), ...(chatType === undefined ? {} : { chatType }) },
+    match: {
+      ...(channel === undefined ? {} : { channel }),
+      ...(chatType === undefined ? {} : { chatType }),
+      ...(keyPrefix === undefined ? {} : { keyPrefix }),
+    },
   }));
 const policy: fc.Arbitrary<SendPolicySettings> = fc.record({
   rules: fc.array(rule, { maxLength: 6 }),
   default: fc.constantFrom("allow" as const, "deny" as const),
 });
-const question = fc.record({ channel: fc.constantFrom(...CHANNELS), chatTypes: fc.subarray(TYPES) });
+const question = fc.record({
+  channel: fc.constantFrom(...CHANNELS),
+  chatTypes: fc.subarray(TYPES),
+  keys: fc.subarray(["agent:a:main", "agent:b:main", "cron:daily"]),
+});
 
-const fits = (given: SendRule, asked: { channel: string; chatTypes: readonly ChatType[] }): boolean =>
+type Question = { channel: string; chatTypes: readonly ChatType[]; keys: readonly string[] };
+
+const hasPrefix = ({ match: { keyPrefix } }: SendRule, { keys }: Question): boolean =>
+  keyPrefix === undefined || keys.some((key) => key.indexOf(keyPrefix.toLowerCase()) === 0);
+
+const fits = (given: SendRule, asked: Question): boolean =>
+  hasPrefix(given, asked) &&
   (given.match.channel === undefined || given.match.channel === asked.channel) &&
   (given.match.chatType === undefined || asked.chatTypes.includes(given.match.chatType));
 
@@ -64,7 +79,7 @@ test("SP2: every refusal has the fixed sentence and names the setting that decid
     { match: {}, action: "allow" },
     { match: { channel: "discord", chatType: "room" }, action: "deny" },
   ];
-  const asked = { channel: "Discord", chatTypes: ["room"] as const };
+  const asked = { channel: "Discord", chatTypes: ["room"] as const, keys: [] };
   expect(decideSend(asked, { rules, default: "allow" })).toEqual({
     allowed: false,
     error:
@@ -79,7 +94,8 @@ test("SP2: a thread matches rules for threads and rules for its parent's type", 
   });
   const denied = (key: string): ChatType[] =>
     TYPES.filter(
-      (type) => !decideSend({ channel: "discord", chatTypes: chatTypeOf(key) }, deny(type)).allowed,
+      (type) =>
+        !decideSend({ channel: "discord", chatTypes: chatTypeOf(key), keys: [key] }, deny(type)).allowed,
     );
   expect(denied("agent:a:discord:channel:1:thread:2")).toEqual(["room", "thread"]);
   expect(denied("agent:a:telegram:group:1:topic:2")).toEqual(["group", "thread"]);

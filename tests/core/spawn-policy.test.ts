@@ -157,10 +157,10 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
   ],
   [
     "both spellings of the time limit",
-    { runTimeoutSeconds: 1, timeoutSeconds: 1 },
+    { runTimeoutSeconds: 1, timeoutSeconds: 2 },
     {},
     "invalid_argument",
-    ["earlier spelling of runTimeoutSeconds", "not both"],
+    ["earlier spelling of runTimeoutSeconds", "the two differ"],
   ],
   ["a negative time limit", { timeoutSeconds: -1 }, {}, "invalid_argument", ["must be 0 (none) to 2592000"]],
   [

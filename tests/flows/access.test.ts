@@ -180,11 +180,12 @@ describe("with every agent visible", () => {
     },
   );
 
-  test("a label is looked up among the visible sessions of one's own agent", async () => {
+  test("a label is looked up among one's own agent's sessions, then among all visible ones", async () => {
     await app.add("agent:research:chat:00000000-0000-4000-8000-000000000010", { label: "notes" });
     expect(shown(await ask(app, viewer, { label: "plans" }))).toBe(CHAT);
     expect(shown(await ask(app, viewer, { label: " plans " }))).toBe(CHAT);
-    expect(shown(await ask(app, viewer, { label: "notes" }))).toBe("session_not_found");
+    expect(shown(await ask(app, viewer, { label: "notes" }))).toMatch(/^agent:research:chat/);
+    expect(shown(await ask(app, viewer, { label: "notes", agentId: "main" }))).toBe("session_not_found");
     expect(shown(await ask(app, viewer, { label: "notes", agentId: "Research" }))).toMatch(
       /^agent:research:chat/,
     );

@@ -134,9 +134,9 @@ describe.each<[string, Refusal[]]>([
       ],
       [
         "both names of the limit",
-        { task: "x", runTimeoutSeconds: 1, timeoutSeconds: 1 },
+        { task: "x", runTimeoutSeconds: 1, timeoutSeconds: 2 },
         "invalid_argument",
-        "not both",
+        "the two differ",
       ],
       [
         "a negative limit",

@@ -229,9 +229,11 @@ test("agents_list names one's own agent, and others as the settings allow", asyn
       { ...row, id: "research", model: "local/qwen3" },
     ],
   });
+  // The requester is an agent, not a session, and its own agent comes first.
   expect(await some.call(RESEARCH, "agents_list", {})).toMatchObject({
+    requester: "research",
     allowAny: true,
-    agents: { length: 3 },
+    agents: [{ id: "research", self: true }, { id: "main" }, { id: "writer" }],
   });
   expect(await some.call("agent:writer:main", "agents_list", {})).toMatchObject({
     allowAny: false,
@@ -245,12 +247,21 @@ test("sessions_send finds its target by key, id or label and gives the run's own
     { sessionKey: labelled.key },
     { sessionKey: labelled.sessionId },
     { label: "library", agentId: "research" },
+    // No session of one's own agent has it, and one of the other visible ones does.
+    { label: "library" },
   ]) {
     const result = await app.call(MAIN, "sessions_send", { ...target, message: "hello", timeoutSeconds: 20 });
     expect(result).toMatchObject({ status: "ok", reply: "echo: hello", sessionKey: labelled.key });
   }
-  const missing = await app.call(MAIN, "sessions_send", { label: "library", message: "hello" });
+  const missing = await app.call(MAIN, "sessions_send", { label: "libary", message: "hello" });
   expect(missing).toMatchObject({ status: "error", code: "session_not_found" });
+  const second = await app.add("agent:writer:chat:labelled", { label: "library" });
+  const several = await app.call(MAIN, "sessions_send", { label: "library", message: "hello" });
+  expect(several).toMatchObject({ code: "label_ambiguous", keys: { length: 2 } });
+  expect(several.keys).toEqual(expect.arrayContaining([labelled.key, second.key]));
+  const own = await app.add("agent:main:chat:labelled", { label: "library" });
+  const nearest = await app.call(MAIN, "sessions_send", { label: "library", message: "hello" });
+  expect(nearest).toMatchObject({ sessionKey: own.key });
 });
 
 test("I9: a send to what is not visible is refused before anything is written", async () => {

@@ -299,8 +299,8 @@ describe("agents_list", () => {
     expect(list).toMatchObject({ allowAny: true });
     const agents = list.agents as { id: string; sandboxed: boolean }[];
     expect(agents.map(({ id, sandboxed }) => `${id} ${sandboxed}`)).toEqual([
-      "main false",
       "research false",
+      "main false",
       "boxed true",
     ]);
     for (const { id } of agents)

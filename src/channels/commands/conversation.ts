@@ -3,7 +3,7 @@
 // CC1: what is checked here is checked by the one who does it (flows/lifecycle.ts): nothing is written for an
 //      argument that is not valid.
 
-import { modelNames, modelOf, THINKING_LEVELS, thinkingOf } from "../../core/settings.ts";
+import { modelNames, modelOf, THINKING_LEVELS, thinkingNamed, thinkingOf } from "../../core/settings.ts";
 import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/lifecycle.ts";
 import { activeRuns } from "../../store/runs.ts";
 import { code, count, type Here, why } from "./moment.ts";
@@ -53,8 +53,9 @@ async function chooseLevel(
   const list = `Valid: ${valid.join(", ")}, and ${DEFAULT} for what is set for the agent.`;
   if (wanted === "") return `${name} is ${code(now)}. ${list}`;
   if (wanted === DEFAULT) return set(here, { [field]: null }, `${name} is what is set for the agent again.`);
-  if (!valid.includes(wanted)) return `${name} can't be ${code(wanted)}. ${list}`;
-  return set(here, { [field]: wanted }, `${name} is ${code(wanted)} from the next message on.`);
+  const meant = field === "thinkingLevel" ? (thinkingNamed(wanted) ?? wanted) : wanted;
+  if (!valid.includes(meant)) return `${name} can't be ${code(wanted)}. ${list}`;
+  return set(here, { [field]: meant }, `${name} is ${code(meant)} from the next message on.`);
 }
 
 export function chooseThinking(here: Here): Promise<string> {

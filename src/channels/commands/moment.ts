@@ -24,7 +24,7 @@ export interface CommandParts {
   readonly settings: Settings;
   readonly outbound: Outbound;
   /** Whether a model of this name could run; a failure lists valid ones. */
-  checkModel(name: string): Result<unknown>;
+  checkModel(name: string): Result<string>;
 }
 
 /** A command with who gave it, and where. */

@@ -3,7 +3,7 @@
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import type { Run } from "../../core/run.ts";
-import { THINKING_LEVELS } from "../../core/settings.ts";
+import { THINKING_LEVELS, thinkingNamed } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
@@ -23,7 +23,8 @@ export function runTimeout(ms: number | undefined): { timeoutMs?: number } {
 
 export function checkThinking(thinking: string | undefined): Result<{ thinking?: string }> {
   if (thinking === undefined) return ok({});
-  if (THINKING_LEVELS.some((level) => level === thinking)) return ok({ thinking });
+  const level = thinkingNamed(thinking);
+  if (level !== undefined) return ok({ thinking: level });
   const shown = JSON.stringify(thinking.slice(0, 40));
   return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
 }

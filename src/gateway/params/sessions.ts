@@ -136,7 +136,7 @@ export const SESSION_METHODS = {
     params: PATCH,
     ignored: [
       ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
-      ...["execSecurity", "execAsk", "execNode", "spawnedBy", "spawnedWorkspaceDir", "spawnDepth"],
+      ...["execSecurity", "execAsk", "execNode", "spawnedWorkspaceDir", "spawnDepth"],
       ...["subagentRole", "subagentControlScope", "envelope", "groupActivation"],
     ],
     fails: [...NAMES_SESSION, "session_archived", "invalid_model", "invalid_thinking"],

@@ -70,7 +70,7 @@ function checkSend({ rules, fallback, channel, chatTypes }: PolicyInput): void {
   const expected = matching.some(({ action }) => action === "deny")
     ? false
     : matching.length > 0 || fallback === "allow";
-  const verdict = decideSend({ channel, chatTypes }, { rules, default: fallback });
+  const verdict = decideSend({ channel, chatTypes, keys: [] }, { rules, default: fallback });
   must(verdict.allowed === expected, `a send is ${verdict.allowed ? "allowed" : "denied"} against the rules`);
   if (!verdict.allowed) must(verdict.error.includes("sendPolicy"), "a refusal names the setting");
 }

@@ -10,6 +10,7 @@ import {
   agentOf,
   modelNames,
   modelsNamed,
+  OFFLINE_MODEL,
   type Settings,
   THINKING_LEVELS,
   type ThinkingLevel,
@@ -30,6 +31,8 @@ export interface SpawnCall {
   readonly mode?: string | undefined;
   readonly cleanup?: string | undefined;
   readonly sandbox?: string | undefined;
+  /** What other programs call the kind of agent: `subagent` is our own loop. */
+  readonly runtime?: string | undefined;
   readonly announce?: string | undefined;
 }
 
@@ -246,6 +249,29 @@ function chooseContainment(
   return fail("spawn_denied", error, { hint });
 }
 
+/** Whether the agent is of the kind that was asked for. */
+function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
+  const runtime = agent.runtime === undefined ? "subagent" : "acp";
+  if (wanted === undefined || wanted === runtime) return undefined;
+  const error = `agent "${agent.id}" has the runtime "${runtime}", not ${quoted(wanted)}; leave runtime out`;
+  return fail("invalid_argument", error);
+}
+
+/** The first failure, in whose words all the others stand as well. */
+function firstWithAll(results: readonly Result<unknown>[]): Failure {
+  const failures = results.filter((result) => !result.ok);
+  const [first, ...others] = failures;
+  if (first === undefined) throw new Error("there is no failure among them");
+  if (others.length === 0) return first;
+  const hints = failures.flatMap(({ hint }) => hint ?? []);
+  return {
+    ...first,
+    error: failures.map(({ error }) => error).join("; "),
+    ...(hints.length === 0 ? {} : { hint: [...new Set(hints)].join(" ") }),
+    details: Object.assign({}, ...failures.map(({ details }) => details ?? {})),
+  };
+}
+
 /** May the requester have this child, and what will it be? Attachments have rules of their own. */
 export function decideSpawn(question: SpawnQuestion, settings: Settings): Result<SpawnPlan> {
   const { call, chain, unfinishedChildren } = question;
@@ -253,20 +279,20 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   const tooDeep = checkDepth(spawnDepth, settings);
   if (tooDeep !== undefined) return tooDeep;
   const agent = chooseAgent(call.agentId, chain, settings);
-  if (!agent.ok) return agent;
   const mode = chooseMode(question);
-  if (!mode.ok) return mode;
   const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
-  if (!cleanup.ok) return cleanup;
   const announced = settings.subagents.announce;
   const announce = chooseWord("announce", call.announce ?? announced, ["post", "wake"]);
-  if (!announce.ok) return announce;
-  const model = chooseModel(agent.value, call, settings);
-  if (!model.ok) return model;
+  const model = agent.ok
+    ? chooseModel(agent.value, call, settings)
+    : readModel(call.model ?? OFFLINE_MODEL, settings);
   const thinking = chooseThinking(call.thinking);
-  if (!thinking.ok) return thinking;
   const timeout = chooseTimeout(call, settings);
-  if (!timeout.ok) return timeout;
+  const choices = [agent, mode, cleanup, announce, model, thinking, timeout];
+  if (!agent.ok || !mode.ok || !cleanup.ok || !announce.ok) return firstWithAll(choices);
+  if (!model.ok || !thinking.ok || !timeout.ok) return firstWithAll(choices);
+  const otherRuntime = checkRuntime(call.runtime, agent.value);
+  if (otherRuntime !== undefined) return otherRuntime;
   const sandboxed = chooseContainment(call, agent.value, chain, settings);
   if (!sandboxed.ok) return sandboxed;
   const tooMany = checkChildren(unfinishedChildren, settings);

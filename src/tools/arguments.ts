@@ -165,7 +165,9 @@ function readObject(
     }
     const present = isRequired || !saysNothing(given);
     const before = problems.wrong.length;
-    const fits = present ? readValue(property as JsonSchema, given, prefix + name, problems) : undefined;
+    // A limit that reads a closed list knows other spellings of its words, too.
+    const wanted = limits[name] === undefined ? property : { ...(property as JsonSchema), enum: undefined };
+    const fits = present ? readValue(wanted as JsonSchema, given, prefix + name, problems) : undefined;
     if (problems.wrong.length > before) continue;
     const limited = limits[name]?.(fits, prefix + name) ?? ok(fits);
     if (!limited.ok) {

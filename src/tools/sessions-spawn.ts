@@ -7,6 +7,7 @@ import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { resultDescription } from "../core/result-way.ts";
 import { LABEL_CHARS_MAX, type Route } from "../core/session.ts";
 import { isSubagentKey } from "../core/session-key.ts";
+import { THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
 import { decideSpawn, type SpawnCall, type ThreadsThere } from "../core/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../core/tool-policy.ts";
 import { type AttachmentPlan, planAttachments } from "../flows/attachments.ts";
@@ -14,7 +15,7 @@ import { bindingSettingsOf } from "../flows/bindings.ts";
 import { placeOfRun } from "../flows/party.ts";
 import { type SpawnRequest, spawnedBefore, spawnSession } from "../flows/spawn.ts";
 import { openSpawnsOf } from "../store/flows.ts";
-import { textArgument } from "./arguments.ts";
+import { agentIdLimit, bodyLimit, formLimit, textLimit } from "./arguments.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
 const WAIT_TOOL = "subagents";
@@ -23,6 +24,11 @@ const WORD_CHARS_MAX = 200;
 const PATH_CHARS_MAX = 1_000;
 
 const word = (description: string) => ({ type: "string", description });
+const choice = (words: readonly string[], description: string) => ({
+  ...word(description),
+  enum: words,
+});
+const wordLimit = textLimit(WORD_CHARS_MAX);
 
 function describe(results: string): string {
   return (
@@ -49,21 +55,22 @@ export const sessionsSpawn: Tool = {
         label: word("A short name for it."),
         agentId: word("Whose sub-agent: see agents_list. Default: your own agent."),
         model: word("<provider>/<model>. Default: what is configured for sub-agents."),
-        thinking: word("off, minimal, low, medium, high, xhigh or max."),
+        thinking: choice(THINKING_LEVELS, "How long its model thinks. Default: its agent's level."),
         runTimeoutSeconds: { type: "number", description: "Stops it this long after it began. 0: never." },
-        timeoutSeconds: { type: "number", description: "Earlier spelling of runTimeoutSeconds." },
         thread: {
           type: "boolean",
           description: "Give it a thread of your channel, where people can go on with it.",
         },
-        mode: word("run (one task, one result) or session (needs thread: true)."),
-        cleanup: word("keep (default) or delete the session once its result was announced."),
-        sandbox: word("inherit (default) or require: refuse unless it runs sandboxed."),
-        announce: {
-          type: "string",
-          enum: ["post", "wake"],
-          description: "What becomes of the result. Default: what the description says.",
-        },
+        mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
+        cleanup: choice(
+          ["keep", "delete"],
+          "What becomes of its session once the result was announced. Default: keep.",
+        ),
+        sandbox: choice(
+          ["inherit", "require"],
+          "require: refuse unless it runs sandboxed. Default: inherit.",
+        ),
+        announce: choice(["post", "wake"], "What becomes of the result. Default: what the description says."),
         attachments: {
           type: "array",
           items: {
@@ -71,7 +78,7 @@ export const sessionsSpawn: Tool = {
             properties: {
               name: word("A plain file name."),
               content: word("The file, as text or base64."),
-              encoding: word("utf8 (default) or base64."),
+              encoding: choice(["utf8", "base64"], "How the content is written. Default: utf8."),
               mimeType: word("Kept with the file."),
             },
             required: ["name", "content"],
@@ -94,6 +101,26 @@ export const sessionsSpawn: Tool = {
     const { announce } = settings.subagents;
     return describe(resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }));
   },
+  // What other programs also write: an earlier spelling of runTimeoutSeconds, and which runtime they expect.
+  accepts: {
+    timeoutSeconds: { type: "number" },
+    runtime: { type: "string", enum: ["subagent", "acp"] },
+  },
+  limits: {
+    task: bodyLimit(TASK_MAX_BYTES, "Put long material into attachments."),
+    label: formLimit(
+      LABEL_CHARS_MAX,
+      (label) =>
+        label === "" || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)
+          ? fail("invalid_argument", "label must be one line of text without control characters")
+          : undefined,
+      (label) => label.trim(),
+    ),
+    agentId: agentIdLimit,
+    model: wordLimit,
+    // Whether there is such a level is decided with the rest of the spawn.
+    thinking: (value) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
+  },
   // Of attachments there is more than one reason for it: their contents are not in the call any more.
   before: (ctx, _, { callId }) =>
     spawnedBefore(ctx, { callId, requester: ctx.session, mayWait: mayWait(ctx) }),
@@ -102,34 +129,6 @@ export const sessionsSpawn: Tool = {
     return request.ok ? spawnSession(ctx, request.value) : toolFailure(request);
   },
 };
-
-function readTask(value: unknown): Result<string> {
-  if (typeof value !== "string" || value.trim() === "") {
-    return fail("invalid_argument", "task must not be empty");
-  }
-  const bytes = Buffer.byteLength(value);
-  if (bytes <= TASK_MAX_BYTES) return ok(value);
-  return fail("too_large", `task has ${bytes} bytes; the most is ${TASK_MAX_BYTES}`, {
-    hint: "Put long material into attachments.",
-  });
-}
-
-function readLabel(args: Record<string, unknown>): Result<string | undefined> {
-  const label = textArgument(args, "label", LABEL_CHARS_MAX);
-  if (!label.ok || label.value === undefined) return label;
-  const text = label.value.trim();
-  if (text !== "" && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(text)) return ok(text);
-  return fail("invalid_argument", "label must be one line of text without control characters");
-}
-
-function readCall(args: Record<string, unknown>): Result<SpawnCall> {
-  for (const name of ["agentId", "model", "thinking", "mode", "cleanup", "sandbox", "announce"]) {
-    const text = textArgument(args, name, WORD_CHARS_MAX);
-    if (!text.ok) return text;
-  }
-  // The names are the schema's, and the schema has checked the types.
-  return ok(args as SpawnCall);
-}
 
 function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPlan | undefined> {
   if (value === undefined) return ok(undefined);
@@ -175,17 +174,13 @@ async function plan(
   callId: string,
 ): Promise<Result<SpawnRequest>> {
   const { settings, session, chain } = ctx;
-  const task = readTask(args.task);
-  if (!task.ok) return task;
-  const label = readLabel(args);
-  if (!label.ok) return label;
-  const call = readCall(args);
-  if (!call.ok) return call;
+  const { task = "", label } = args as Partial<Record<string, string>>;
   const route = placeOfRun(session, ctx.run);
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
   const decided = decideSpawn(
     {
-      call: call.value,
+      // The names are the schema's, and schema and limits have checked the values.
+      call: args as SpawnCall,
       chain,
       unfinishedChildren: open.length,
       channel: route === undefined ? undefined : { id: route.channel, threads: threadsAt(ctx, route) },
@@ -214,14 +209,14 @@ async function plan(
   return ok({
     requester: session,
     callId,
-    task: task.value,
+    task,
     plan: decided.value,
     mayWait: mayWait(ctx),
     withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
     ...(route === undefined ? {} : { route }),
     ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
     ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
-    ...(label.value === undefined ? {} : { label: label.value }),
+    ...(label === undefined ? {} : { label }),
     ...(attachments.value === undefined ? {} : { attachments: attachments.value }),
     ...(mountPath.value === undefined ? {} : { mountPath: mountPath.value }),
   });

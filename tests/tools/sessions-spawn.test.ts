@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sessionsSpawn } from "../../src/tools/sessions-spawn.ts";
 import { type App, openApp, spawningAgents } from "./app.ts";
 
 const MAIN = "agent:main:main";
@@ -264,7 +265,7 @@ describe.each<[string, Refusal[]]>([
         "an unknown encoding",
         { task: "x", attachments: [file({ encoding: "hex" })] },
         "invalid_argument",
-        "unknown encoding",
+        "encoding must be one of utf8, base64",
       ],
       [
         "bad base64",
@@ -289,6 +290,40 @@ describe.each<[string, Refusal[]]>([
     for (const word of words) expect(`${result.error} ${result.hint ?? ""}`).toContain(word);
     expect(await counts()).toEqual(before);
   });
+});
+
+test("one answer names every wrong value of a spawn", async () => {
+  const wrong = {
+    agentId: "nobody",
+    model: "local/none",
+    thinking: "hard",
+    mode: "session",
+    runTimeoutSeconds: -1,
+  };
+  const { status, error, hint } = await app.call(MAIN, SPAWN, { task: "x", ...wrong });
+  expect(status).toBe("forbidden");
+  for (const part of ['"nobody"', '"local/none"', '"hard"', "needs thread: true", "runTimeoutSeconds must"]) {
+    expect(error).toContain(part);
+  }
+  expect(hint).toContain("Allowed: main, research.");
+});
+
+test("spellings of other programs are accepted: timeoutSeconds, runtime, thinking levels, a bare model id", async () => {
+  const spelled = {
+    timeoutSeconds: "5",
+    runtime: "Subagent",
+    thinking: "Mid",
+    model: "rehearsal",
+    cleanup: "KEEP",
+  };
+  const result = await app.call(MAIN, SPAWN, { task: "x", ...spelled });
+  expect(result).toMatchObject({ status: "accepted", model: "offline/rehearsal" });
+  const child = await app.session(String(result.childSessionKey));
+  expect(child.thinkingLevel).toBe("medium");
+  const other = await app.call(MAIN, SPAWN, { task: "x", runtime: "acp" });
+  expect(other.error).toBe('agent "main" has the runtime "subagent", not "acp"; leave runtime out');
+  const { properties } = sessionsSpawn.spec.parameters as { properties: object };
+  expect(Object.keys(properties)).not.toEqual(expect.arrayContaining(["timeoutSeconds"]));
 });
 
 test("no two of these refusals are told in the same words", async () => {

@@ -7,7 +7,7 @@
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { listModels, resolveModel } from "./agent/model.ts";
+import { fullModelName, listModels } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
@@ -301,10 +301,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   tellRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
-  const checkModel = (name: string): Result<string> => {
-    const found = resolveModel(settings.providers, name);
-    return found.ok ? ok(found.value.ref) : found;
-  };
+  const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   await outbox.start();

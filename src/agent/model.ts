@@ -120,6 +120,12 @@ export function listModels(providers: readonly ProviderSettings[]): ResolvedMode
 /** At most this many names stand in the error for an unknown model. */
 const NAMES_MAX = 30;
 
+/** The full name of a model, `<provider>/<model>`, from any name that it may have. */
+export function fullModelName(providers: readonly ProviderSettings[], name: string): Result<string> {
+  const found = resolveModel(providers, name);
+  return found.ok ? ok(found.value.ref) : found;
+}
+
 /**
  * Finds the model that `<provider>/<model>` names (the model part may itself contain slashes), or a bare id
  * that one provider has.

@@ -390,8 +390,8 @@ export function modelNames(providers: readonly ProviderSettings[]): string[] {
 }
 
 /**
- * The full names that a model's name may mean: one for a name that is known, or for a bare id that one provider
- * has; several for a bare id of several providers; none for anything else.
+ * The full names that a model's name may mean: one for a name that is known, or for a bare id that one
+ * provider has; several for a bare id of several providers; none for anything else.
  */
 export function modelsNamed(wanted: string, names: readonly string[]): readonly string[] {
   const name = wanted.trim();

@@ -1,7 +1,6 @@
 // The door of a gateway in a story, without sockets: who may come in, what is answered, who is told what.
 
-import { resolveModel } from "../../src/agent/model.ts";
-import { ok } from "../../src/core/errors.ts";
+import { fullModelName } from "../../src/agent/model.ts";
 import { createAuthority } from "../../src/gateway/auth.ts";
 import type { GatewayDeps, GatewayState } from "../../src/gateway/call.ts";
 import { createDispatcher } from "../../src/gateway/dispatch.ts";
@@ -33,10 +32,7 @@ export function openDoor(given: Pick<GatewayDeps, Given>) {
     timeZone: () => "UTC",
     token: OWNER_TOKEN,
     models: () => [],
-    checkModel: (name) => {
-      const found = resolveModel(settings.providers, name);
-      return found.ok ? ok(found.value.ref) : found;
-    },
+    checkModel: (name) => fullModelName(settings.providers, name),
   };
   const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
   return {

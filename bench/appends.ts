@@ -3,6 +3,7 @@
 
 import { insertSession } from "../src/store/sessions.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
+import { plainRedactor } from "../tests/kit/redactor.ts";
 import { withFilling } from "./engine-alone.ts";
 import { placeOf, SENTENCE, sessionIdOf, sessionKeyOf } from "./filling.ts";
 import { sessionRow } from "./instant.ts";
@@ -23,7 +24,7 @@ export async function appends({ sizes }: { readonly sizes: readonly number[] }):
       const content = [{ type: "text" as const, text: `${written} ${SENTENCE}` }];
       const entry = { id: `entry-${written}`, role: "user" as const, content, timestamp: written };
       const { sessionKey, sessionId } = placeOf(session);
-      await store.transaction((tx) => appendEntry(tx, { sessionKey, sessionId, entry }));
+      await store.transaction((tx) => appendEntry(tx, { sessionKey, sessionId, entry }, plainRedactor));
     };
     const together = async (sessions: number): Promise<number> => {
       const from = performance.now();

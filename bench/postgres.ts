@@ -8,6 +8,7 @@ import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { plainRedactor } from "../tests/kit/redactor.ts";
 import { sampleSession, userMessage } from "../tests/store/samples.ts";
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
@@ -25,7 +26,9 @@ async function rowsOf(store: Store, size: string): Promise<Row[]> {
   const append = (): Promise<void> => {
     messages += 1;
     const entry = userMessage(`m${messages}`, `${messages} ${WORDS}`);
-    return store.transaction((tx) => appendEntry(tx, { sessionKey: key, sessionId: "session-1", entry }));
+    return store.transaction((tx) =>
+      appendEntry(tx, { sessionKey: key, sessionId: "session-1", entry }, plainRedactor),
+    );
   };
   const works: Record<string, () => Promise<unknown>> = {
     "one statement": () => sql`select 1 as one`.execute(store.db),

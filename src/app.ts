@@ -19,6 +19,7 @@ import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { callable } from "./cli/address.ts";
+import { secretsOf } from "./config/describe.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LogPart } from "./core/logging.ts";
 import { optional } from "./core/optional.ts";
@@ -262,8 +263,11 @@ async function openStore({ settings, world }: AppOptions): Promise<Store> {
   return openPostgres({ url: postgresUrl, world: asPart(world, "store") });
 }
 
+/** The token of the gateway. From now on no secret of the settings leaves, nor does that one (I14). */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
-  return settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
+  const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
+  world.redactor.learn([...secretsOf(settings), token]);
+  return token;
 }
 
 function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {

@@ -73,7 +73,8 @@ async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Prom
   const colours = process.stderr.isTTY === true && !env.NO_COLOR;
   return realWorld({
     ...{ level, parts, sync: true },
-    mask: (line) => harmlessJson(hidden.mask(line)),
+    redactor: hidden,
+    tame: harmlessJson,
     ...(lines === undefined ? {} : { format: (line) => lines.logLine(line, colours) }),
   });
 }
@@ -114,7 +115,6 @@ async function openGateway(
     ...(parts.openDemo === undefined ? {} : { openDemo: parts.openDemo }),
   });
   if (!app.ok) return app;
-  parts.hidden.learn([app.value.token]);
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
   return ok({
     url: `ws://${address}`,
@@ -136,7 +136,7 @@ export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   const { Ground, OPEN_TOOLS } = await import("./cli/demo/ground.ts");
   const ground = await Ground.make({
     world,
-    openGateway: (options) => openGateway(options, { env: {}, hidden: new Redactor(), home: tmpdir() }),
+    openGateway: (options) => openGateway(options, { env: {}, hidden: new Redactor([]), home: tmpdir() }),
   });
   const close = () => ground.leave(0);
   const tools = { ...OPEN_TOOLS, deny: ["exec", "read", "write", "edit"] };
@@ -286,8 +286,7 @@ function watchFaults(world: World): void {
 /** Runs the command line. Resolves with the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
-  const hidden = new Redactor();
-  hidden.learn(secretsOfEnvironment(env));
+  const hidden = new Redactor(secretsOfEnvironment(env));
   const wanted = loggingFrom(LOGGING, env);
   const base = await worldOf(wanted.ok ? wanted.value : LOGGING, { env, hidden });
   const world = logging(base, { part: "cli" });

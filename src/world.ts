@@ -5,6 +5,7 @@
 // W2: a line of the log is masked before anybody sees it, and what it says can move no cursor.
 
 import { pino } from "pino";
+import { Redactor } from "./core/redact.ts";
 import { LogTail } from "./world/log-tail.ts";
 import { type Clock, type Ids, plainClock, plainIds, plainRandom } from "./world/plain.ts";
 
@@ -23,6 +24,8 @@ export interface World {
   /** Uniform in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
+  /** Masks what leaves: it knows every secret of the configuration, and those that were generated (I14). */
+  readonly redactor: Redactor;
   /** Resolves once what has arrived by now has been taken up. Absent: whoever asks waits for nothing. */
   readonly gather?: () => Promise<void>;
   /** The newest lines of the log. Absent: nobody keeps them. */
@@ -36,8 +39,10 @@ export interface LogOptions {
   readonly parts?: Readonly<Record<string, string>>;
   /** Write before returning: short-lived commands lose nothing at exit. */
   readonly sync?: boolean;
-  /** What each line passes before it is kept or written: secrets are masked there (I14). Default: nothing. */
-  readonly mask?: (line: string) => string;
+  /** Masks each line before it is kept or written (I14). Default: one that knows no value yet. */
+  readonly redactor?: Redactor;
+  /** What each line passes after that. Default: nothing. */
+  readonly tame?: (line: string) => string;
   /** What becomes of a line on its way to standard error, and nowhere else. Default: nothing. */
   readonly format?: (line: string) => string;
 }
@@ -79,10 +84,11 @@ function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>
 /** The world of a real process: system clock, random UUIDs, log lines on stderr. */
 export function realWorld(options: LogOptions = {}): World {
   const logTail = new LogTail();
-  const { mask = (line: string) => line, format = (line: string) => line } = options;
+  const { tame = (line: string) => line, format = (line: string) => line } = options;
+  const { redactor = new Redactor([]) } = options;
   const { level = "info", parts = {} } = options;
   const streamWrite = (line: string): string => {
-    const masked = mask(line);
+    const masked = tame(redactor.mask(line));
     logTail.write(masked);
     return format(masked);
   };
@@ -96,7 +102,7 @@ export function realWorld(options: LogOptions = {}): World {
   // round alone, groups are smaller. To a loop that has nothing else to do a round is some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return {
-    ...{ clock: plainClock, ids: plainIds, random: plainRandom, gather, logTail },
+    ...{ clock: plainClock, ids: plainIds, random: plainRandom, gather, logTail, redactor },
     log: isSplit ? byPart(log, level, parts) : log,
   };
 }

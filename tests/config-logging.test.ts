@@ -78,8 +78,7 @@ test("DC1: of settings nothing is shown that nobody has decided on, and no secre
 });
 
 test("DC2: every secret of the settings is masked in any text, as it is, in JSON and in an address", () => {
-  const redactor = new Redactor();
-  redactor.learn(secretsOf(home().good(EVERYTHING).settings));
+  const redactor = new Redactor(secretsOf(home().good(EVERYTHING).settings));
   for (let number = 1; number <= 22; number += 1) {
     const known = EVERYTHING.match(
       new RegExp(`planted-?${String(number).padStart(2, "0")}[\\w-]*`, "i"),

@@ -95,14 +95,14 @@ test("a level that is not asked for costs no line, and a part has its own", asyn
   const { realWorld } = await import("../src/world.ts");
   const told: string[] = [];
   const format = (): string => "";
-  const mask = (line: string): string => {
+  const tame = (line: string): string => {
     told.push(JSON.parse(line).msg);
     return line;
   };
   const { log }: { log: Log } = realWorld({
     level: "warn",
     parts: { store: "debug", agent: "silent" },
-    mask,
+    tame,
     format,
     sync: true,
   });

@@ -5,7 +5,7 @@
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import type { PermissionQuestion } from "../core/permission.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Log, World } from "../world.ts";
 
 const OPEN_MAX = 200;
@@ -44,11 +44,12 @@ export class PermissionDesk {
   ask(asked: Asked, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
     const { askMs, rawInput, title, kind, ...rest } = asked;
     if (signal.aborted || !this.#hasRoom(asked.sessionKey)) return Promise.resolve("deny");
-    const { clock, ids } = this.#world;
+    const { clock, ids, redactor } = this.#world;
     const askedAt = clock.now();
-    const detail = rawInput == null ? {} : { detail: shown(JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
+    const detail =
+      rawInput == null ? {} : { detail: shown(redactor, JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
     const question: PermissionQuestion = {
-      ...{ id: ids.uuid(), ...rest, title: shown(title, TITLE_MAX_CHARS) },
+      ...{ id: ids.uuid(), ...rest, title: shown(redactor, title, TITLE_MAX_CHARS) },
       ...(kind === undefined ? {} : { kind }),
       ...{ ...detail, askedAt, expiresAt: askedAt + askMs },
     };
@@ -87,9 +88,9 @@ export class PermissionDesk {
   }
 }
 
-function shown(text: string, max: number): string {
-  const masked = redactSecrets(text);
-  return masked.length <= max ? masked : `${masked.slice(0, max).toWellFormed()}…`;
+function shown(redactor: Redactor, text: string, max: number): string {
+  const { text: masked, whole } = redactor.beginning(text, max);
+  return whole ? masked : `${masked}…`;
 }
 
 /** The option that says it: for this once where there is one. */

@@ -99,8 +99,7 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
   if (stdin === null || stdout === null || stderr === null) throw new Error("a program without its streams");
   // Whoever ended no longer reads: its end is told by `ended`.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
-  const hidden = new Redactor();
-  hidden.learn(program.secrets ?? []);
+  const hidden = new Redactor(program.secrets ?? []);
   let errors = "";
   stderr.setEncoding("utf8").on("data", (chunk: string) => {
     errors = `${errors}${chunk}`.slice(-ERRORS_KEPT_CHARS);

@@ -7,7 +7,7 @@
 // V5: who wrote a message is said where that was not the person at the other end, and again where that person
 //     goes on behind others' words; no line of those others reads like one of the runtime's.
 
-import { labelName, notOurs, passesForNoPerson } from "../core/look-alike.ts";
+import { notOurs } from "../core/look-alike.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -100,19 +100,27 @@ export function labelOf(message: UserMessage): string | undefined {
     return message.senderName === undefined ? undefined : `[from ${personName(message.senderName)}]`;
   switch (from.kind) {
     case "inter_session":
-      return `[from session ${labelName(from.sourceSessionKey)}, not from a person]`;
+      return `[from session ${plainName(from.sourceSessionKey)}, not from a person]`;
     case "notice":
       return "[notice of the runtime, not from a person]";
     case "cron":
     case "hook":
     case "node":
-      return `[from ${labelName([from.kind, from.source ?? ""].join(" "))}, not from a person]`;
+      return `[from ${plainName([from.kind, from.source ?? ""].join(" "))}, not from a person]`;
   }
 }
 
+/** What only those are called who are no person. */
+const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
+
 function personName(name: string): string {
-  const plain = labelName(name);
-  return passesForNoPerson(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
+  const plain = plainName(name);
+  return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
+}
+
+/** Names are free words: none may end the label and go on as the runtime. */
+function plainName(name: string): string {
+  return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
 
 /** For every assistant message, its results by the place of the call among its calls. */

@@ -5,7 +5,6 @@
 // AC3: an account that can't be listened at is tried again after pauses that grow, and says why; nobody else
 //      feels it.
 
-import { redactSecrets } from "../core/redact.ts";
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/holdings.ts";
 import { LEASE_MS } from "../store/processes.ts";
@@ -206,7 +205,7 @@ class Keeper {
     const pauseMs = (lasting ? RETRY_MAX_MS : grownMs) * (0.75 + world.random() / 2);
     const text = error instanceof Error ? error.message : String(error);
     this.#stand("retrying", {
-      error: redactSecrets(text).slice(0, ERROR_CHARS_MAX),
+      error: world.redactor.beginning(text, ERROR_CHARS_MAX).text,
       retryAt: now + Math.round(pauseMs),
     });
     // What is no ListenProblem was not expected: its stack is for whoever mends it.

@@ -5,7 +5,6 @@
 
 import { Command, CommanderError, Option } from "commander";
 import { EXPLAINED } from "../core/explanation.ts";
-import { redactSecrets } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
 import { USAGE_GROUPS } from "../core/usage.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
@@ -242,7 +241,7 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     // A group of commands that was given none of them says which there are.
     const isHelp = error.code === "commander.help";
     // An argument may be the address of a database.
-    const message = redactSecrets(isHelp ? told.trim() : error.message.replace(/^error: /, ""));
+    const message = parts.world.redactor.mask(isHelp ? told.trim() : error.message.replace(/^error: /, ""));
     const hint = isHelp ? {} : { hint: 'See "parley --help".' };
     return cli.fail({ code: "usage", error: message, ...hint }, EXIT.usage);
   } finally {

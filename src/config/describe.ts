@@ -2,7 +2,7 @@
 // G5: a secret is never shown; a setting without a rule isn't either.
 
 import { isObject } from "../core/json.ts";
-import { isSecretName } from "../core/redact.ts";
+import { isSecretName } from "../core/redact-shapes.ts";
 import type { Settings } from "../core/settings.ts";
 import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
 import type { Env, Path, Tree } from "./source.ts";

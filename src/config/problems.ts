@@ -3,7 +3,7 @@
 
 import type { z } from "zod";
 import { isObject } from "../core/json.ts";
-import { redactSecrets } from "../core/redact.ts";
+import { Redactor } from "../core/redact.ts";
 import { closestKeys } from "../core/session-key.ts";
 import { isSecretPath } from "./describe.ts";
 import { configJsonSchema } from "./schema.ts";
@@ -78,7 +78,8 @@ function showValue(value: unknown, hidden: boolean): string {
   // JSON has no word for Infinity and NaN.
   const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   if (hidden || shown.length > 60) return typeof value === "string" ? "a string" : `a ${typeof value}`;
-  return redactSecrets(shown);
+  // The secrets are in what is being read: none is known yet.
+  return new Redactor([]).mask(shown);
 }
 
 const list = (values: readonly unknown[]): string => values.map(String).join(", ");

@@ -1,8 +1,10 @@
 // Owns how much of a transcript one answer holds (SPEC 3, sessions_history).
 // H1: the answer is never over the byte cap, measured as the JSON array in UTF-8.
 // H2: nothing is left out silently: `truncated`, `droppedMessages` and the cut text itself say so.
+// H3: a message is masked when its turn comes, and no more of its texts is read than can stay (I14).
 
 import type { Message } from "./message.ts";
+import type { Redactor } from "./redact.ts";
 
 export interface HistoryLimits {
   /** Characters of one text, the note about the cut included. */
@@ -26,8 +28,11 @@ const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(val
 
 /** The beginning of a text with a note of what is missing, both together within `max` characters. */
 function cutText(text: string, max: number): string {
-  if (text.length <= max) return text;
-  const note = ` … [cut: ${text.length} characters in all]`;
+  return text.length <= max ? text : beginning(text, max, text.length);
+}
+
+function beginning(text: string, max: number, charsInAll: number): string {
+  const note = ` … [cut: ${charsInAll} characters in all]`;
   const kept = text.slice(0, Math.max(0, max - note.length));
   // Half of a surrogate pair is no character.
   const last = kept.charCodeAt(kept.length - 1);
@@ -92,13 +97,30 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   return shell("");
 }
 
-/** The messages that fit, oldest first. One that alone is over the cap is shrunk, not dropped. */
-export function cutHistory(messages: readonly Message[], limits: HistoryLimits): CutHistory {
+/** A message on its way out, each of its texts masked and within `max` characters. */
+function masked(message: Message, max: number, redactor: Redactor): { message: Message; isCut: boolean } {
+  let isCut = false;
+  const shown = redactor.message(message, (text) => {
+    const { text: begin, whole } = redactor.beginning(text, max);
+    if (whole) return begin;
+    isCut = true;
+    return beginning(begin, max, text.length);
+  });
+  return { message: shown, isCut };
+}
+
+/** The messages that fit, masked, oldest first. One that alone is over the cap is shrunk, not dropped. */
+export function cutHistory(
+  messages: readonly Message[],
+  limits: HistoryLimits,
+  redactor: Redactor,
+): CutHistory {
   const kept: Message[] = [];
   let truncated = false;
   let bytes = 2; // The brackets.
   const forward = limits.keep === "oldest";
-  for (const message of forward ? messages : messages.toReversed()) {
+  for (const whole of forward ? messages : messages.toReversed()) {
+    const { message, isCut } = masked(whole, limits.maxTextChars, redactor);
     const content = cutStrings(message.content, limits.maxTextChars);
     let cut = content === message.content ? message : ({ ...message, content } as Message);
     if (cut.role === "toolResult") {
@@ -113,7 +135,7 @@ export function cutHistory(messages: readonly Message[], limits: HistoryLimits):
     }
     const size = bytesOf(cut) + comma;
     if (bytes + size > limits.maxBytes) break;
-    if (cut !== message) truncated = true;
+    if (isCut || cut !== message) truncated = true;
     bytes += size;
     kept.push(cut);
   }

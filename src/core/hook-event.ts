@@ -4,7 +4,7 @@
 
 import type { LiveEvent } from "./event.ts";
 import { optional } from "./optional.ts";
-import { redactSecrets } from "./redact.ts";
+import type { Redactor } from "./redact.ts";
 import { agentIdInKey } from "./session-key.ts";
 import type { HookEventType } from "./settings.ts";
 
@@ -20,14 +20,8 @@ export interface HookEvent {
 const TEXT_CHARS_MAX = 16_000;
 const ERROR_CHARS_MAX = 2_000;
 
-/** Masked before it is cut: half a credential looks like none. */
-function masked(text: string, charsMax: number): { readonly text: string; readonly isCut: boolean } {
-  const whole = redactSecrets(text);
-  return { text: whole.slice(0, charsMax).toWellFormed(), isCut: whole.length > charsMax };
-}
-
-function maskedError(error: string | undefined): string | undefined {
-  return error === undefined ? undefined : masked(error, ERROR_CHARS_MAX).text;
+function maskedError(error: string | undefined, redactor: Redactor): string | undefined {
+  return error === undefined ? undefined : redactor.beginning(error, ERROR_CHARS_MAX).text;
 }
 
 function base(sessionKey: string): Record<string, unknown> {
@@ -37,13 +31,19 @@ function base(sessionKey: string): Record<string, unknown> {
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 
-function runEnded(event: Of<"run_ended">): HookEvent | undefined {
+function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undefined {
   // A message was appended between runs: nothing was run.
   if (event.startedAt === undefined && event.state === "ok" && event.text === "") return undefined;
   const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep } = event;
-  const { text, isCut } = masked(event.text, TEXT_CHARS_MAX);
-  const textTruncated = isCut ? true : undefined;
-  const facts = optional({ code, error: maskedError(event.error), startedAt, flowStep, textTruncated });
+  const { text, whole } = redactor.beginning(event.text, TEXT_CHARS_MAX);
+  const textTruncated = whole ? undefined : true;
+  const facts = optional({
+    code,
+    error: maskedError(event.error, redactor),
+    startedAt,
+    flowStep,
+    textTruncated,
+  });
   const data = { ...base(sessionKey), runId, chainId, status: state, text, usage, endedAt, ...facts };
   return { type: "run.ended", sessionKey, data };
 }
@@ -61,23 +61,23 @@ function sessionChanged({ sessionKey, change, archived }: Of<"session">): HookEv
   return change === "state" ? undefined : { type: SESSION_CHANGES[change], sessionKey, data };
 }
 
-function settled(event: Of<"delivery">): HookEvent | undefined {
+function settled(event: Of<"delivery">, redactor: Redactor): HookEvent | undefined {
   const { sessionKey, deliveryId, runId, what, state, code, channel, to } = event;
   if (state === "sent" && what !== "announce") return undefined;
-  const facts = optional({ runId, code, error: maskedError(event.error) });
+  const facts = optional({ runId, code, error: maskedError(event.error, redactor) });
   const data = { ...base(sessionKey), deliveryId, kind: what, channel, to, ...facts };
   return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
 }
 
 /** What programs are told of a live event; of most, nothing. */
-export function hookEventOf(event: LiveEvent): HookEvent | undefined {
+export function hookEventOf(event: LiveEvent, redactor: Redactor): HookEvent | undefined {
   switch (event.kind) {
     case "run_ended":
-      return runEnded(event);
+      return runEnded(event, redactor);
     case "session":
       return sessionChanged(event);
     case "delivery":
-      return settled(event);
+      return settled(event, redactor);
     default:
       return undefined;
   }

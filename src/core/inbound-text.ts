@@ -5,7 +5,7 @@
 // IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
 // IT4: what only the runtime writes, such as who speaks, is a quotation where a person wrote it.
 
-import { labelName, notOurs } from "./look-alike.ts";
+import { notOurs } from "./look-alike.ts";
 import { quoteLines } from "./safe-text.ts";
 
 const QUOTED_CHARS_MAX = 1_000;
@@ -84,7 +84,7 @@ function quotation({ text, senderName }: Quoted): string {
   const clean = cleanText(text).trim();
   const kept = clean.slice(0, QUOTED_CHARS_MAX).toWellFormed();
   const rest = kept.length < clean.length ? " …" : "";
-  const name = cleanName(senderName === undefined ? undefined : labelName(senderName));
+  const name = cleanName(senderName?.replaceAll(/[[\]]/g, " "));
   const head = name === undefined ? "[In reply to:]" : `[In reply to ${name}:]`;
   return [head, ...quoteLines(`${kept}${rest}`)].join("\n");
 }

@@ -134,22 +134,6 @@ function labelEnd(letters: string, at: number): number | undefined {
   return at + head.length + (head.length + end < begun.length ? end + 1 : 0);
 }
 
-/** A name as it may stand in a label: it cannot end the label, nor turn it around. */
-export function labelName(name: string): string {
-  return name.replace(/(?:(?![(){}])[\p{Ps}\p{Pe}\p{Cc}\u2028-\u202e\u2066-\u2069])+/gu, " ").trim();
-}
-
-/** How a name begins that only somebody who is no person has. */
-const NO_PERSONS = ["session", "cron", "hook", "node", "the person", "the owner"].map(spelling);
-const NO_PERSON = new RegExp(`^[^\\p{L}\\d]*(?:${NO_PERSONS.join("|")})(?!\\p{L})`, "u");
-const NOT_FROM = spelling("notfromaperson");
-
-/** Whether a name passes for that of a session or of the runtime. */
-export function passesForNoPerson(name: string): boolean {
-  const plain = spelling([...name].map(plainSign).join("").replace(/\s+/g, " "));
-  return NO_PERSON.test(plain) || skeleton(name).includes(NOT_FROM);
-}
-
 /** Words of others, in which no line passes for one of the runtime's: such lines become quotations. */
 export function notOurs(text: string): string {
   const lines = text.split(LINE_BREAK_AFTER);

@@ -39,7 +39,7 @@ export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
   const { sessionKey, sessionId, runId } = run;
   const entry = inputEntry(unit, run);
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
   if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }
 

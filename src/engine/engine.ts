@@ -5,6 +5,7 @@
 //      cannot finish.
 
 import { fail, ok, type Result } from "../core/errors.ts";
+import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { claimBudgetNotice, getChain } from "../store/chains.ts";
 import { holdRun, lanesWithWork, requeueHeld } from "../store/claims.ts";
@@ -98,6 +99,8 @@ export class Engine {
   readonly commit: Commit;
   /** For what is done beside the work and must not fail it. */
   readonly log: Log;
+  /** Masks what is told of one session to others. */
+  readonly redactor: Redactor;
   readonly #world: World;
   readonly #settings: EngineSettings;
   readonly #watch: EndWatch;
@@ -118,6 +121,7 @@ export class Engine {
     const { store, world } = parts;
     this.store = store;
     this.log = world.log;
+    this.redactor = world.redactor;
     const { shared } = store;
     const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
     this.#wire = wire;

@@ -168,13 +168,13 @@ async function closeTranscript(
       isError: true,
       timestamp: unit.now,
     };
-    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
     unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
   }
   if (text === "" || isStored(messages, open, text) || isQuietStep(run.flow?.step)) return;
   const stopReason = facts.state === "error" ? "error" : "aborted";
   const entry = injectedMessage(unit.newOrderedId(), text, unit.now, stopReason);
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
   unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }
 

@@ -60,7 +60,7 @@ export async function takeSteering(
 async function writeMessage(unit: Unit, run: Run, next: Run): Promise<UserMessage> {
   const { sessionKey, sessionId, runId } = run;
   const message: UserMessage = { ...inputMessage(unit, next), steered: true };
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message });
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
   unit.publish({ kind: "message", runId, sessionKey, sessionId, message });
   return message;
 }

@@ -49,7 +49,7 @@ export function createTranscriptWriter(
 
   const write = async (unit: Unit, entry: Entry): Promise<void> => {
     const { sessionKey, sessionId, runId } = run;
-    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry });
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
     if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
   };
   return {

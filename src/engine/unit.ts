@@ -9,6 +9,7 @@
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
+import type { Redactor } from "../core/redact.ts";
 import { StoreConflict } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
@@ -19,6 +20,8 @@ export interface Unit {
   readonly tx: Tx;
   /** The unit's moment: every row that it writes carries the same time. */
   readonly now: number;
+  /** Masks what the unit writes for others to read. */
+  readonly redactor: Redactor;
   newId(): string;
   /** For a row of which there are many, and which is never named by the beginning of its id. */
   newOrderedId(): string;
@@ -66,6 +69,7 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
   return {
     tx,
     now: world.clock.now(),
+    redactor: world.redactor,
     newId: () => world.ids.uuid(),
     newOrderedId: () => world.ids.orderedUuid(),
     publish(event) {

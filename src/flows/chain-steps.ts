@@ -7,7 +7,7 @@
 
 import { type ChainParty, type ChainStep, routeFor, type StepState, wordsFor } from "../core/chain-step.ts";
 import { optional } from "../core/optional.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
@@ -19,10 +19,9 @@ import type { Wait } from "../store/waits.ts";
 
 const TEXT_CHARS_MAX = 400;
 const OPENING_CHARS_MAX = 160;
-/** What of a text is looked at for credentials: more than any of them is long. */
-const READ_CHARS_MAX = 24_000;
 
 interface Reader {
+  readonly redactor: Redactor;
   sees(sessionKey: string): boolean;
   /** Every session there is: then words that may name any of them are shown, too. */
   readonly seesAll: boolean;
@@ -36,14 +35,15 @@ type Draft = Omit<ChainStep, "id" | "from" | "to" | "text"> & {
 };
 
 /** The beginning of a text as anybody may see it. */
-function excerpt(text: string, charsMax = TEXT_CHARS_MAX): string {
-  const masked = redactSecrets(text.slice(0, READ_CHARS_MAX)).trim();
-  return masked.length > charsMax ? `${masked.slice(0, charsMax).toWellFormed()} …` : masked.toWellFormed();
+function excerpt(redactor: Redactor, text: string, charsMax = TEXT_CHARS_MAX): string {
+  const { text: masked, whole } = redactor.beginning(text.trimStart(), charsMax);
+  const shown = masked.trimEnd().toWellFormed();
+  return whole ? shown : `${shown} …`;
 }
 
 /** What a chain began with, as a list shows it; what a session is called. */
-export function shortExcerpt(text: string): string {
-  return excerpt(text, OPENING_CHARS_MAX);
+export function shortExcerpt(redactor: Redactor, text: string): string {
+  return excerpt(redactor, text, OPENING_CHARS_MAX);
 }
 
 /** The other party of a conversation. */
@@ -115,11 +115,15 @@ class Steps {
       ...(from === undefined ? {} : { from: name(from) }),
       ...(to === undefined ? {} : { to: name(to) }),
     };
-    if (hidden.length === 0) return [{ ...draft, ...ends, text: excerpt(text ?? "") }];
+    if (hidden.length === 0) return [{ ...draft, ...ends, text: this.#excerpt(text ?? "") }];
     const { kind, at, startedAt, endAt, state, code, turn, turnsMax } = draft;
     const left = optional({ startedAt, endAt, code, turn, turnsMax });
     this.#hidden += 1;
     return [{ id: `hidden-${this.#hidden}`, kind, ...ends, at, state, ...left, text: "" }];
+  }
+
+  #excerpt(text: string): string {
+    return excerpt(this.#reader.redactor, text);
   }
 
   /** Words of a session that is gone are gone, too. */
@@ -142,8 +146,8 @@ class Steps {
     const announces = nature.kind === "announce";
     const said = run.reply ?? "";
     const silent = state === "ok" && run.kind === "turn" && isSilent(said);
-    const reply = silent || said === "" ? undefined : this.#quoted(sessionKey, excerpt(said));
-    const error = run.error === undefined ? undefined : excerpt(run.error);
+    const reply = silent || said === "" ? undefined : this.#quoted(sessionKey, this.#excerpt(said));
+    const error = run.error === undefined ? undefined : this.#excerpt(run.error);
     return {
       id: `run:${runId}`,
       ...nature,
@@ -221,7 +225,7 @@ class Steps {
       kind: "refused",
       from: fromKey,
       to,
-      ...(to === undefined && named !== undefined ? { toName: excerpt(named) } : {}),
+      ...(to === undefined && named !== undefined ? { toName: this.#excerpt(named) } : {}),
       at,
       state: "refused",
       code,
@@ -229,7 +233,7 @@ class Steps {
       runId,
       hop,
       // Such words may name sessions that are in no chain of the reader's.
-      ...(seesAll ? { error: excerpt(error) } : {}),
+      ...(seesAll ? { error: this.#excerpt(error) } : {}),
       ...(whole === undefined ? {} : { cycle: whole }),
       ...opens,
     };
@@ -242,7 +246,7 @@ class Steps {
     const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const opens = run?.sessionKey === sessionKey ? this.#opens(sessionKey, messages?.answer) : {};
-    const error = delivery.error === undefined ? undefined : excerpt(wordsFor(delivery.error, sees));
+    const error = delivery.error === undefined ? undefined : this.#excerpt(wordsFor(delivery.error, sees));
     return {
       id: `delivery:${id}`,
       kind: "delivery",
@@ -263,12 +267,12 @@ export function stepsOf(chain: WholeChain, reader: Reader, now: number): ChainSt
 }
 
 /** The sessions that these steps name, in the order in which they come up. */
-export function partiesOf(chain: WholeChain, steps: readonly ChainStep[]): ChainParty[] {
+export function partiesOf(chain: WholeChain, steps: readonly ChainStep[], redactor: Redactor): ChainParty[] {
   const keys = new Set(steps.flatMap(({ from, to }) => [from, to].filter((key) => key !== undefined)));
   return [...keys].map((key) => {
     const session = chain.sessions.get(key);
     if (session !== undefined) {
-      const label = session.label === undefined ? {} : { label: shortExcerpt(session.label) };
+      const label = session.label === undefined ? {} : { label: shortExcerpt(redactor, session.label) };
       return { key, ...label };
     }
     return key === NOT_VISIBLE ? { key } : { key, gone: true };

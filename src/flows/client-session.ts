@@ -118,7 +118,11 @@ export async function temporarySession(
       const { sessionId } = session;
       // Nobody else knows the session yet: there is no run whose calls and results this could part.
       for (const said of seed) {
-        await appendEntry(unit.tx, { sessionKey: key, sessionId, entry: seedEntry(unit, said) });
+        await appendEntry(
+          unit.tx,
+          { sessionKey: key, sessionId, entry: seedEntry(unit, said) },
+          unit.redactor,
+        );
       }
       return ok(undefined);
     },

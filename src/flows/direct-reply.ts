@@ -6,7 +6,7 @@
 // DR3: the send policy is asked here, where text would leave (SPEC 5): denied, the row is `skipped`.
 //      It is asked for the place of the answer.
 
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
@@ -18,10 +18,11 @@ import { queueDelivery } from "./outbox.ts";
 const CAUSE_CHARS_MAX = 300;
 
 /** Why a run failed, in one sentence for people. */
-function failureWords({ state, error }: Run): string {
+function failureWords({ state, error }: Run, redactor: Redactor): string {
   if (state === "timeout") return "I ran out of time before I had finished this.";
   const line =
-    redactSecrets(error ?? "")
+    redactor
+      .mask(error ?? "")
       .split("\n")
       .find((one) => one.trim() !== "") ?? "";
   const cause = line.trim();
@@ -31,17 +32,17 @@ function failureWords({ state, error }: Run): string {
 }
 
 /** What is said at the end of a run; undefined: nothing. */
-function wordsOf(run: Run): string | undefined {
+function wordsOf(run: Run, redactor: Redactor): string | undefined {
   switch (run.state) {
     case "ok": {
       const reply = run.reply ?? "";
-      return isSilent(reply) ? undefined : redactSecrets(reply);
+      return isSilent(reply) ? undefined : redactor.mask(reply);
     }
     case "error":
     case "timeout": {
       // A run that was to tell of a sub-agent and never began: its result is told in another way.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
-      return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run);
+      return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }
     default:
       return undefined;
@@ -62,7 +63,7 @@ export async function directRunEnded(
   const origin = run.input.provenance?.kind;
   // Where their replies go is the hook's, or the job's, to say.
   if (origin === "hook" || origin === "cron") return;
-  const text = wordsOf(run);
+  const text = wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
   // Where a person asked, whoever has written elsewhere meanwhile. An operator's choice is looked at in full.

@@ -4,7 +4,7 @@
 // EXP3: it is told as it stands at this moment; what passes by itself is marked so.
 
 import type { Check, Explained, Explanation } from "../core/explanation.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
 import { agentIdInKey } from "../core/session-key.ts";
@@ -35,6 +35,7 @@ export interface ExplainQuestion {
   readonly target: { readonly key: string; readonly session?: Session | undefined };
   readonly accesses: readonly Explained[];
   readonly now: number;
+  readonly redactor: Redactor;
   /** How a session that others wait for is named to whoever asks. */
   shown(key: string): string;
 }
@@ -114,7 +115,7 @@ async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Chec
 async function explainOne(asked: Asked, access: Explained): Promise<Explanation> {
   const right = access === "spawn" ? await spawn(asked) : await sight(asked, access);
   const more = access === "send" ? await sending(asked) : [];
-  const masked = (check: Check): Check => ({ ...check, rule: redactSecrets(check.rule) });
+  const masked = (check: Check): Check => ({ ...check, rule: asked.redactor.mask(check.rule) });
   const checks = [tool(asked, access), right, ...more].map(masked);
   const refusing = checks.find(({ allowed }) => !allowed);
   const { rule, code, settings = [] } = refusing ?? masked(right);

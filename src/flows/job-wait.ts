@@ -5,7 +5,7 @@
 
 import type { JobOutcome } from "../core/announcement.ts";
 import { ok, type Result, toolFailure } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -59,26 +59,26 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-function cut(text: string, charsMax: number, key: string): string {
-  const shown = redactSecrets(text);
-  if (shown.length <= charsMax) return shown;
-  const kept = shown.slice(0, charsMax).toWellFormed();
-  return `${kept}\n(${shown.length - kept.length} more characters are in sessions_history of ${key}.)`;
+function cut(redactor: Redactor, text: string, charsMax: number, key: string): string {
+  const { text: kept, whole } = redactor.beginning(text, charsMax);
+  if (whole) return kept;
+  return `${kept}\n(${text.length - kept.length} more characters are in sessions_history of ${key}.)`;
 }
 
 async function labelOf({ engine }: WaitParts, job: Flow): Promise<{ label?: string }> {
   const label = (await getSession(engine.store.db, job.targetKey))?.label;
-  return label === undefined ? {} : { label: redactSecrets(label) };
+  return label === undefined ? {} : { label: engine.redactor.mask(label) };
 }
 
 async function rowOf(parts: WaitParts, job: Flow, charsMax: number): Promise<WaitResult> {
   const { status, result, notes } = await outcomeOf(parts, job);
+  const { redactor } = parts.engine;
   return {
     sessionKey: job.targetKey,
     ...(await labelOf(parts, job)),
     status,
-    result: cut(result, charsMax, job.targetKey),
-    ...(notes === undefined ? {} : { notes: cut(notes, charsMax, job.targetKey) }),
+    result: cut(redactor, result, charsMax, job.targetKey),
+    ...(notes === undefined ? {} : { notes: cut(redactor, notes, charsMax, job.targetKey) }),
   };
 }
 

@@ -10,7 +10,6 @@ import {
   composeAnnouncement,
   jobOutcome,
 } from "../core/announcement.ts";
-import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
@@ -169,7 +168,7 @@ async function tellOfThread(
 async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
   const { route, runId, reply = "" } = run;
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
-  const text = redactSecrets(reply);
+  const text = unit.redactor.mask(reply);
   await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 

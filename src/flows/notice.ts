@@ -3,7 +3,6 @@
 //     written down.
 
 import type { Provenance } from "../core/message.ts";
-import { redactSecrets } from "../core/redact.ts";
 import type { AcceptRequest } from "../engine/accept.ts";
 import type { FlowMoment } from "./moment.ts";
 import { partyOf } from "./party.ts";
@@ -38,7 +37,7 @@ export async function tellSender(moment: FlowMoment): Promise<void> {
     sessionKey: requester.key,
     kind: run.state !== "ok" && flow.open ? "turn" : "append",
     // A result about another session, like the one that a sender who waits is given (I14).
-    input: { text: redactSecrets(noticeText(moment, to)), provenance },
+    input: { text: unit.redactor.mask(noticeText(moment, to)), provenance },
     chain,
     successor: true,
   };

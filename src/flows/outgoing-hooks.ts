@@ -94,7 +94,7 @@ export function createHookRecorder(
   return async (unit, events) => {
     let queued = false;
     for (const live of events) {
-      const event = hookEventOf(live);
+      const event = hookEventOf(live, unit.redactor);
       if (event === undefined) continue;
       for (const hook of hooks.filter((one) => wants(one, event))) {
         const isFull = await isBacklogFull(unit.tx, hookRoute(hook), pendingMax);

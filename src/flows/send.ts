@@ -5,7 +5,7 @@
 // SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { displayKey } from "../core/session-key.ts";
@@ -181,13 +181,13 @@ async function stillRunning(
   };
 }
 
-function ended({ run, target }: SentRun, shown: string): SendResult {
+function ended({ run, target }: SentRun, shown: string, redactor: Redactor): SendResult {
   if (run.state !== "ok") {
     const code = run.code ?? "run_failed";
-    const error = redactSecrets(run.error ?? "the run failed without saying why");
+    const error = redactor.mask(run.error ?? "the run failed without saying why");
     return { runId: run.runId, status: "error", code, error, sessionKey: shown };
   }
-  const reply = isSilent(run.reply ?? "") ? "" : redactSecrets(run.reply ?? "");
+  const reply = isSilent(run.reply ?? "") ? "" : redactor.mask(run.reply ?? "");
   return {
     runId: run.runId,
     status: "ok",
@@ -208,7 +208,7 @@ async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): P
     ? parts.engine.settleCallerWait(request.callId, request.signal)
     : request.wait.settle(request.callId));
   const then = { run: end.run, target };
-  return end.answered ? ended(then, shown) : stillRunning(parts, request, then, shown);
+  return end.answered ? ended(then, shown, parts.engine.redactor) : stillRunning(parts, request, then, shown);
 }
 
 /** A send as it stands, for a client that asks for it again and again. */
@@ -230,7 +230,7 @@ export async function sentSoFar(
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
   const target = await getSession(db, run.sessionKey);
   const shown = displayKey(run.sessionKey, requester.agentId, keyRulesOf(settings));
-  if (isEnded(run.state)) return { run, result: ended({ run, target }, shown) };
+  if (isEnded(run.state)) return { run, result: ended({ run, target }, shown, engine.redactor) };
   const wait = await getWait(db, callId);
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;

@@ -3,7 +3,7 @@
 // AN2: a problem of the store is told in its own words, which name the way out.
 
 import { CODES, type Failure, fail } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { StoreProblem } from "../store/problems.ts";
 import type { World } from "../world.ts";
 import type { ResponseFrame, WireError } from "./protocol.ts";
@@ -18,21 +18,21 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   "internal",
 ]);
 
-export function wireError(failure: Failure): WireError {
+export function wireError(failure: Failure, redactor: Redactor): WireError {
   const { code, error, hint, details } = failure;
   const { retryAfterMs, ...facts } = details ?? {};
   const text = hint === undefined ? error : `${error}. ${hint}`;
   return {
     code: CODES[code].rpc,
-    message: redactSecrets(text),
+    message: redactor.mask(text),
     details: { ...facts, code, ...(hint === undefined ? {} : { hint }) },
     ...(RETRYABLE.has(code) ? { retryable: true } : {}),
     ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
   };
 }
 
-export function failureFrame(id: string, failure: Failure): ResponseFrame {
-  return { type: "res", id, ok: false, error: wireError(failure) };
+export function failureFrame(id: string, failure: Failure, redactor: Redactor): ResponseFrame {
+  return { type: "res", id, ok: false, error: wireError(failure, redactor) };
 }
 
 /** What the store says of its files is for a person to put right, and says how; anything else is a bug. */

@@ -28,6 +28,7 @@ import {
   PENDING_REQUESTS_MAX,
   PROTOCOL_VERSIONS,
   type RequestFrame,
+  type ResponseFrame,
 } from "./protocol.ts";
 import { checkConnect } from "./validate.ts";
 
@@ -198,7 +199,7 @@ export class Connection {
     }
     const read = readFrame(text);
     if ("bad" in read) {
-      this.#send(failureFrame(read.bad.id, read.bad.failure));
+      this.#send(this.#failure(read.bad.id, read.bad.failure));
       if (this.#state !== "ready") this.close(CLOSE.policy, "the first message must be a connect request");
       return;
     }
@@ -245,8 +246,12 @@ export class Connection {
     return this.#state === "closed";
   }
 
+  #failure(id: string, failure: Failure): ResponseFrame {
+    return failureFrame(id, failure, this.#parts.world.redactor);
+  }
+
   #reject(id: string, failure: Failure): void {
-    this.#send(failureFrame(id, failure));
+    this.#send(this.#failure(id, failure));
     const code = failure.details?.supported === undefined ? CLOSE.policy : CLOSE.protocol;
     this.close(code, failure.error);
   }
@@ -314,12 +319,12 @@ export class Connection {
   #request(request: RequestFrame): void {
     const { id, method } = request;
     if (method === "connect") {
-      this.#send(failureFrame(id, fail("invalid_argument", "this connection has connected already")));
+      this.#send(this.#failure(id, fail("invalid_argument", "this connection has connected already")));
       return;
     }
     if (this.#pending >= PENDING_REQUESTS_MAX) {
       const text = `more than ${PENDING_REQUESTS_MAX} requests of this connection are under way`;
-      this.#send(failureFrame(id, fail("rate_limited", text, { hint: "Wait for some of their answers." })));
+      this.#send(this.#failure(id, fail("rate_limited", text, { hint: "Wait for some of their answers." })));
       return;
     }
     this.#pending++;
@@ -351,6 +356,6 @@ export class Connection {
 
   #answer(id: string, result: Result<unknown>): void {
     if (this.#isClosed()) return;
-    this.#send(result.ok ? { type: "res", id, ok: true, payload: result.value } : failureFrame(id, result));
+    this.#send(result.ok ? { type: "res", id, ok: true, payload: result.value } : this.#failure(id, result));
   }
 }

@@ -6,7 +6,7 @@
 import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { isQuietStep } from "../core/turn-rules.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
 import type { EventMarks } from "./outlet.ts";
@@ -58,28 +58,16 @@ function textMarks(runId: string): readonly [string, string] {
   return [`text:${runId}`, `chat:${runId}`];
 }
 
-function say(text: string, timestamp: number): ChatMessage {
-  return { role: "assistant", content: [{ type: "text", text: redactSecrets(text) }], timestamp };
-}
-
-function masked(value: unknown): unknown {
-  const text = redactSecrets(JSON.stringify(value));
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Masking may cut through an escape; then the text is shown as text.
-    return text;
-  }
-}
-
 /** Translates the events of one gateway, in their order. */
 export class Translator {
   readonly #now: () => number;
   readonly #runs: RunTracks;
+  readonly #redactor: Redactor;
 
   /** `shared`: other gateways tell of the same runs. */
-  constructor(now: () => number, shared: boolean) {
+  constructor(now: () => number, shared: boolean, redactor: Redactor) {
     this.#now = now;
+    this.#redactor = redactor;
     this.#runs = new RunTracks(now, shared);
   }
 
@@ -90,7 +78,7 @@ export class Translator {
       case "text":
         return this.#text(event);
       case "tool":
-        return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event) });
+        return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
       case "message":
         return this.#note(event);
       case "run_ended":
@@ -125,9 +113,13 @@ export class Translator {
     return [{ event: "agent", sessionKey, payload, marks }];
   }
 
+  #say(text: string, timestamp: number): ChatMessage {
+    return { role: "assistant", content: [{ type: "text", text: this.#redactor.mask(text) }], timestamp };
+  }
+
   #flow(event: Of<"flow">): OutEvent[] {
     const { sessionKey, from, to } = event;
-    const data = flowData(event);
+    const data = flowData(event, this.#redactor);
     const [told] = this.#agent(event, event.atMs, { stream: "flow", data });
     const other = from === sessionKey ? to : from;
     if (other === sessionKey) return [told];
@@ -155,7 +147,7 @@ export class Translator {
   #text(event: Of<"text">): OutEvent[] {
     const { runId } = event;
     if (this.#runs.isQuiet(runId)) return [];
-    const message = say(event.text, this.#now());
+    const message = this.#say(event.text, this.#now());
     const data = { text: message.content[0]?.text ?? "" };
     const [text, chat] = textMarks(runId);
     return [
@@ -169,7 +161,7 @@ export class Translator {
     // A run that never started and ended well only appended its input: nobody waits for its reply.
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
-    const error = event.error === undefined ? undefined : redactSecrets(event.error);
+    const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
@@ -178,7 +170,7 @@ export class Translator {
     const body = {
       state: CHAT_STATES[state],
       // Silence is a final event without a message.
-      ...optional({ message: event.text === "" ? undefined : say(event.text, endedAt) }),
+      ...optional({ message: event.text === "" ? undefined : this.#say(event.text, endedAt) }),
       ...optional({ errorMessage: error, code }),
       usage: event.usage,
       stopReason: STOP_REASONS[state],
@@ -197,14 +189,14 @@ export class Translator {
     if (message.role !== "assistant" || message.stopReason !== "injected") return [];
     const text = textOf(message);
     this.#runs.noteShown(sessionKey, text);
-    const body = { message: say(text, message.timestamp), stopReason: "injected" };
+    const body = { message: this.#say(text, message.timestamp), stopReason: "injected" };
     return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
   }
 
   #thought(runId: string | undefined, sessionKey: string, message: Message): OutEvent[] {
     if (runId === undefined || message.role !== "assistant" || this.#runs.isQuiet(runId)) return [];
     const thoughts = message.content.flatMap((block) => (block.type === "thinking" ? [block.thinking] : []));
-    const text = redactSecrets(thoughts.join("\n")).slice(0, THOUGHT_MAX_CHARS);
+    const text = this.#redactor.beginning(thoughts.join("\n"), THOUGHT_MAX_CHARS).text;
     return text.trim() === ""
       ? []
       : this.#agent({ runId, sessionKey }, message.timestamp, { stream: "thinking", data: { text } });
@@ -212,7 +204,7 @@ export class Translator {
 
   #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">): OutEvent[] {
     if (this.#runs.takeNote(sessionKey, text)) return [];
-    const body = { message: say(text, atMs), stopReason: "delivered" };
+    const body = { message: this.#say(text, atMs), stopReason: "delivered" };
     return this.#chat({ runId: runId ?? deliveryId, sessionKey }, { state: "final", ...body });
   }
 }
@@ -223,23 +215,23 @@ type AgentBody =
   | { readonly stream: "tool"; readonly data: ToolData }
   | { readonly stream: "flow"; readonly data: FlowData };
 
-function toolData(event: Of<"tool">): ToolData {
+function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
   const { callId, name, isError, result } = event;
   return {
     phase: event.phase === "start" ? "start" : "result",
     toolCallId: callId,
     name,
-    ...(event.arguments === undefined ? {} : { args: masked(event.arguments) }),
+    ...(event.arguments === undefined ? {} : { args: redactor.json(event.arguments) }),
     ...optional({ isError }),
-    ...(result === undefined ? {} : { result: redactSecrets(result).slice(0, RESULT_MAX_CHARS) }),
+    ...(result === undefined ? {} : { result: redactor.beginning(result, RESULT_MAX_CHARS).text }),
   };
 }
 
-function flowData(event: Of<"flow">): FlowData {
+function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
   // Of a refused step `to` may be what the call named: an agent's words.
-  const named = step === "refused" ? redactSecrets(to) : to;
-  const text = redactSecrets(event.text);
+  const named = step === "refused" ? redactor.mask(to) : to;
+  const text = redactor.mask(event.text);
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
 }
 

@@ -3,6 +3,7 @@
 //     are told only who may read it. A node gets no session's events.
 // F2: no send is waited for; what a slow reader does is its outlet's business.
 
+import type { Redactor } from "../core/redact.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { Clock } from "../world.ts";
@@ -28,16 +29,17 @@ export interface Fanout {
 export interface FanoutParts {
   readonly bus: Bus;
   readonly clock: Clock;
+  readonly redactor: Redactor;
   readonly settings: Settings;
   /** Other gateways share the store, and tell of the same runs. */
   readonly shared: boolean;
 }
 
 export function createFanout(parts: FanoutParts): Fanout {
-  const { bus, clock, settings, shared } = parts;
+  const { bus, clock, redactor, settings, shared } = parts;
   type Admits = (sessionKey: string) => boolean;
   const listeners = new Map<Listener, { readonly events: Admits; readonly deliveries: Admits }>();
-  const translator = new Translator(() => clock.now(), shared);
+  const translator = new Translator(() => clock.now(), shared, redactor);
 
   const tell = (out: OutEvent): void => {
     const { event, sessionKey, payload, other, access = "events", marks } = out;

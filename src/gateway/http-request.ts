@@ -7,11 +7,12 @@ import type { Context, MiddlewareHandler } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { CODES, type Code, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { jsonOf } from "../core/json.ts";
+import type { Redactor } from "../core/redact.ts";
 import { wireError } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import { openAiError } from "./openai-errors.ts";
 
-export type Env = { Bindings: HttpBindings; Variables: { caller: Caller } };
+export type Env = { Bindings: HttpBindings; Variables: { caller: Caller; redactor: Redactor } };
 
 /** What answers the requests under a path. */
 export type Door = (c: Context<Env>) => Promise<Response>;
@@ -23,14 +24,14 @@ export function statusOf(code: Code): ContentfulStatusCode {
   return CODES[code].http as ContentfulStatusCode;
 }
 
-export function refuse(c: Context, failure: Failure): Response {
+export function refuse(c: Context<Env>, failure: Failure): Response {
   const { retryAfterMs } = failure.details ?? {};
   if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
   if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
   if (!c.req.path.startsWith(OPENAI_PATHS)) {
-    return c.json({ ok: false, error: wireError(failure) }, statusOf(failure.code));
+    return c.json({ ok: false, error: wireError(failure, c.get("redactor")) }, statusOf(failure.code));
   }
-  const { body, retry } = openAiError(failure);
+  const { body, retry } = openAiError(failure, c.get("redactor"));
   // Its clients repeat a request by its status alone: what was accepted must not be run again.
   c.header("x-should-retry", String(retry));
   return c.json(body, statusOf(failure.code));

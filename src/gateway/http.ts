@@ -130,6 +130,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   const { deps } = parts;
   const app = new Hono<Env>();
   app.use(async (c, next) => {
+    c.set("redactor", deps.world.redactor);
     const allowed = checkHeaders(deps.settings.gateway, {
       host: c.req.header("host"),
       origin: c.req.header("origin"),

@@ -6,7 +6,6 @@
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import { type Message, textOf } from "../core/message.ts";
-import { redactMessage, redactSecrets } from "../core/redact.ts";
 import type { ToolSpec } from "../core/tool.ts";
 import { shownKey } from "../flows/access.ts";
 import { readInbox } from "../store/inbox.ts";
@@ -41,10 +40,10 @@ export const INBOX_TOOL: ToolSpec = {
 };
 
 /** One message as the client reads it. */
-function rowOf({ settings, engine }: GatewayDeps, client: McpClient, message: Message) {
+function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, message: Message) {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
-  const [cut = message] = cutHistory([redactMessage(message)], { maxTextChars, maxBytes }).messages;
+  const [cut] = cutHistory([message], { maxTextChars, maxBytes }, world.redactor).messages;
   const told = message.role === "user" ? message.provenance : undefined;
   const source = told !== undefined && "sourceSessionKey" in told ? told.sourceSessionKey : undefined;
   return {
@@ -53,7 +52,7 @@ function rowOf({ settings, engine }: GatewayDeps, client: McpClient, message: Me
     kind: told?.kind ?? "person",
     ...(source === undefined ? {} : { from: shownKey(access, client.viewer, source) }),
     ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
-    text: redactSecrets(textOf(cut)),
+    text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
   };
 }
 

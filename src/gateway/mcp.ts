@@ -16,6 +16,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { CODES, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
+import type { Redactor } from "../core/redact.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
@@ -48,8 +49,13 @@ interface Body {
 }
 
 /** An error of the protocol, with the gateway's own code in it. */
-function refusal(failure: Failure, id: string | number | null = null, rpcCode = -32_000): Response {
-  const { message, details, retryAfterMs } = wireError(failure);
+function refusal(
+  failure: Failure,
+  redactor: Redactor,
+  id: string | number | null = null,
+  rpcCode = -32_000,
+): Response {
+  const { message, details, retryAfterMs } = wireError(failure, redactor);
   const error = { code: rpcCode, message, data: details };
   const headers: Record<string, string> =
     retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
@@ -155,11 +161,11 @@ class McpDoor {
   async answer(request: Request, caller: Caller): Promise<Response> {
     if (!METHODS.includes(request.method)) {
       const allow = METHODS.join(", ");
-      const response = refusal(fail("invalid_argument", `/mcp takes ${allow}`));
+      const response = refusal(fail("invalid_argument", `/mcp takes ${allow}`), this.#deps.world.redactor);
       return new Response(response.body, { status: 405, headers: { ...JSON_TYPE, allow } });
     }
     const begun = this.#exchanges.begin(caller.id);
-    if (!begun.ok) return refusal(begun);
+    if (!begun.ok) return refusal(begun, this.#deps.world.redactor);
     const exchange = begun.value;
     request.signal.addEventListener("abort", () => exchange.end(), { once: true });
     try {
@@ -168,14 +174,19 @@ class McpDoor {
       exchange.end();
       // Whoever is gone gets no answer; whatever this says is not read.
       if (request.signal.aborted) return new Response(null, { status: 499 });
-      return refusal(thrown(this.#deps.world, error, `${request.method} /mcp`), null, -32_603);
+      return refusal(
+        thrown(this.#deps.world, error, `${request.method} /mcp`),
+        this.#deps.world.redactor,
+        null,
+        -32_603,
+      );
     }
   }
 
   async #serve(request: Request, caller: Caller, exchange: Exchange): Promise<Response> {
     if (request.method === "POST") return this.#post(request, caller, exchange);
     const client = await identify(this.#deps, caller, wishesOf(request, undefined));
-    if (!client.ok) return refusal(client);
+    if (!client.ok) return refusal(client, this.#deps.world.redactor);
     // There is nothing to end: the session is the client's, and stays.
     if (request.method === "DELETE") return new Response(null, { status: 204 });
     return this.#stream(request, client.value, exchange);
@@ -183,14 +194,18 @@ class McpDoor {
 
   async #post(request: Request, caller: Caller, exchange: Exchange): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type"))) {
-      const response = refusal(fail("invalid_argument", "content-type must be application/json"));
+      const response = refusal(
+        fail("invalid_argument", "content-type must be application/json"),
+        this.#deps.world.redactor,
+      );
       return new Response(response.body, { status: 415, headers: JSON_TYPE });
     }
     const body = await readBody(request);
-    if (!body.ok) return refusal(body, null, body.code === "too_large" ? -32_000 : -32_700);
+    if (!body.ok)
+      return refusal(body, this.#deps.world.redactor, null, body.code === "too_large" ? -32_000 : -32_700);
     const { id, json, messages, modern, clientName } = body.value;
     const client = await identify(this.#deps, caller, wishesOf(request, clientName));
-    if (!client.ok) return refusal(client, id ?? null);
+    if (!client.ok) return refusal(client, this.#deps.world.redactor, id ?? null);
     const older = modern ? [] : messages;
     const whose = `${caller.id} ${request.headers.get(SESSION_HEADER) ?? client.value.session.key}`;
     for (const message of older) this.#cancel(whose, message);

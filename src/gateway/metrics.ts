@@ -7,7 +7,7 @@
 import { CODES } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { EndedRunState } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
 import { outsidePrefix } from "../core/tool-policy.ts";
@@ -52,6 +52,7 @@ export interface Moment {
 interface MetricsParts {
   readonly clock: Clock;
   readonly process: ProcessWatch;
+  readonly redactor: Redactor;
   readonly version: string;
   /** Names of the outside servers that are configured. */
   readonly servers: readonly string[];
@@ -61,7 +62,13 @@ interface MetricsParts {
 export function openMetrics(of: { settings: Settings; world: World; version: string }): Metrics {
   const { settings, world, version } = of;
   const servers = settings.tools.mcp.servers.map(({ name }) => name);
-  return new Metrics({ clock: world.clock, process: watchProcess(), version, servers });
+  return new Metrics({
+    clock: world.clock,
+    redactor: world.redactor,
+    process: watchProcess(),
+    version,
+    servers,
+  });
 }
 
 /** A number that is read at a moment; undefined: it is not known. */
@@ -159,7 +166,7 @@ export class Metrics {
   readonly modelCalled = ({ ref, outcome, ms, usage }: ModelCall): void => {
     const slash = ref.indexOf("/");
     // A model may be called like a key (I14).
-    const model = [ref.slice(0, slash), redactSecrets(ref.slice(slash + 1))];
+    const model = [ref.slice(0, slash), this.#parts.redactor.mask(ref.slice(slash + 1))];
     this.modelCalls.add(1, ...model, outcome);
     this.modelSeconds.observe(ms / 1000, ...model);
     if (usage === undefined) return;

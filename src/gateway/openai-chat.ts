@@ -1,7 +1,7 @@
 // Owns the shape of chat completions: the answer, and the chunks of a stream. Pure.
 
 import type { Failure } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { openAiError } from "./openai-errors.ts";
 import { modelName } from "./openai-request.ts";
 import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./openai-run.ts";
@@ -30,8 +30,8 @@ function headOf({ runId, agentId, acceptedAt }: Followed, object: string) {
 }
 
 /** The answer to a request that is not streamed. */
-export function chatAnswer(followed: Followed, ended: EndedRun): object {
-  const message = { role: "assistant", content: redactSecrets(ended.run.reply ?? ""), refusal: null };
+export function chatAnswer(followed: Followed, ended: EndedRun, redactor: Redactor): object {
+  const message = { role: "assistant", content: redactor.mask(ended.run.reply ?? ""), refusal: null };
   return {
     ...headOf(followed, "chat.completion"),
     choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(ended) }],
@@ -40,7 +40,7 @@ export function chatAnswer(followed: Followed, ended: EndedRun): object {
 }
 
 /** The chunks of a stream. `includeUsage`: a last chunk tells what it cost. */
-export function chatStream(followed: Followed, includeUsage: boolean): StreamShape {
+export function chatStream(followed: Followed, includeUsage: boolean, redactor: Redactor): StreamShape {
   const head = headOf(followed, "chat.completion.chunk");
   const usage = includeUsage ? { usage: null } : {};
   const chunk = (delta: object, reason: string | null): string =>
@@ -57,6 +57,6 @@ export function chatStream(followed: Followed, includeUsage: boolean): StreamSha
       const last = includeUsage ? dataFrame({ ...head, choices: [], usage: usageOf(ended) }) : "";
       return chunk({}, finishReason(ended)) + last + done;
     },
-    fail: (failure: Failure) => dataFrame(openAiError(failure).body),
+    fail: (failure: Failure) => dataFrame(openAiError(failure, redactor).body),
   };
 }

@@ -2,6 +2,7 @@
 // OE1: the code is Parley's own, but where a client looks for OpenAI's.
 
 import { CODES, type Failure } from "../core/errors.ts";
+import type { Redactor } from "../core/redact.ts";
 import { wireError } from "./answer.ts";
 
 interface OpenAiError {
@@ -24,8 +25,8 @@ function typeOf(status: number): string {
 }
 
 /** `retry`: whether the same request, sent again, may well succeed and runs nothing twice. */
-export function openAiError(failure: Failure): { body: OpenAiError; retry: boolean } {
-  const { message, retryable } = wireError(failure);
+export function openAiError(failure: Failure, redactor: Redactor): { body: OpenAiError; retry: boolean } {
+  const { message, retryable } = wireError(failure, redactor);
   const param = failure.details?.param;
   const error = {
     message,

@@ -2,7 +2,7 @@
 // RS1: the events of one stream are numbered without a gap, and their pieces make the text that its last one
 //      holds.
 
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { openAiError } from "./openai-errors.ts";
 import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./openai-request.ts";
 import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./openai-run.ts";
@@ -72,12 +72,17 @@ function endedResponse(followed: Followed, request: AgentRequest, ended: EndedRu
 }
 
 /** The answer to a request that is not streamed. */
-export function responseAnswer(followed: Followed, request: AgentRequest, ended: EndedRun): object {
-  return endedResponse(followed, request, ended, redactSecrets(ended.run.reply ?? ""));
+export function responseAnswer(
+  followed: Followed,
+  request: AgentRequest,
+  ended: EndedRun,
+  redactor: Redactor,
+): object {
+  return endedResponse(followed, request, ended, redactor.mask(ended.run.reply ?? ""));
 }
 
 /** The events of a stream. */
-export function responseStream(followed: Followed, request: AgentRequest): StreamShape {
+export function responseStream(followed: Followed, request: AgentRequest, redactor: Redactor): StreamShape {
   let numbered = 0;
   const event = (type: string, facts: object): string => {
     const sequence_number = numbered++;
@@ -107,7 +112,7 @@ export function responseStream(followed: Followed, request: AgentRequest): Strea
       ].join("");
     },
     fail(failure, hasEnded) {
-      const { code, message, param } = openAiError(failure).body.error;
+      const { code, message, param } = openAiError(failure, redactor).body.error;
       if (!hasEnded) return event("error", { code, message, param });
       const error = { code, message };
       return event("response.failed", { response: responseOf(followed, request, "failed", { error }) });

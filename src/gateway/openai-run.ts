@@ -7,6 +7,7 @@
 import type { Failure, Result } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { textOf, toolCallsOf } from "../core/message.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { Clock, Timer } from "../world.ts";
@@ -81,6 +82,7 @@ export class RunFeed {
 interface StreamParts {
   readonly feed: RunFeed;
   readonly clock: Clock;
+  readonly redactor: Redactor;
   readonly runId: string;
   readonly shape: StreamShape;
   /** How it ended, from its row. `ended` in a failure's details: the run ended so. */
@@ -93,7 +95,7 @@ interface StreamParts {
 
 class RunStream {
   readonly #parts: StreamParts;
-  readonly #pieces = new TextPieces();
+  readonly #pieces: TextPieces;
   readonly #unfollow: () => void;
   /** The text of the last event, until it is looked at. */
   #latest: string | undefined;
@@ -106,6 +108,7 @@ class RunStream {
 
   constructor(parts: StreamParts) {
     this.#parts = parts;
+    this.#pieces = new TextPieces(parts.redactor);
     this.#unfollow = parts.feed.follow(parts.runId, (event) => this.#hear(event));
     void parts.ended.then((end) => {
       this.#end = end;

@@ -5,7 +5,7 @@
 // TX2: what may still become a credential is held back, so that no half of one leaves before it can be masked
 //      (I14).
 
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 
 const BREAK = "\n\n";
 const FIRST_OF_WORD = "!";
@@ -35,6 +35,11 @@ export class TextPieces {
   /** The last text of the message under way, as it came. */
   #heard = "";
   #closed = false;
+  readonly #redactor: Redactor;
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor;
+  }
 
   get whole(): string {
     return this.#whole;
@@ -42,20 +47,20 @@ export class TextPieces {
 
   /** The next piece, after this text; "" when nothing can leave yet. */
   next(text: string): string {
-    return this.#take(text, redactSecrets(text.slice(0, openFrom(text))), false);
+    return this.#take(text, this.#redactor.mask(text.slice(0, openFrom(text))), false);
   }
 
   /** What was held back of a message that is complete: the next text is another one's. */
   close(): string {
     const rest =
-      this.#heard === "" || this.#closed ? "" : this.#goOn(this.#heard, redactSecrets(this.#heard));
+      this.#heard === "" || this.#closed ? "" : this.#goOn(this.#heard, this.#redactor.mask(this.#heard));
     this.#closed = this.#heard !== "";
     return rest;
   }
 
   /** The last piece: the run has ended with this text. */
   end(text: string): string {
-    return this.#take(text, redactSecrets(text), true);
+    return this.#take(text, this.#redactor.mask(text), true);
   }
 
   #take(text: string, masked: string, last: boolean): string {

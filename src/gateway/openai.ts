@@ -244,25 +244,28 @@ class OpenAiDoor {
     const ended = await this.#ended(asked, followed, c.req.raw.signal);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
+    const { redactor } = this.#deps.world;
     return c.json(
       request.api === "chat"
-        ? chatAnswer(followed, ended.value)
-        : responseAnswer(followed, request, ended.value),
+        ? chatAnswer(followed, ended.value, redactor)
+        : responseAnswer(followed, request, ended.value, redactor),
     );
   }
 
   #stream(c: Context<Env>, asked: Asked, followed: Followed): Response {
     const { request } = asked;
+    const { redactor } = this.#deps.world;
     const gone = new AbortController();
     const ended = this.#ended(asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
     const body = streamRun({
       feed: this.#feed,
       clock: this.#deps.world.clock,
+      redactor,
       runId: followed.runId,
       shape:
         request.api === "chat"
-          ? chatStream(followed, request.includeUsage)
-          : responseStream(followed, request),
+          ? chatStream(followed, request.includeUsage, redactor)
+          : responseStream(followed, request, redactor),
       ended,
       onGone: () => gone.abort(),
       cut: () => c.env.outgoing.destroy(),

@@ -2,8 +2,8 @@
 // PR1: only callers whose token covers every session are told of others; everybody else sees itself.
 // PR2: changes are told at most once per interval, however many come and go, in bounded words.
 
-import { redactSecrets } from "../core/redact.ts";
-import type { Clock, Timer } from "../world.ts";
+import type { Redactor } from "../core/redact.ts";
+import type { Timer, World } from "../world.ts";
 import type { Member } from "./connection.ts";
 import type { PresenceEntry } from "./protocol.ts";
 
@@ -25,12 +25,9 @@ export interface Presence {
   close(): void;
 }
 
-/** Cut, so that no client's words fill up what the others have to read. */
-function shown(text: string): string {
-  return redactSecrets(text).slice(0, SHOWN_MAX_CHARS).toWellFormed();
-}
-
-function entryOf({ connId, params: { client } }: Member, ts: number): PresenceEntry {
+function entryOf({ connId, params: { client } }: Member, ts: number, redactor: Redactor): PresenceEntry {
+  // Cut, so that no client's words fill up what the others have to read.
+  const shown = (text: string): string => redactor.beginning(text, SHOWN_MAX_CHARS).text;
   return {
     connId,
     clientId: shown(client.id),
@@ -43,7 +40,10 @@ function entryOf({ connId, params: { client } }: Member, ts: number): PresenceEn
   };
 }
 
-export function createPresence(clock: Clock, changed: () => void): Presence {
+export function createPresence(
+  { clock, redactor }: Pick<World, "clock" | "redactor">,
+  changed: () => void,
+): Presence {
   const members = new Map<Member, PresenceEntry>();
   let version = 0;
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -63,7 +63,7 @@ export function createPresence(clock: Clock, changed: () => void): Presence {
     version: () => version,
     count: () => members.size,
     add(member) {
-      members.set(member, entryOf(member, clock.now()));
+      members.set(member, entryOf(member, clock.now(), redactor));
       note();
     },
     remove(member) {
@@ -72,7 +72,7 @@ export function createPresence(clock: Clock, changed: () => void): Presence {
     seenBy(member, seesAll) {
       // Asked while the member says hello: it is one of those who are there.
       const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
-      return [entryOf(member, clock.now()), ...others];
+      return [entryOf(member, clock.now(), redactor), ...others];
     },
     all: newest,
     close: () => timer?.cancel(),

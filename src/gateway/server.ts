@@ -94,10 +94,11 @@ class GatewayServer implements Gateway {
     this.#fanout = createFanout({
       bus: engine.bus,
       clock,
+      redactor: world.redactor,
       settings,
       shared: engine.store.shared !== undefined,
     });
-    this.#presence = createPresence(clock, () => this.#tellPresence());
+    this.#presence = createPresence(world, () => this.#tellPresence());
     const { openDemo } = deps;
     this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
     const demo = this.#demo === undefined ? {} : { demo: this.#demo };
@@ -213,18 +214,24 @@ class GatewayServer implements Gateway {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { world } = this.#deps;
     // Without a listener a reset from the peer would end the process.
     socket.on("error", () => socket.destroy());
     const sockets = await this.#socketsFor(socket);
     if (sockets === undefined) return;
     const refused = this.#refusal(request);
     if (refused !== undefined) {
-      refuseUpgrade(socket, refused);
+      refuseUpgrade(socket, refused, world.redactor);
       return;
     }
     if (pathOf(request) === DEMO_PATH) {
       const passed = this.#demo?.pass(request, socket, head) ?? false;
-      if (!passed) refuseUpgrade(socket, fail("unknown_method", "there is no demo: demo.start begins one"));
+      if (!passed)
+        refuseUpgrade(
+          socket,
+          fail("unknown_method", "there is no demo: demo.start begins one"),
+          world.redactor,
+        );
       return;
     }
     sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));

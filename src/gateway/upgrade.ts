@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import { CODES, type Failure } from "../core/errors.ts";
+import type { Redactor } from "../core/redact.ts";
 import { wireError } from "./answer.ts";
 import { MAX_PAYLOAD_BYTES } from "./protocol.ts";
 
@@ -25,8 +26,8 @@ export function pathOf({ url = "/" }: IncomingMessage): string {
 }
 
 /** Refuses before the upgrade, over plain HTTP: no frame has been spoken yet. */
-export function refuseUpgrade(socket: Duplex, failure: Failure): void {
-  const body = JSON.stringify({ ok: false, error: wireError(failure) });
+export function refuseUpgrade(socket: Duplex, failure: Failure, redactor: Redactor): void {
+  const body = JSON.stringify({ ok: false, error: wireError(failure, redactor) });
   const { http } = CODES[failure.code];
   const head = [
     `HTTP/1.1 ${http} Refused`,

@@ -3,7 +3,7 @@
 // RM2: no secret and nothing that a terminal would obey is in it (I14): values are never noted, names are
 //      masked.
 
-import { redactSecrets } from "../core/redact.ts";
+import { Redactor } from "../core/redact.ts";
 
 const KINDS_MAX = 120;
 const EXAMPLES_MAX = 5;
@@ -46,6 +46,8 @@ export class Remarks {
 
 /** A name of the source as it may be shown. */
 function shorten(text: string): string {
-  const cut = text.length > EXAMPLE_CHARS_MAX ? `${text.slice(0, EXAMPLE_CHARS_MAX)}…` : text;
-  return redactSecrets(cut.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}"));
+  // What the source holds is not ours: no value of it is known.
+  const { text: cut, whole } = new Redactor([]).beginning(text, EXAMPLE_CHARS_MAX);
+  const shown = cut.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
+  return whole ? shown : `${shown}…`;
 }

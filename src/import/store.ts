@@ -20,9 +20,9 @@ interface Place {
 
 type Work = (store: ImportStore) => Promise<Result<void>>;
 
-async function withStore(store: Store, work: Work): Promise<Result<void>> {
+async function withStore(store: Store, { redactor }: World, work: Work): Promise<Result<void>> {
   try {
-    return await work({ db: store.db, transaction: (write) => store.transaction(write) });
+    return await work({ db: store.db, transaction: (write) => store.transaction(write), redactor });
   } finally {
     await store.close();
   }
@@ -31,27 +31,28 @@ async function withStore(store: Store, work: Work): Promise<Result<void>> {
 /** A store that is not there yet, or that this version would migrate first, is like an empty one. */
 async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<void>> {
   const { dir, postgresUrl: url } = settings;
+  const { redactor } = world;
   if (url !== undefined) {
     const { lookAtPostgres } = await import("../store/postgres-look.ts");
     const { openPostgres } = await import("../store/postgres.ts");
     const { schema } = await lookAtPostgres(url, world, { counted: false });
-    if (schema.version !== schema.known) return work({});
+    if (schema.version !== schema.known) return work({ redactor });
     const store = await openPostgres({ url, world, asItIs: true, writersMax: 1, readersMax: 1 });
-    return work({ db: store.db }).finally(() => store.close());
+    return work({ db: store.db, redactor }).finally(() => store.close());
   }
   const file = join(dir, STORE_FILE);
-  if (sizeOf(file) === 0) return work({});
+  if (sizeOf(file) === 0) return work({ redactor });
   const known = checkFile(file, { whole: false });
   if (!known.ok) return known;
-  if (known.value.version !== SCHEMA_VERSION) return work({});
-  return withFile(file, (db) => work({ db }));
+  if (known.value.version !== SCHEMA_VERSION) return work({ redactor });
+  return withFile(file, (db) => work({ db, redactor }));
 }
 
 async function write({ settings, world }: Place, work: Work): Promise<Result<void>> {
   const { postgresUrl: url } = settings;
-  if (url === undefined) return withStore(await openSqlite({ ...settings, log: world.log }), work);
+  if (url === undefined) return withStore(await openSqlite({ ...settings, log: world.log }), world, work);
   const { openPostgres } = await import("../store/postgres.ts");
-  return withStore(await openPostgres({ url, world, writersMax: 2, readersMax: 2 }), work);
+  return withStore(await openPostgres({ url, world, writersMax: 2, readersMax: 2 }), world, work);
 }
 
 /** Does the work on the store of these settings. What a person has to put right is a failure. */

@@ -7,6 +7,7 @@
 //      memory.
 
 import type { Entry } from "../core/message.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
 import { StoreConflict } from "../store/problems.ts";
 import { holdLane, insertSession, replaceSessionId, updateSession } from "../store/sessions.ts";
@@ -23,6 +24,7 @@ export interface ImportStore {
   readonly db?: Db;
   /** Absent: a dry run, which only looks. */
   readonly transaction?: Store["transaction"];
+  readonly redactor: Redactor;
 }
 
 /** What became of a session. `entries`: written now. */
@@ -151,7 +153,7 @@ class SessionWriter {
   }
 
   async #write(entries: readonly Entry[]): Promise<void> {
-    const { transaction } = this.#store;
+    const { transaction, redactor } = this.#store;
     const isFirst = !this.#begun;
     this.#begun = true;
     this.written += entries.length;
@@ -161,7 +163,7 @@ class SessionWriter {
       try {
         await transaction(async (tx) => {
           await this.#hold(tx, isFirst);
-          for (const entry of entries) await appendEntry(tx, { sessionKey, sessionId, entry });
+          for (const entry of entries) await appendEntry(tx, { sessionKey, sessionId, entry }, redactor);
         });
         return;
       } catch (error) {

@@ -4,6 +4,7 @@
 
 import { sql } from "kysely";
 import type { Entry } from "../core/message.ts";
+import type { Redactor } from "../core/redact.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { indexed, placeTokens } from "./search-text.ts";
 import { kindOf, type Tx } from "./sql.ts";
@@ -13,10 +14,10 @@ import { indexEmbedded, type Searchable, searchableText } from "./transcripts.ts
 export type Row = Readonly<Record<string, string | number | null>>;
 
 /** What of a row can be searched; empty: nothing, or nobody can read it. Of a damaged one the rest. */
-function textIn(row: Row): string {
+function textIn(row: Row, redactor: Redactor): string {
   try {
     const entry = JSON.parse(String(row.entry_json)) as { readonly content: readonly unknown[] };
-    return searchableText({ ...entry, content: entry.content.filter(hasText) } as unknown as Entry);
+    return searchableText({ ...entry, content: entry.content.filter(hasText) } as unknown as Entry, redactor);
   } catch {
     return "";
   }
@@ -26,7 +27,7 @@ const hasText = (block: unknown): boolean =>
   typeof (block as { readonly text?: unknown } | null)?.text === "string";
 
 /** Writes rows without a number, each with its entries in the full-text index. */
-export async function writeMessages(tx: Tx, rows: readonly Row[]): Promise<void> {
+export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Redactor): Promise<void> {
   const added = await tx
     .insertInto("messages")
     .values(rows as never)
@@ -39,7 +40,7 @@ export async function writeMessages(tx: Tx, rows: readonly Row[]): Promise<void>
   const agentOf = new Map(owners.map((row) => [row.key, row.agent_id]));
   const found = spoken.flatMap((row): Searchable[] => {
     const seq = seqOf.get(String(row.id));
-    const text = textIn(row);
+    const text = textIn(row, redactor);
     if (seq === undefined || text === "") return [];
     const sessionKey = String(row.session_key);
     return [{ seq, sessionKey, agentId: agentOf.get(sessionKey), text }];

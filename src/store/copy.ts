@@ -6,6 +6,7 @@
 // CP4: what was written is counted: a table that would arrive with fewer rows than it had is an error.
 
 import { sql } from "kysely";
+import type { Redactor } from "../core/redact.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { Tables } from "./tables.ts";
@@ -104,9 +105,9 @@ function without(row: Row, omitted: readonly string[]): Row {
   return Object.fromEntries(Object.entries(row).filter(([name]) => !omitted.includes(name)));
 }
 
-async function write(tx: Tx, table: CopiedTable, rows: readonly Row[]): Promise<void> {
+async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor: Redactor): Promise<void> {
   for (const some of statements(rows.map((row) => without(row, PLANS[table].made ?? [])))) {
-    if (table === "messages") await writeMessages(tx, some);
+    if (table === "messages") await writeMessages(tx, some, redactor);
     else
       await tx
         .insertInto(table)
@@ -119,6 +120,8 @@ async function write(tx: Tx, table: CopiedTable, rows: readonly Row[]): Promise<
 export interface CopyWatch {
   /** Ends it at the next page. */
   readonly signal: AbortSignal;
+  /** No secret can be found in the copy. */
+  readonly redactor: Redactor;
   /** Called now and then with the number of rows so far. */
   copied?(rows: number): void;
 }
@@ -131,7 +134,7 @@ async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<C
     const end = await endOfPage(from, table, last);
     if (end === undefined) break;
     const rows = await pageUpTo(from, table, last, end);
-    await write(to, table, rows);
+    await write(to, table, rows, watch.redactor);
     watch.copied(rows.length);
     last = end;
   }
@@ -143,11 +146,11 @@ async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<C
  * Copies everything. `from` must stand still meanwhile: a store that nobody writes, or a transaction that
  * sees one moment. Nothing of it is meant to stay when this rejects.
  */
-export async function copyRows(from: Db, to: Tx, { signal, copied }: CopyWatch): Promise<void> {
+export async function copyRows(from: Db, to: Tx, { signal, redactor, copied }: CopyWatch): Promise<void> {
   let sum = 0;
   const count = (rows: number): void => {
     sum += rows;
     copied?.(sum);
   };
-  for (const table of COPIED_TABLES) await copyTable(from, to, table, { signal, copied: count });
+  for (const table of COPIED_TABLES) await copyTable(from, to, table, { signal, redactor, copied: count });
 }

@@ -1,7 +1,6 @@
 // Owns the claim of one process on a store directory.
 // L1: the lock is the operating system's, on an open file: it goes when the process goes, however it goes.
 // L2: the note beside it (who, since when) only informs; nobody's right is ever decided by it.
-// L3: a pipe or a device in the place of either file is refused: opening it would wait for somebody else.
 
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,10 +29,6 @@ function holder(noteFile: string): string {
 export function lockStore(dir: string): () => void {
   const noteFile = join(dir, NOTE_FILE);
   const lockFile = join(dir, LOCK_FILE);
-  for (const file of [lockFile, noteFile]) {
-    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
-      throw new StoreProblem("not_a_file", file);
-  }
   let database: DatabaseSync | undefined;
   try {
     writeFileSync(lockFile, "", { flag: "a", mode: 0o600 });

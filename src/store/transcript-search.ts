@@ -5,7 +5,7 @@
 
 import { type RawBuilder, sql } from "kysely";
 import { textOf } from "../core/message.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Scope } from "../core/visibility.ts";
 import { lexemeQuestion } from "./search-lexemes.ts";
 import { agentToken, excerptOf, matchText, sessionToken, wordsOf } from "./search-text.ts";
@@ -25,6 +25,7 @@ interface TranscriptQuestion {
   readonly agentId?: string;
   readonly sessionKey?: string;
   readonly limit: number;
+  readonly redactor: Redactor;
   /** `nextCursor` of the page before. */
   readonly cursor?: string;
 }
@@ -139,14 +140,14 @@ export async function searchTranscripts(
     where m.seq = f.seq and s.key = m.session_key and s.archived = 0 and s.session_id = m.session_id ${fits}
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db, { signal });
-  const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words));
+  const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words, asked.redactor));
   const last = rows[asked.limit - 1];
   if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
   const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db, { signal })).rows[0];
   return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
 }
 
-function hitOf(row: HitRow, words: readonly string[]): SearchHit {
+function hitOf(row: HitRow, words: readonly string[], redactor: Redactor): SearchHit {
   return {
     sessionKey: row.session_key,
     sessionId: row.session_id,
@@ -154,6 +155,6 @@ function hitOf(row: HitRow, words: readonly string[]): SearchHit {
     role: row.role,
     timestamp: row.created_at,
     // Masked before it is cut: a piece of a credential does not look like one any more (I14).
-    excerpt: excerptOf(redactSecrets(textOf(readMessage(row))), words),
+    excerpt: excerptOf(redactor.mask(textOf(readMessage(row))), words),
   };
 }

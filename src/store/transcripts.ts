@@ -6,7 +6,7 @@
 import { sql } from "kysely";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../core/message.ts";
-import { redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 import { prepared } from "./prepared.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { indexed, indexText, sessionToken } from "./search-text.ts";
@@ -24,10 +24,10 @@ export interface NewEntry {
 }
 
 /** What of an entry can be searched: what a person or a model wrote. */
-export function searchableText(entry: Entry): string {
+export function searchableText(entry: Entry, redactor: Redactor): string {
   const spoken = isCompaction(entry) || entry.role === "toolResult" ? "" : textOf(entry);
   // A hit alone could confirm a guess at a secret, so secrets are not in the index (I14).
-  return spoken === "" ? "" : redactSecrets(spoken);
+  return spoken === "" ? "" : redactor.mask(spoken);
 }
 
 /** The columns of a row of an entry, as text and numbers. */
@@ -49,9 +49,9 @@ function insertRow(
 const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
 
 /** Appends to the transcript and, as far as it can be searched, to the full-text index. */
-export async function appendEntry(tx: Tx, args: NewEntry): Promise<void> {
+export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<void> {
   const { sessionKey, entry } = args;
-  const text = searchableText(entry);
+  const text = searchableText(entry, redactor);
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
     await insertWithVectors(insertRow(tx, row), sessionKey, text).execute(tx);

@@ -49,7 +49,7 @@ export interface Moved {
 }
 
 /** `signal`: nothing of a move that it ends stays. */
-export interface MoveJob extends CopyWatch {
+export interface MoveJob extends Omit<CopyWatch, "redactor"> {
   readonly settings: StoreSettings;
   readonly world: World;
 }
@@ -181,7 +181,7 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
       const free = await refuseTaken(tx, place, world.clock.now());
       if (!free.ok) return free;
       await clearSessions(tx);
-      await copyRows(source, tx, job);
+      await copyRows(source, tx, { ...job, redactor: world.redactor });
       await endFillingWhole(tx);
       return ok(await tallyOf(tx));
     }),
@@ -271,7 +271,7 @@ async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Res
     withStore(to, (target) =>
       source.transaction(async (moment): Promise<Result<string>> => {
         if (!(await beginReadingWhole(moment))) return otherVersion(place);
-        await target.transaction((tx) => copyRows(moment, tx, job));
+        await target.transaction((tx) => copyRows(moment, tx, { ...job, redactor: job.world.redactor }));
         return ok(place);
       }),
     ),
@@ -317,7 +317,7 @@ async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<
       const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
       const filled = await withSource(from, known, job, (source) =>
         withStore(open, async (target) => {
-          await target.transaction((tx) => copyRows(source, tx, job));
+          await target.transaction((tx) => copyRows(source, tx, { ...job, redactor: world.redactor }));
           return ok(await tallyOf(target.db));
         }),
       );

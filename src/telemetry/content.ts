@@ -3,44 +3,39 @@
 // TC2: a span holds so much text and no more; of many messages the newest.
 
 import { type Entry, isCompaction, type Message } from "../core/message.ts";
-import { redactMessage, redactSecrets } from "../core/redact.ts";
+import type { Redactor } from "../core/redact.ts";
 
 /** Of one text, in characters. */
 const TEXT_MAX = 4_000;
 /** Of all messages of one attribute. */
 const MESSAGES_MAX = 16_000;
-/** A longer text is not masked, but left out. */
+/** Longer arguments are not masked, but left out. */
 const MASKED_MAX = 1_000_000;
 
 /** A text as a span has it. */
-export function shownText(text: string): string {
-  if (text.length > MASKED_MAX) return `[${text.length} characters]`;
-  const masked = redactSecrets(text);
-  return masked.length <= TEXT_MAX ? masked : `${masked.slice(0, TEXT_MAX)}…`;
+export function shownText(text: string, redactor: Redactor): string {
+  const { text: masked, whole } = redactor.beginning(text, TEXT_MAX);
+  return whole ? masked : `${masked}…`;
 }
 
 /** The arguments of a tool call as JSON. */
-export function shownArguments(name: string, args: unknown): string {
+export function shownArguments(args: unknown, redactor: Redactor): string {
   const known = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
-  if (JSON.stringify(known).length > MASKED_MAX) return shownText(JSON.stringify(known));
-  const masked = redactMessage({
-    ...{ id: "", role: "assistant", timestamp: 0, api: "", provider: "", model: "", stopReason: "toolUse" },
-    content: [{ type: "toolCall", id: "", name, arguments: known }],
-  } as unknown as Message);
-  const [block] = masked.content;
-  return shownText(JSON.stringify(block?.type === "toolCall" ? block.arguments : {}));
+  const { length } = JSON.stringify(known);
+  if (length > MASKED_MAX) return `[${length} characters]`;
+  return shownText(JSON.stringify(redactor.json(known)), redactor);
 }
 
-function partOf(block: Message["content"][number]): object {
+function partOf(block: Message["content"][number], redactor: Redactor): object {
   switch (block.type) {
     case "text":
-      return { type: "text", content: shownText(block.text) };
+      return { type: "text", content: shownText(block.text, redactor) };
     case "thinking":
-      return { type: "reasoning", content: shownText(block.thinking) };
+      return { type: "reasoning", content: shownText(block.thinking, redactor) };
     case "image":
       return { type: "blob", modality: "image", mime_type: block.mimeType };
     case "toolCall": {
-      const args = shownArguments(block.name, block.arguments);
+      const args = shownArguments(block.arguments, redactor);
       return { type: "tool_call", id: block.id, name: block.name, arguments: args };
     }
   }
@@ -49,20 +44,20 @@ function partOf(block: Message["content"][number]): object {
 /** What a message says, in the words of the conventions: role and parts. */
 type Spoken = Pick<Message, "role" | "content"> & { readonly toolCallId?: string };
 
-function shownMessage(message: Spoken): object {
+function shownMessage(message: Spoken, redactor: Redactor): object {
   const { role, content } = message;
-  if (role !== "toolResult") return { role, parts: content.map(partOf) };
-  const response = content.map(partOf);
+  if (role !== "toolResult") return { role, parts: content.map((block) => partOf(block, redactor)) };
+  const response = content.map((block) => partOf(block, redactor));
   return { role: "tool", parts: [{ type: "tool_call_response", id: message.toolCallId ?? "", response }] };
 }
 
 /** Messages as JSON: the newest that have room. */
-export function shownMessages(messages: readonly (Spoken | Entry)[]): string {
+export function shownMessages(messages: readonly (Spoken | Entry)[], redactor: Redactor): string {
   const shown: string[] = [];
   let chars = 0;
   for (const message of messages.toReversed()) {
     if ("type" in message && isCompaction(message)) continue;
-    const text = JSON.stringify(shownMessage(message as Spoken));
+    const text = JSON.stringify(shownMessage(message as Spoken, redactor));
     chars += text.length;
     if (chars > MESSAGES_MAX && shown.length > 0) break;
     shown.unshift(text);

@@ -12,7 +12,6 @@ import { dropOldest } from "../core/bounded.ts";
 import { CODES } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
-import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
 import type { TraceSettings } from "../core/trace-settings.ts";
@@ -200,14 +199,16 @@ class OtelTraces implements Traces {
   #tell(span: Omit<Span, "attributes"> & { readonly attributes: Attributes }): void {
     const masked = Object.entries(span.attributes).flatMap(([name, value]) => {
       if (value === undefined) return [];
-      return [[name, typeof value === "string" ? redactSecrets(value) : value] as const];
+      return [[name, typeof value === "string" ? this.#world.redactor.mask(value) : value] as const];
     });
-    const name = redactSecrets(span.name).slice(0, NAME_CHARS_MAX);
+    const name = this.#world.redactor.mask(span.name).slice(0, NAME_CHARS_MAX);
     this.#queue.add({ ...span, name, attributes: Object.fromEntries(masked) });
   }
 
   #failed(words: string | undefined): NonNullable<Span["failed"]> {
-    return this.#settings.content && words !== undefined ? { words: shownText(words) } : {};
+    return this.#settings.content && words !== undefined
+      ? { words: shownText(words, this.#world.redactor) }
+      : {};
   }
 
   #tellModel(
@@ -217,6 +218,7 @@ class OtelTraces implements Traces {
     times: Pick<Span, "startMs" | "endMs">,
   ): void {
     const { content } = this.#settings;
+    const { redactor } = this.#world;
     const { ref, settings } = request.model;
     const { message, error } = toldOf(outcome);
     this.#tell({
@@ -229,8 +231,9 @@ class OtelTraces implements Traces {
         "parley.attempt": run.attempt,
         ...usageAttributes(message?.usage),
         "gen_ai.response.finish_reasons": message === undefined ? undefined : [message.stopReason],
-        "gen_ai.input.messages": content ? shownMessages(request.entries) : undefined,
-        "gen_ai.output.messages": content && message !== undefined ? shownMessages([message]) : undefined,
+        "gen_ai.input.messages": content ? shownMessages(request.entries, redactor) : undefined,
+        "gen_ai.output.messages":
+          content && message !== undefined ? shownMessages([message], redactor) : undefined,
         "error.type": outcome.kind === "message" ? undefined : `model_${outcome.kind}`,
       },
       ...(outcome.kind === "message" ? {} : { failed: this.#failed(error) }),
@@ -244,6 +247,7 @@ class OtelTraces implements Traces {
   ): void {
     if (run === undefined) return;
     const { content } = this.#settings;
+    const { redactor } = this.#world;
     const name = begun.name.slice(0, NAME_CHARS_MAX);
     this.#tell({
       ...{ traceId: traceIdOf(run.chainId), spanId: callSpanId(run.runId, begun.callId) },
@@ -256,8 +260,9 @@ class OtelTraces implements Traces {
         "gen_ai.tool.call.id": begun.callId,
         ...runAttributes(run, content),
         "parley.attempt": run.attempt,
-        "gen_ai.tool.call.arguments": content ? shownArguments(begun.name, begun.arguments) : undefined,
-        "gen_ai.tool.call.result": content && end.result !== undefined ? shownText(end.result) : undefined,
+        "gen_ai.tool.call.arguments": content ? shownArguments(begun.arguments, redactor) : undefined,
+        "gen_ai.tool.call.result":
+          content && end.result !== undefined ? shownText(end.result, redactor) : undefined,
         "error.type": end.code,
       },
       ...(end.code === undefined ? {} : { failed: this.#failed(undefined) }),
@@ -292,6 +297,7 @@ class OtelTraces implements Traces {
 
   #runFacts(run: Run, state: RunEnded["state"]): Attributes {
     const { content } = this.#settings;
+    const { redactor } = this.#world;
     const { input, reply, startedAt, acceptedAt } = run;
     const asked = { role: "user" as const, content: [{ type: "text" as const, text: input.text }] };
     const said = { role: "assistant" as const, content: [{ type: "text" as const, text: reply ?? "" }] };
@@ -304,8 +310,8 @@ class OtelTraces implements Traces {
       "parley.queue_ms": startedAt === undefined ? undefined : Math.max(0, startedAt - acceptedAt),
       "parley.steered_into": input.takenBy,
       ...usageAttributes(run.usage),
-      "gen_ai.input.messages": content ? shownMessages([asked]) : undefined,
-      "gen_ai.output.messages": content && reply !== undefined ? shownMessages([said]) : undefined,
+      "gen_ai.input.messages": content ? shownMessages([asked], redactor) : undefined,
+      "gen_ai.output.messages": content && reply !== undefined ? shownMessages([said], redactor) : undefined,
       "error.type": state === "ok" ? undefined : (run.code ?? state),
     };
   }

@@ -1,7 +1,6 @@
 // Owns the tool `session_status`: what one session or one run is doing, and what it has cost.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
@@ -79,9 +78,9 @@ async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
     ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
     ...(run.endedAt === undefined ? {} : { endedAt: run.endedAt }),
     ...(run.model === undefined ? {} : { model: run.model }),
-    ...(run.reply === undefined ? {} : { reply: redactSecrets(run.reply) }),
+    ...(run.reply === undefined ? {} : { reply: ctx.engine.redactor.mask(run.reply) }),
     ...(run.code === undefined ? {} : { code: run.code }),
-    ...(run.error === undefined ? {} : { error: redactSecrets(run.error) }),
+    ...(run.error === undefined ? {} : { error: ctx.engine.redactor.mask(run.error) }),
     ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
     usage: tokensOf(run.usage),
     cost: run.usage.cost.total,

@@ -3,7 +3,6 @@
 
 import { toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
-import { redactMessage } from "../core/redact.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { resolveSession, shownKey } from "../flows/access.ts";
 import { readHistory } from "../store/transcripts.ts";
@@ -53,7 +52,7 @@ export const sessionsHistory: Tool = {
     });
     if (!page.ok) return toolFailure(page);
     const { maxTextChars, maxBytes } = ctx.settings.tools.history;
-    const cut = cutHistory(page.value.messages.map(redactMessage), { maxTextChars, maxBytes });
+    const cut = cutHistory(page.value.messages, { maxTextChars, maxBytes }, ctx.engine.redactor);
     const oldest = cut.messages[0]?.id;
     const more = page.value.nextBefore !== undefined || cut.droppedMessages > 0;
     return {

@@ -5,7 +5,6 @@ import { badCursor, fail, ok } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import type { Message } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
-import { redactMessage, redactSecrets } from "../core/redact.ts";
 import { SESSION_KINDS, type Session, type SessionKind } from "../core/session.ts";
 import { channelOf } from "../core/session-key.ts";
 import { modelOf } from "../core/settings.ts";
@@ -134,8 +133,8 @@ function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<
     kind: session.kind,
     channel: channelOf(session),
     ...optional({
-      label: label && redactSecrets(label),
-      displayName: displayName && redactSecrets(displayName),
+      label: label && ctx.engine.redactor.mask(label),
+      displayName: displayName && ctx.engine.redactor.mask(displayName),
     }),
     agentId: session.agentId,
     updatedAt: session.updatedAt,
@@ -175,7 +174,7 @@ async function addMessages(
       continue;
     }
     const found = await lastMessages(ctx.db, row.session.sessionId, limit, { includeTools: false });
-    const cut = cutHistory(found.map(redactMessage), { maxTextChars, maxBytes: bytesLeft });
+    const cut = cutHistory(found, { maxTextChars, maxBytes: bytesLeft }, ctx.engine.redactor);
     const messages: readonly Message[] = cut.messages;
     bytesLeft = Math.max(0, bytesLeft - cut.bytes);
     truncated ||= cut.truncated || cut.droppedMessages > 0;

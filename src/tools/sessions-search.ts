@@ -54,6 +54,7 @@ export const sessionsSearch: Tool = {
       query,
       scope: viewerScope(ctx, ctx.viewer),
       limit: args.limit as number,
+      redactor: ctx.engine.redactor,
       ...(cursor === undefined ? {} : { cursor }),
       ...(agentId === undefined ? {} : { agentId }),
       ...(only.value === undefined ? {} : { sessionKey: only.value.key }),

@@ -2,7 +2,6 @@
 // SA1: only one's own: a session that somebody else spawned is answered like one that is not there.
 
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { redactSecrets } from "../core/redact.ts";
 import type { Session } from "../core/session.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
 import { mayAccess } from "../flows/access.ts";
@@ -135,14 +134,13 @@ async function listChildren(ctx: ToolContext): Promise<ToolResult> {
     const run = session.spawn === undefined ? undefined : await getRun(ctx.db, session.spawn.runId);
     rows.push({
       sessionKey: session.key,
-      ...(session.label === undefined ? {} : { label: redactSecrets(session.label) }),
+      ...(session.label === undefined ? {} : { label: ctx.engine.redactor.mask(session.label) }),
       agentId: session.agentId,
       state,
       // `finished`: its result was announced, or it was cancelled.
       finished: job?.open !== true,
       ...(job?.endReason === undefined ? {} : { ended: job.endReason }),
-      // Masked before it is cut: half a secret would not be known for one (I14).
-      task: redactSecrets(job?.requestText ?? "").slice(0, TASK_SHOWN_CHARS),
+      task: ctx.engine.redactor.beginning(job?.requestText ?? "", TASK_SHOWN_CHARS).text,
       ...(run === undefined ? {} : { runId: run.runId, runState: run.state, acceptedAt: run.acceptedAt }),
       totalTokens: session.totalTokens,
     });

@@ -5,7 +5,6 @@
 //      nothing.
 // RP2: text leaves only if the send policy lets it leave this session and reach that place.
 
-import { redactSecrets } from "../core/redact.ts";
 import { LAST, type Route, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
 import { cronKey } from "../core/schedule.ts";
@@ -91,7 +90,7 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   if (route === undefined || run.state !== "ok" || isSilent(words)) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;
-  await send(parts, acceptor, unit, { session, route, text: redactSecrets(words), runId: run.runId });
+  await send(parts, acceptor, unit, { session, route, text: unit.redactor.mask(words), runId: run.runId });
 }
 
 /** What follows from the end of a run, with what follows for jobs, web hooks and nodes. */

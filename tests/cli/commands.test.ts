@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { call, configFile, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
@@ -226,7 +227,7 @@ test("doctor: several people in one main session are told about", async () => {
       senderName,
     };
     const { key: sessionKey = "", sessionId = "" } = session ?? {};
-    await store.transaction((tx) => appendEntry(tx, { sessionKey, sessionId, entry }));
+    await store.transaction((tx) => appendEntry(tx, { sessionKey, sessionId, entry }, plainRedactor));
   }
   await store.close();
   await startGateway(home);

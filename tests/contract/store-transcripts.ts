@@ -17,6 +17,7 @@ import {
 import type { Store } from "../../src/store/sql.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, toolResult, userMessage } from "../store/samples.ts";
 
 const ALL: Scope = { all: true };
@@ -28,7 +29,7 @@ export function transcriptContract(store: () => Store): void {
     store().transaction(async (tx) => {
       for (const entry of entries) {
         const place = { sessionKey: "agent:main:main", sessionId: "session-1", ...over };
-        await transcripts.appendEntry(tx, { ...place, entry });
+        await transcripts.appendEntry(tx, { ...place, entry }, plainRedactor);
       }
     });
   const ids = (messages: readonly { id: string }[]) => messages.map(({ id }) => id);
@@ -39,9 +40,9 @@ export function transcriptContract(store: () => Store): void {
     return page.value;
   };
   const search = async (query: string, more: Partial<Parameters<typeof searchTranscripts>[1]> = {}) =>
-    (await searchTranscripts(store().db, { query, scope: ALL, limit: 50, ...more })).hits.map(
-      (hit) => hit.messageId,
-    );
+    (
+      await searchTranscripts(store().db, { query, scope: ALL, redactor: plainRedactor, limit: 50, ...more })
+    ).hits.map((hit) => hit.messageId);
 
   readingContract({ store, append, ids, history });
 
@@ -131,7 +132,12 @@ export function transcriptContract(store: () => Store): void {
       await Promise.all(Object.keys(asked).map(async (query) => [query, await search(query)])),
     );
     expect(found).toEqual(asked);
-    const page = await searchTranscripts(store().db, { query: "early late", scope: ALL, limit: 1 });
+    const page = await searchTranscripts(store().db, {
+      query: "early late",
+      scope: ALL,
+      redactor: plainRedactor,
+      limit: 1,
+    });
     expect(page.hits.map((hit) => hit.messageId)).toEqual(["m4"]);
     expect(await search("early late", { cursor: String(page.nextCursor) })).toEqual(["m1"]);
   });
@@ -200,7 +206,12 @@ export function transcriptContract(store: () => Store): void {
     await makeSession();
     const long = `${"before ".repeat(50)}needle\nhere${" after".repeat(100)}`;
     await append(Array.from({ length: 5 }, (_, n) => userMessage(`m${n}`, n === 4 ? long : `needle ${n}`)));
-    const first = await searchTranscripts(store().db, { query: "needle", scope: ALL, limit: 3 });
+    const first = await searchTranscripts(store().db, {
+      query: "needle",
+      scope: ALL,
+      redactor: plainRedactor,
+      limit: 3,
+    });
     expect(ids(first.hits.map((hit) => ({ id: hit.messageId })))).toEqual(["m4", "m3", "m2"]);
     expect(first.hits[0]?.excerpt).toMatch(/^….*needle here after.*…$/);
     expect(first.hits[1]).toEqual({
@@ -212,6 +223,7 @@ export function transcriptContract(store: () => Store): void {
     const rest = await searchTranscripts(store().db, {
       query: "needle",
       scope: ALL,
+      redactor: plainRedactor,
       limit: 3,
       cursor: nextCursor,
     });

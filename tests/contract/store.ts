@@ -8,6 +8,7 @@ import { insertRun } from "../../src/store/runs.ts";
 import * as sessions from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
 import { cronContract } from "./store-cron.ts";
@@ -238,7 +239,7 @@ function sessionContract(store: () => Store): void {
       await add({ sessionId: `a-${transcripts}` });
       const args = { sessionKey: "agent:main:main", sessionId: `a-${transcripts}` };
       await store().transaction(async (tx) => {
-        await appendEntry(tx, { ...args, entry: userMessage(`m-${transcripts}`, "hello") });
+        await appendEntry(tx, { ...args, entry: userMessage(`m-${transcripts}`, "hello") }, plainRedactor);
         await sessions.replaceSessionId(tx, "agent:main:main", `b-${transcripts}`, 2_000);
       });
       const gone = await store().transaction((tx) =>

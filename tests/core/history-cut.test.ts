@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cutHistory } from "../../src/core/history-cut.ts";
 import type { Message } from "../../src/core/message.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, toolResult, userMessage } from "./rows.ts";
 
 const LIMITS = { maxTextChars: 4000, maxBytes: 80 * 1024 };
@@ -34,7 +35,7 @@ test("H1, H2: never over the byte cap, and always saying what was left out", () 
       fc.integer({ min: 60, max: 3000 }),
       fc.integer({ min: 2, max: 20_000 }),
       (messages, maxTextChars, maxBytes) => {
-        const cut = cutHistory(messages, { maxTextChars, maxBytes });
+        const cut = cutHistory(messages, { maxTextChars, maxBytes }, plainRedactor);
         expect(cut.bytes).toBe(bytesOf(cut.messages));
         expect(cut.bytes).toBeLessThanOrEqual(maxBytes);
         expect(cut.messages.length + cut.droppedMessages).toBe(messages.length);
@@ -54,7 +55,7 @@ test("which end of a page stays is the reader's choice: no message between two p
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
   const ids = (keep: "newest" | "oldest") =>
-    cutHistory(messages, { ...limits, keep }).messages.map((m) => m.id);
+    cutHistory(messages, { ...limits, keep }, plainRedactor).messages.map((m) => m.id);
   expect([ids("newest"), ids("oldest")]).toEqual([
     ["3", "4"],
     ["1", "2"],
@@ -63,17 +64,22 @@ test("which end of a page stays is the reader's choice: no message between two p
 
 test("what fits is returned as it is", () => {
   const messages = [userMessage("1", "a"), assistantMessage("2", [{ type: "text", text: "b" }])];
-  expect(cutHistory(messages, LIMITS)).toEqual({
+  expect(cutHistory(messages, LIMITS, plainRedactor)).toEqual({
     messages,
     truncated: false,
     droppedMessages: 0,
     bytes: bytesOf(messages),
   });
-  expect(cutHistory([], LIMITS)).toEqual({ messages: [], truncated: false, droppedMessages: 0, bytes: 2 });
+  expect(cutHistory([], LIMITS, plainRedactor)).toEqual({
+    messages: [],
+    truncated: false,
+    droppedMessages: 0,
+    bytes: 2,
+  });
 });
 
 test("H2: a long text is cut within its limit and says how long it was", () => {
-  const cut = cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS);
+  const cut = cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS, plainRedactor);
   const block = cut.messages[0]?.content[0];
   if (block?.type !== "text") throw new Error("no text");
   expect(block.text).toHaveLength(4000);
@@ -83,14 +89,18 @@ test("H2: a long text is cut within its limit and says how long it was", () => {
 
 test("H1: a cut never leaves half a character", () => {
   for (let length = 60; length < 70; length += 1) {
-    const cut = cutHistory([userMessage("1", "😀".repeat(100))], { maxTextChars: length, maxBytes: 10_000 });
+    const cut = cutHistory(
+      [userMessage("1", "😀".repeat(100))],
+      { maxTextChars: length, maxBytes: 10_000 },
+      plainRedactor,
+    );
     expect(JSON.stringify(cut.messages)).not.toMatch(/\\ud[89ab]/);
   }
 });
 
 test("H2: the oldest messages go first", () => {
   const messages = Array.from({ length: 100 }, (_, at) => userMessage(String(at), "x".repeat(3000)));
-  const cut = cutHistory(messages, LIMITS);
+  const cut = cutHistory(messages, LIMITS, plainRedactor);
   expect(cut.messages.at(-1)?.id).toBe("99");
   expect(cut.messages[0]?.id).toBe(String(cut.droppedMessages));
   expect(cut.droppedMessages).toBeGreaterThan(70);
@@ -101,7 +111,11 @@ test("H2: one message that alone is over the cap is cut to fit rather than dropp
   const big = toolResult("t", "begin ".repeat(700), {
     details: { rows: ["x".repeat(3000), "y".repeat(3000)] },
   });
-  const cut = cutHistory([userMessage("u", "before"), big], { maxTextChars: 4000, maxBytes: 2000 });
+  const cut = cutHistory(
+    [userMessage("u", "before"), big],
+    { maxTextChars: 4000, maxBytes: 2000 },
+    plainRedactor,
+  );
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 1 });
   expect(cut.messages[0]).toMatchObject({ id: "t", role: "toolResult", toolCallId: "c1" });
   expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
@@ -115,23 +129,27 @@ test("I11: a message that is cut to fit does not pass for a person's", () => {
     chainId: "c",
     hop: 1,
   } as const;
-  const cut = cutHistory([userMessage("u", "x".repeat(5_000), { provenance })], {
-    maxTextChars: 4_000,
-    maxBytes: 600,
-  });
+  const cut = cutHistory(
+    [userMessage("u", "x".repeat(5_000), { provenance })],
+    {
+      maxTextChars: 4_000,
+      maxBytes: 600,
+    },
+    plainRedactor,
+  );
   expect(cut.messages).toMatchObject([{ id: "u", provenance }]);
 });
 
 test("H1: a tool's name that fills the page is cut, and the result is still there", () => {
   const long = toolResult("t", "text", { toolName: "x".repeat(100_000), toolCallId: "y".repeat(100_000) });
-  const cut = cutHistory([long], LIMITS);
+  const cut = cutHistory([long], LIMITS, plainRedactor);
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
   expect(cut.messages[0]?.id).toBe("t");
 });
 
 test("many texts that become one, because together they don't fit, keep to the limit of one text", () => {
   const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
-  const { messages } = cutHistory([assistantMessage("a", content)], LIMITS);
+  const { messages } = cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
   const [block] = messages[0]?.content ?? [];
   expect(block).toMatchObject({ type: "text", text: expect.stringContaining("cut to fit") });
   expect(block?.type === "text" ? block.text.length : 0).toBeLessThanOrEqual(LIMITS.maxTextChars);

@@ -1,9 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { redactMessage, redactSecrets } from "../../src/core/redact.ts";
+import type { Message } from "../../src/core/message.ts";
+import { Redactor } from "../../src/core/redact.ts";
 import { assistantMessage, toolResult, userMessage } from "./rows.ts";
 
 const M = "[redacted]";
+const redactor = new Redactor([]);
+const redactSecrets = (text: string): string => redactor.mask(text);
+const redactMessage = (message: Message): Message => redactor.message(message);
 const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
 // Put together here, so that no scanner takes this file for a leak.
 const KEYS = {
@@ -25,6 +29,8 @@ const KEYS = {
   shopify: `shpat_${"0123456789abcdef".repeat(2)}`,
   digitalOcean: `dop_v1_${"0123456789abcdef".repeat(4)}`,
   pypi: `pypi-AgEI${letters}`,
+  device: `pdt1.${letters}.${letters}`,
+  pass: `pass.${"0123456789abcdef".repeat(4)}`,
   age: `AGE-SECRET-KEY-1${letters.toUpperCase()}`,
 };
 
@@ -173,6 +179,50 @@ test("I14: a key between any words is masked", () => {
       expect(redactSecrets(`${before} ${key} ${after}`)).toBe(`${before} ${M} ${after}`);
     }),
   );
+});
+
+test("I14: known values are masked as they are, in JSON and in an address, also where they overlap", () => {
+  const knowing = new Redactor(["opensesame", "same-again", 'with "quotes"', "short"]);
+  expect(knowing.mask("opensesame-again, short")).toBe(`${M}, short`);
+  expect(knowing.mask(JSON.stringify({ a: 'with "quotes"' }))).toBe(`{"a":"${M}"}`);
+  expect(knowing.mask(`/?q=${encodeURIComponent('with "quotes"')}`)).toBe(`/?q=${M}`);
+  expect(knowing.mask(knowing.mask("opensesame"))).toBe(M);
+});
+
+test("RD5: a beginning holds no part of a secret that the cut goes through", () => {
+  const knowing = new Redactor(["a".repeat(40), "plain-words-of-mine"]);
+  const key = KEYS.openai;
+  const text = `say plain-words-of-mine ${key} ${"word ".repeat(2_000)}`;
+  for (let charsMax = 0; charsMax < 80; charsMax += 1) {
+    const { text: begin, whole } = knowing.beginning(text, charsMax);
+    expect(`say ${M} ${M} ${"word ".repeat(20)}`.startsWith(begin) && begin.length === charsMax).toBe(true);
+    expect(whole).toBe(false);
+  }
+  expect(knowing.beginning(`${"x ".repeat(600)}sk-${letters.repeat(400)}`, 1_200).text).not.toContain("sk-");
+  expect(knowing.beginning("short", 5)).toEqual({ text: "short", whole: true });
+});
+
+test("RD3: the steps are linear in the text, for what almost looks like secrets", () => {
+  const almost = [
+    "-eyJaaaaaaaaaaaa",
+    "token='",
+    ":",
+    "--a",
+    "sk-a-",
+    "=\\",
+    "a://b:",
+    "M.",
+    "cookie: a=",
+    "1:",
+  ];
+  const known = new Redactor([...Array(50).keys()].map((at) => `${"a".repeat(100)}${at}`));
+  for (const piece of almost) {
+    const text = piece.repeat(Math.ceil(200_000 / piece.length));
+    const work = { steps: 0 };
+    known.mask(text, work);
+    known.mask("a".repeat(text.length), work);
+    expect(work.steps / text.length, piece).toBeLessThan(60);
+  }
 });
 
 test("RD3: megabytes of almost-secrets are passed in one go", () => {

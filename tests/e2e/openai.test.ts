@@ -55,21 +55,6 @@ test("asked, streamed, with a tool in between, and archived: from the official c
   expect(gateway.stderr()).not.toMatch(/error/i);
 });
 
-test("thinking inside text is in no stream and no answer", async () => {
-  const { config } = await world(() => [
-    text("<think>a secret</think>\n\nHello, <invoke>a secret</invoke>you.", 40),
-  ]);
-  const gateway = await startProcess({ config });
-  const client = clientOf(gateway);
-  const messages = [{ role: "user" as const, content: "Hello" }];
-  const runner = client.chat.completions.stream({ model: MODEL, messages });
-  expect(await runner.finalContent()).toBe("Hello, you.");
-  const response = await client.responses.create({ model: MODEL, input: "Hello" });
-  expect(response.output_text).toBe("Hello, you.");
-  expect(JSON.stringify(response)).not.toContain("secret");
-  expect(await gateway.end("SIGTERM")).toBe(0);
-});
-
 test("a gateway that is killed in the middle answers the same Idempotency-Key when it is back", async () => {
   const asked = Promise.withResolvers<void>();
   const never = new Promise(() => {});

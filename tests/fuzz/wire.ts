@@ -14,6 +14,7 @@ import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow, userMessage } from "../core/rows.ts";
 import { type Frame, type House, type HouseOptions, joined, openHouse, type Raw } from "../gateway/kit.ts";
 import { cleanUp } from "../kit/engine.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const token = (text: string, scopes: readonly TokenScope[], sessions?: readonly string[]) => ({
@@ -115,7 +116,7 @@ export async function fillHouse(house: House, keys: readonly string[]): Promise<
       if ((await getSession(tx, key)) === undefined) await insertSession(tx, row);
       for (const number of [1, 2, 3]) {
         const entry = userMessage(`m-${index}-${number}`, `alpha beta ${number} of ${key}`);
-        await appendEntry(tx, { sessionKey: key, sessionId, entry });
+        await appendEntry(tx, { sessionKey: key, sessionId, entry }, plainRedactor);
       }
       await insertDelivery(tx, {
         id: `d-${index}`,

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { PayloadOf } from "../../src/gateway/client.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { userMessage } from "../store/samples.ts";
 import { type House, openHouse } from "./kit.ts";
 
@@ -18,7 +19,7 @@ async function withMessages(count: number, chars = 4): Promise<House> {
   await house.store.transaction(async (tx) => {
     for (let n = 0; n < count; n += 1) {
       const entry = userMessage(`m${n}`, `${n} `.padEnd(chars, "x"));
-      await appendEntry(tx, { sessionKey: MAIN, sessionId, entry });
+      await appendEntry(tx, { sessionKey: MAIN, sessionId, entry }, plainRedactor);
     }
   });
   return house;
@@ -169,7 +170,9 @@ test("a page tells before which of its messages the model reads a summary", asyn
   const { sessionId = "", compactions } = await read({});
   expect(compactions).toBeUndefined();
   const entry = { id: "c", type: "compaction", summary: "s", firstKeptId: "m3", timestamp: 7 } as const;
-  await house.store.transaction((tx) => appendEntry(tx, { sessionKey: MAIN, sessionId, entry }));
+  await house.store.transaction((tx) =>
+    appendEntry(tx, { sessionKey: MAIN, sessionId, entry }, plainRedactor),
+  );
   const newest = await read({});
   expect([ids(newest).length, newest.compactions]).toEqual([6, { m3: 7 }]);
   expect((await read({ before: "m3" })).compactions).toBeUndefined();

@@ -7,6 +7,7 @@ import { Counter, Histogram } from "../../src/gateway/figures.ts";
 import { History } from "../../src/gateway/history.ts";
 import { Metrics } from "../../src/gateway/metrics.ts";
 import { startProcess } from "../kit/gateway-process.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { histogramFaults, readExposition } from "./exposition.ts";
 import { type House, joined, openHouse, TOKEN } from "./kit.ts";
@@ -199,7 +200,13 @@ const NO_MACHINE = {
 
 test("HI1: the history keeps an hour, one point every ten seconds, and no more", async () => {
   const world = fakeWorld();
-  const metrics = new Metrics({ clock: world.clock, process: NO_MACHINE, version: "1", servers: [] });
+  const metrics = new Metrics({
+    redactor: plainRedactor,
+    clock: world.clock,
+    process: NO_MACHINE,
+    version: "1",
+    servers: [],
+  });
   let reads = 0;
   const history = new History(world, metrics, async () => {
     reads += 1;
@@ -231,7 +238,13 @@ test("HI1: the history keeps an hour, one point every ten seconds, and no more",
 
 test("rates of the history are of the last minute", async () => {
   const world = fakeWorld();
-  const metrics = new Metrics({ clock: world.clock, process: NO_MACHINE, version: "1", servers: [] });
+  const metrics = new Metrics({
+    redactor: plainRedactor,
+    clock: world.clock,
+    process: NO_MACHINE,
+    version: "1",
+    servers: [],
+  });
   const history = new History(world, metrics, async () => ({ connections: 0 }));
   const cost = { input: 0.5, output: 0, cacheRead: 0, cacheWrite: 0, total: 0.5 };
   const usage = { input: 100, output: 20, cacheRead: 0, cacheWrite: 0, totalTokens: 120, cost };

@@ -36,6 +36,7 @@ function open(): Opened {
   const stream = streamRun({
     feed: new RunFeed(bus),
     clock: world.clock,
+    redactor: world.redactor,
     runId: "run-1",
     shape: SHAPE,
     ended: end.promise,

@@ -182,14 +182,17 @@ test("of one client's requests reads begin one by one, writes too, and waits and
 
 test("a full disk is told in the store's own words, with the way out; a bug is not told at all", () => {
   const world = fakeWorld();
-  const full = wireError(thrown(world, new StoreProblem("full", "/somewhere/parley.sqlite"), "chat.send"));
+  const full = wireError(
+    thrown(world, new StoreProblem("full", "/somewhere/parley.sqlite"), "chat.send"),
+    world.redactor,
+  );
   expect(full).toMatchObject({
     code: "UNAVAILABLE",
     retryable: true,
     details: { code: "store_unavailable" },
   });
   expect(full.message).toMatch(/parley\.sqlite.*full.*Free some space/s);
-  const bug = wireError(thrown(world, new TypeError("x is not a function"), "chat.send"));
+  const bug = wireError(thrown(world, new TypeError("x is not a function"), "chat.send"), world.redactor);
   expect(bug.message).not.toContain("x is not");
   expect(world.logged.map((line) => line.level)).toEqual(["error", "error"]);
 });

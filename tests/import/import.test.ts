@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import { appendEntry, readContext } from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { userMessage } from "../store/samples.ts";
 import { hashOf, START, sourceWith, Talk } from "./source.ts";
 import { type Kind, remark, stage } from "./stage.ts";
@@ -218,7 +219,7 @@ for (const kind of KINDS) {
     await inStore(async (store) => {
       await store.transaction(async (tx) => {
         const entry = userMessage("here-1", "said here");
-        await appendEntry(tx, { sessionKey: "agent:main:main", sessionId: MAIN_ID, entry });
+        await appendEntry(tx, { sessionKey: "agent:main:main", sessionId: MAIN_ID, entry }, plainRedactor);
         await updateSession(tx, "cron:job-7", { label: "mine" });
       });
     });

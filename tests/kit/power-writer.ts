@@ -10,6 +10,7 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { sampleRun, sampleSession, silentLog, userMessage } from "../store/samples.ts";
 import { type PowerStep, powerStep } from "./power-steps.ts";
+import { plainRedactor } from "./redactor.ts";
 
 const WORDS = "what people say to each other in the course of a day, and machines in a second; ".repeat(
   1_000,
@@ -33,7 +34,11 @@ function make(store: Store, step: PowerStep, current: Map<string, string>): Prom
   return store.transaction(async (tx) => {
     const deleted = renewedAs === undefined ? [] : await renew(tx, step, sessionId, !current.has(key));
     for (const { id, chars } of messages) {
-      await appendEntry(tx, { sessionKey: key, sessionId, entry: userMessage(id, WORDS.slice(0, chars)) });
+      await appendEntry(
+        tx,
+        { sessionKey: key, sessionId, entry: userMessage(id, WORDS.slice(0, chars)) },
+        plainRedactor,
+      );
     }
     return deleted;
   });

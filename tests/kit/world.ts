@@ -2,6 +2,7 @@
 // K1: with one seed, everything but a real clock's readings is the same in every run.
 // K2: a held clock moves only in `advance`, and fires what falls due in order of time.
 
+import { Redactor } from "../../src/core/redact.ts";
 import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
 import { numbersFrom } from "./dice.ts";
 
@@ -52,6 +53,7 @@ export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
     clock: isReal ? realWorld({ level: "silent" }).clock : held.clock,
     ids: { uuid, orderedUuid: uuid },
     random,
+    redactor: new Redactor([]),
     log: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
     logged,
     advance: (ms) => {

@@ -20,8 +20,8 @@ const NO_MACHINE = {
 
 export function openDoor(given: Pick<GatewayDeps, Given>) {
   const { settings, world, engine } = given;
-  const { clock } = world;
-  const metrics = new Metrics({ clock, process: NO_MACHINE, version: "story", servers: [] });
+  const { clock, redactor } = world;
+  const metrics = new Metrics({ clock, redactor, process: NO_MACHINE, version: "story", servers: [] });
   const history = new History(world, metrics, async () => ({ connections: 0 }));
   const state: GatewayState = { startedAt: clock.now(), connected: () => 0, history };
   const deps: GatewayDeps = {
@@ -38,6 +38,12 @@ export function openDoor(given: Pick<GatewayDeps, Given>) {
   return {
     authority: createAuthority(clock, [owner, ...settings.gateway.tokens]),
     dispatcher: createDispatcher(deps, state),
-    fanout: createFanout({ bus: engine.bus, clock, settings, shared: engine.store.shared !== undefined }),
+    fanout: createFanout({
+      bus: engine.bus,
+      clock,
+      redactor,
+      settings,
+      shared: engine.store.shared !== undefined,
+    }),
   };
 }

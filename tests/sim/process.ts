@@ -26,6 +26,7 @@ import { getSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { toolNames } from "../../src/tools/catalog.ts";
 import type { Timer, World } from "../../src/world.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { ChannelBroke, channelsOf } from "./channels.ts";
 import { openDoor } from "./door.ts";
 import { Dead, type FaultPlan, ProcessFaults } from "./faults.ts";
@@ -211,6 +212,7 @@ export class GatewayProcess {
       },
       ids: { uuid: () => this.#story.uuid(), orderedUuid: () => this.#story.uuid() },
       random: () => luck.below(1_000) / 1_000,
+      redactor: plainRedactor,
       log: { debug: () => {}, info: () => {}, warn: note("warn"), error: note("error") },
     };
   }

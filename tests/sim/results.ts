@@ -2,8 +2,8 @@
 // I14).
 
 import type { ToolCallBlock } from "../../src/core/message.ts";
-import { redactSecrets } from "../../src/core/redact.ts";
 import type { Settings } from "../../src/core/settings.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { type SessionMap, sightOf } from "./rights.ts";
 import type { Story } from "./story.ts";
 
@@ -112,7 +112,7 @@ async function checkSend(story: Story, result: Result): Promise<void> {
   const about = `a send of ${runId} (${String(row.state)}, ${String(row.code)}) says ${JSON.stringify(result)}`;
   if (status === "ok") {
     const silent = /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(String(row.reply ?? ""));
-    const expected = silent ? "" : redactSecrets(String(row.reply));
+    const expected = silent ? "" : plainRedactor.mask(String(row.reply));
     if (row.state !== "ok" || reply !== expected) story.wrong("I12", about);
   }
   if (

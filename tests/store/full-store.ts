@@ -8,6 +8,7 @@ import type { Db, Store, Tx } from "../../src/store/sql.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import type { Dice } from "../kit/dice.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleSession, toolResult, userMessage } from "./samples.ts";
 
 /** The tables of a store, without what a process has at the moment only. */
@@ -137,7 +138,7 @@ async function addTranscripts(tx: Tx, chance: Dice): Promise<void> {
   const say = async (number: number, place: string, entry: Entry): Promise<void> => {
     const at = { sessionKey: `agent:main:chat:${place}`, sessionId: `id-of-${place}` };
     const runId = number % 3 === 0 ? {} : { runId: `run ${number % 7}` };
-    await appendEntry(tx, { ...at, ...runId, entry });
+    await appendEntry(tx, { ...at, ...runId, entry }, plainRedactor);
   };
   for (let number = 0; number < 400; number += 1) {
     const write = chance.of([userMessage, assistantMessage, toolResult]);
@@ -205,6 +206,7 @@ export async function foundIn(db: Db): Promise<Record<string, readonly string[]>
       const asked = {
         query,
         scope: { all: true },
+        redactor: plainRedactor,
         limit: 1_000,
         ...(agentId === undefined ? {} : { agentId }),
       };

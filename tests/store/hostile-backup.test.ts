@@ -79,14 +79,11 @@ test("a pipe in the place of a backup, or of its log, is refused without being o
   expect(words(await restoreStore(jobOn(temporaryFolder()), file))).toContain("-wal is not a regular file");
 });
 
-test.each([STORE_FILE, "gateway.lock", "gateway.pid"])(
-  "a pipe in the place of the store, or of its lock, is refused without being opened: %s",
-  async (name) => {
-    const dir = temporaryFolder();
-    execFileSync("mkfifo", [join(dir, name)]);
-    await expect(inEmbedded(dir, async () => {})).rejects.toThrow("is not a regular file");
-  },
-);
+test("a pipe in the place of the store is refused without being opened", async () => {
+  const dir = temporaryFolder();
+  execFileSync("mkfifo", [join(dir, STORE_FILE)]);
+  await expect(inEmbedded(dir, async () => {})).rejects.toThrow("is not a regular file");
+});
 
 test("the schema of a live store is compared with the one that this program makes", async () => {
   const dir = await smallStore();

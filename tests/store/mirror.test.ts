@@ -9,6 +9,7 @@ import { deleteSessionRows, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import {
   assistantMessage,
   keptLog,
@@ -46,7 +47,8 @@ const path = (): string => join(dir, `${ID}.jsonl`);
 
 async function append(...entries: Entry[]): Promise<void> {
   await store.transaction(async (tx) => {
-    for (const entry of entries) await appendEntry(tx, { sessionKey: KEY, sessionId: ID, entry });
+    for (const entry of entries)
+      await appendEntry(tx, { sessionKey: KEY, sessionId: ID, entry }, plainRedactor);
   });
 }
 
@@ -154,7 +156,11 @@ test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
       insertSession(tx, sampleSession({ key: "agent:main:old", sessionId: "old", archivedAt: 1 })),
     );
     await store.transaction((tx) =>
-      appendEntry(tx, { sessionKey: "agent:main:old", sessionId: "old", entry: userMessage("m1", "a") }),
+      appendEntry(
+        tx,
+        { sessionKey: "agent:main:old", sessionId: "old", entry: userMessage("m1", "a") },
+        plainRedactor,
+      ),
     );
     await restart();
     rmSync(join(dir, "old.jsonl"));

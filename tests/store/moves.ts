@@ -10,6 +10,7 @@ import { appendEntry } from "../../src/store/transcripts.ts";
 import type { MoveJob } from "../../src/store/transfer.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { freshSchema, runSql, serverUrl } from "../kit/postgres.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { sampleSession, silentLog, userMessage } from "./samples.ts";
 
 /** A move of the embedded store in a directory, or of that in a database. */
@@ -57,7 +58,7 @@ export async function saySomething(store: Store, text = "hello"): Promise<void> 
   await store.transaction(async (tx) => {
     await insertSession(tx, sampleSession());
     const entry = userMessage("m1", text);
-    await appendEntry(tx, { sessionKey: "agent:main:main", sessionId: "session-1", entry });
+    await appendEntry(tx, { sessionKey: "agent:main:main", sessionId: "session-1", entry }, plainRedactor);
   });
 }
 

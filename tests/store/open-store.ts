@@ -8,6 +8,7 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { silentLog, userMessage } from "./samples.ts";
 
 function say(value: object): void {
@@ -21,7 +22,7 @@ function problemOf(error: unknown): object {
 
 async function write(store: Store, id: string): Promise<void> {
   const entry = userMessage(id, `word ${"x".repeat(20_000)}`);
-  await store.transaction((tx) => appendEntry(tx, { sessionKey: "k", sessionId: "s", entry }));
+  await store.transaction((tx) => appendEntry(tx, { sessionKey: "k", sessionId: "s", entry }, plainRedactor));
 }
 
 async function fill(store: Store, ballast: string): Promise<void> {

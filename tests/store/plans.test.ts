@@ -26,6 +26,7 @@ import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
 import * as waits from "../../src/store/waits.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
 const TABLES =
@@ -53,7 +54,7 @@ beforeAll(async () => {
     await sessions.insertSession(tx, sampleSession({ key: "child", sessionId: "s2", spawnedBy: KEY }));
     await runs.insertRun(tx, sampleRun());
     const entry = userMessage("m1", "hello");
-    await transcripts.appendEntry(tx, { sessionKey: KEY, sessionId: "session-1", entry });
+    await transcripts.appendEntry(tx, { sessionKey: KEY, sessionId: "session-1", entry }, plainRedactor);
   });
   raw = new DatabaseSync(join(dir, STORE_FILE));
 });
@@ -186,7 +187,7 @@ const scopes: Record<string, Scope> = {
 };
 for (const [name, scope] of Object.entries(scopes)) {
   test(`a search in ${name} reads no whole table`, () =>
-    planned((tx) => searchTranscripts(tx, { query: "hello", scope, limit: 5 })));
+    planned((tx) => searchTranscripts(tx, { query: "hello", scope, redactor: plainRedactor, limit: 5 })));
 }
 
 const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
@@ -315,7 +316,15 @@ test("unfinished runs of a lane are found by their state, past any number of end
 });
 
 test("sessions of some keys are looked up by their keys, whatever else is asked of them", async () => {
-  await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, keys: [KEY, "child"], kinds: ["main"] }));
+  await planned((tx) =>
+    listSessions(tx, {
+      scope: ALL,
+
+      limit: 5,
+      keys: [KEY, "child"],
+      kinds: ["main"],
+    }),
+  );
   expect(queries.flatMap(stepsOf).join()).toContain("USING INDEX sqlite_autoindex_sessions_1 (key=?)");
 });
 

@@ -8,6 +8,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { runSql } from "../kit/postgres.ts";
 import { type PostgresServer, startPostgres } from "../kit/postgres-server.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { userMessage } from "./samples.ts";
 
@@ -45,7 +46,11 @@ function load(name: string): Load {
       const id = `${name}-${lane}-${n}`;
       try {
         await store.transaction(async (tx) => {
-          await appendEntry(tx, { sessionKey: "k", sessionId: name, entry: userMessage(id, `word ${id}`) });
+          await appendEntry(
+            tx,
+            { sessionKey: "k", sessionId: name, entry: userMessage(id, `word ${id}`) },
+            plainRedactor,
+          );
           await tx.selectFrom("messages").select("seq").where("id", "=", id).execute();
         });
         stored.push(id);

@@ -21,6 +21,7 @@ import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import * as transcripts from "../../src/store/transcripts.ts";
 import * as waits from "../../src/store/waits.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun } from "./samples.ts";
 
 const ROWS = 50_000;
@@ -168,10 +169,10 @@ for (const [name, filter] of Object.entries(filters)) {
 }
 
 const searches: Record<string, Parameters<typeof searchTranscripts>[1]> = {
-  "a rare word": { query: "rare4444", scope: ALL, limit: 20 },
-  "a word of many": { query: "w77", scope: ALL, limit: 20 },
-  "two words": { query: "common w77", scope: ALL, limit: 20 },
-  "a word in a tree": { query: "common", scope: TREE, limit: 20 },
+  "a rare word": { query: "rare4444", scope: ALL, redactor: plainRedactor, limit: 20 },
+  "a word of many": { query: "w77", scope: ALL, redactor: plainRedactor, limit: 20 },
+  "two words": { query: "common w77", scope: ALL, redactor: plainRedactor, limit: 20 },
+  "a word in a tree": { query: "common", scope: TREE, redactor: plainRedactor, limit: 20 },
 };
 for (const [name, question] of Object.entries(searches)) {
   test(`a search for ${name} looks at few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));

@@ -9,6 +9,7 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import { searchTranscripts } from "../../src/store/transcript-search.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { openPostgresStore, type PostgresStore } from "../kit/postgres.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
 const { dir, remove } = temporaryDir();
@@ -39,9 +40,15 @@ const text = fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 
 test("X2: both databases find the same messages for any question", async () => {
   let sessions = 0;
   const found = async (store: Store, sessionKey: string, query: string) =>
-    (await searchTranscripts(store.db, { query, scope: { all: true }, sessionKey, limit: 50 })).hits.map(
-      (hit) => hit.messageId,
-    );
+    (
+      await searchTranscripts(store.db, {
+        query,
+        scope: { all: true },
+        redactor: plainRedactor,
+        sessionKey,
+        limit: 50,
+      })
+    ).hits.map((hit) => hit.messageId);
   await fc.assert(
     fc.asyncProperty(
       fc.array(text, { minLength: 1, maxLength: 6 }),
@@ -54,7 +61,7 @@ test("X2: both databases find the same messages for any question", async () => {
             await insertSession(tx, sampleSession({ key: sessionKey, sessionId: sessionKey }));
             for (const [n, one] of texts.entries()) {
               const entry = userMessage(`${sessionKey}-${n}`, one);
-              await appendEntry(tx, { sessionKey, sessionId: sessionKey, entry });
+              await appendEntry(tx, { sessionKey, sessionId: sessionKey, entry }, plainRedactor);
             }
           });
         }

@@ -16,6 +16,7 @@ import { backupStore, migrateStore, restoreStore } from "../../src/store/transfe
 import { dice } from "../kit/dice.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { runSql } from "../kit/postgres.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { fillStore, foundIn, QUESTIONS, rowsOf } from "./full-store.ts";
 import {
   freshUrl,
@@ -88,7 +89,7 @@ test("no more than a page is in memory at a time, by rows and by bytes", async (
       }
       for (let number = 0; number < 9; number += 1) {
         const entry = userMessage(`m${number}`, number === 4 ? "x".repeat(9_000_000) : "y".repeat(1_500_000));
-        await appendEntry(tx, { sessionKey: "k", sessionId: "s", entry });
+        await appendEntry(tx, { sessionKey: "k", sessionId: "s", entry }, plainRedactor);
       }
     });
     const target = temporaryFolder();
@@ -98,7 +99,7 @@ test("no more than a page is in memory at a time, by rows and by bytes", async (
       last = rows;
     };
     await inEmbedded(target, async (other) => {
-      const watch = { signal: new AbortController().signal, copied };
+      const watch = { signal: new AbortController().signal, redactor: plainRedactor, copied };
       await other.transaction((tx) => copyRows(store.db, tx, watch));
       expect(await rowsOf(other.db, { onServer: false })).toEqual(
         await rowsOf(store.db, { onServer: false }),
@@ -116,7 +117,7 @@ function writer(store: Store): { written(): number; stop(): Promise<number> } {
     while (!stopped) {
       await store.transaction(async (tx) => {
         const entry = userMessage(`w${number}`, "word ".repeat(200));
-        await appendEntry(tx, { sessionKey: "k", sessionId: "s", entry });
+        await appendEntry(tx, { sessionKey: "k", sessionId: "s", entry }, plainRedactor);
         await tx.deleteFrom("chains").execute();
         await tx
           .insertInto("chains")
@@ -148,7 +149,7 @@ test.each(["embedded", "postgres"])(
       await store.transaction(async (tx) => {
         for (let number = 0; number < 20; number += 1) {
           const entry = userMessage(`big${number}`, "x".repeat(1_000_000));
-          await appendEntry(tx, { sessionKey: "k", sessionId: "other", entry });
+          await appendEntry(tx, { sessionKey: "k", sessionId: "other", entry }, plainRedactor);
         }
       });
       const writing = writer(store);

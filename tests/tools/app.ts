@@ -25,6 +25,7 @@ import { appendEntry } from "../../src/store/transcripts.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 
 /** A main session that nobody spawned, for what depends on settings alone. */
 export const MAIN_CHAIN: SpawnChain = [
@@ -309,7 +310,8 @@ export async function openApp(choices: Choices = {}): Promise<App> {
     },
     say: ({ key, sessionId }, ...messages) =>
       store.transaction(async (tx) => {
-        for (const entry of messages) await appendEntry(tx, { sessionKey: key, sessionId, entry });
+        for (const entry of messages)
+          await appendEntry(tx, { sessionKey: key, sessionId, entry }, plainRedactor);
       }),
     async call(caller, name, args, viewer) {
       const found = await session(caller);

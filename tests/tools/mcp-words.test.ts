@@ -7,6 +7,7 @@ import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../
 import { outsideName } from "../../src/tools/mcp/names.ts";
 import { plainSchema } from "../../src/tools/mcp/schema.ts";
 import { maskOf, plainWords } from "../../src/tools/mcp/words.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
 import { httpServer, mcpWith, nodeServer } from "./mcp-kit.ts";
 
@@ -176,8 +177,9 @@ test("words are cut between characters, and what a server was given is in none t
   expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}\ufffd…`);
   const mask = maskOf(
     httpServer("x", "https://x/y?key=sesame-9", { headers: { authorization: "Bearer sesame-1" } }),
+    plainRedactor,
   );
   expect(mask("Bearer sesame-1, then sesame-1 at ?key=sesame-9")).not.toContain("sesame");
-  const args = maskOf(nodeServer("x", ["--api-key=sesame-2"]));
+  const args = maskOf(nodeServer("x", ["--api-key=sesame-2"]), plainRedactor);
   expect(args("--api-key=sesame-2 sesame-2")).not.toContain("sesame");
 });

@@ -6,6 +6,7 @@ import type { Message } from "../../src/core/message.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../kit/browser.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, toolResult, userMessage } from "../store/samples.ts";
 
 const MAIN = "agent:main:main";
@@ -56,7 +57,8 @@ const HEAVY = [
 async function hold(house: House, messages: readonly Message[]): Promise<void> {
   const { sessionId } = await (await house.client()).request("chat.history", { sessionKey: MAIN, limit: 1 });
   await house.store.transaction(async (tx) => {
-    for (const entry of messages) await appendEntry(tx, { sessionKey: MAIN, sessionId, entry });
+    for (const entry of messages)
+      await appendEntry(tx, { sessionKey: MAIN, sessionId, entry }, plainRedactor);
   });
 }
 

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
+import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, userMessage } from "../store/samples.ts";
 
 const MAIN = "agent:main:main";
@@ -19,11 +20,15 @@ async function append(house: House, from: number, count: number): Promise<void> 
       // Heights differ, so that nothing can be right by chance.
       const text = `message ${n}\n\n${"and another line of it\n".repeat((n * 7) % 5)}`;
       const entry = n % 2 === 0 ? userMessage(`m${n}`, text) : assistantMessage(`m${n}`, text);
-      await appendEntry(tx, {
-        sessionKey: MAIN,
-        sessionId,
-        entry: { ...entry, timestamp: 1e12 + n * 60_000 },
-      });
+      await appendEntry(
+        tx,
+        {
+          sessionKey: MAIN,
+          sessionId,
+          entry: { ...entry, timestamp: 1e12 + n * 60_000 },
+        },
+        plainRedactor,
+      );
     }
   });
 }

@@ -31,16 +31,20 @@ export async function chooseModel(here: Here): Promise<string> {
   const wanted = request.args;
   if (wanted === "") {
     const names = modelNames(parts.settings.providers);
-    const shown = names.slice(0, MODELS_SHOWN_MAX).map((name) => code(name, 200));
+    const shown = names.slice(0, MODELS_SHOWN_MAX).map((name) => code(here.unit, name, 200));
     const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
     const own = session.model === undefined ? "the agent's" : "chosen here";
     return (
-      `The model is ${code(modelOf(parts.settings, session), 200)} (${own}). ` +
+      `The model is ${code(here.unit, modelOf(parts.settings, session), 200)} (${own}). ` +
       `There is: ${shown.join(", ")}${more}. \`/model default\` takes the agent's again.`
     );
   }
   if (wanted.toLowerCase() === DEFAULT) return set(here, { model: null }, "The agent's model is used again.");
-  return set(here, { model: wanted }, `The model is ${code(wanted, 200)} from the next message on.`);
+  return set(
+    here,
+    { model: wanted },
+    `The model is ${code(here.unit, wanted, 200)} from the next message on.`,
+  );
 }
 
 /** One of a few words, or what was chosen so far. */
@@ -51,11 +55,11 @@ async function chooseLevel(
   const { name, field, now, valid } = what;
   const wanted = here.request.args.toLowerCase();
   const list = `Valid: ${valid.join(", ")}, and ${DEFAULT} for what is set for the agent.`;
-  if (wanted === "") return `${name} is ${code(now)}. ${list}`;
+  if (wanted === "") return `${name} is ${code(here.unit, now)}. ${list}`;
   if (wanted === DEFAULT) return set(here, { [field]: null }, `${name} is what is set for the agent again.`);
   const meant = field === "thinkingLevel" ? (thinkingNamed(wanted) ?? wanted) : wanted;
-  if (!valid.includes(meant)) return `${name} can't be ${code(wanted)}. ${list}`;
-  return set(here, { [field]: meant }, `${name} is ${code(meant)} from the next message on.`);
+  if (!valid.includes(meant)) return `${name} can't be ${code(here.unit, wanted)}. ${list}`;
+  return set(here, { [field]: meant }, `${name} is ${code(here.unit, meant)} from the next message on.`);
 }
 
 export function chooseThinking(here: Here): Promise<string> {
@@ -81,5 +85,5 @@ export async function chooseSending(here: Here): Promise<string> {
     return set(here, { sendPolicy: policy }, told);
   }
   const now = { allow: "on", deny: "off", inherit: "inherit" }[here.session.sendPolicy ?? "inherit"];
-  return `/send takes on, off or inherit. It is ${code(now)} now; nothing was changed.`;
+  return `/send takes on, off or inherit. It is ${code(here.unit, now)} now; nothing was changed.`;
 }

@@ -38,7 +38,7 @@ function helpLine({ usage, description }: CommandWord): string {
   return `- \`${usage}\`: ${description}`;
 }
 
-export function help({ request }: Moment): string {
+export function help({ request, unit }: Moment): string {
   const { sender, args } = request;
   const mine = COMMANDS.filter((one) => sender.isOwner || !one.ownerOnly).filter(
     (one) => isTrusted(request) || !one.ownerOnlyInGroups,
@@ -47,21 +47,23 @@ export function help({ request }: Moment): string {
   if (args === "") return list;
   const name = args.replace(/^\//, "");
   const found = findCommand(name);
-  return found === undefined ? `There is no command ${code(`/${name}`)}. ${list}` : helpLine(found).slice(2);
+  return found === undefined
+    ? `There is no command ${code(unit, `/${name}`)}. ${list}`
+    : helpLine(found).slice(2);
 }
 
-export function whoAmI({ request, parts }: Moment): string {
+export function whoAmI({ request, parts, unit }: Moment): string {
   const { sender, route, chatType, sessionKey, accountId, operator } = request;
-  const goesTo = `What is said here goes to the session ${code(sessionKey, 512)}.`;
+  const goesTo = `What is said here goes to the session ${code(unit, sessionKey, 512)}.`;
   if (operator !== undefined) return `You are an operator: ${operator.scopes.join(", ")}. ${goesTo}`;
   const { channel, to, threadId } = route;
   const owner = sender.isOwner ? "You are an owner." : "You are no owner (`commands.owners`).";
-  const thread = threadId === undefined ? "" : `, thread ${code(threadId, 200)}`;
+  const thread = threadId === undefined ? "" : `, thread ${code(unit, threadId, 200)}`;
   const shared = parts.settings.channels.filter((account) => account.channel === channel).length > 1;
-  const account = shared ? ` Account ${code(accountId)}.` : "";
+  const account = shared ? ` Account ${code(unit, accountId)}.` : "";
   return [
-    `You are ${code(senderName(request), 200)}. ${owner}`,
-    `This is the ${chatType} chat ${code(`${channel}:${to}`, 300)}${thread}.${account}`,
+    `You are ${code(unit, senderName(request), 200)}. ${owner}`,
+    `This is the ${chatType} chat ${code(unit, `${channel}:${to}`, 300)}${thread}.${account}`,
     goesTo,
   ].join("\n");
 }
@@ -74,17 +76,18 @@ export async function status(here: Here): Promise<string> {
   const { parts, unit, session } = here;
   const { settings } = parts;
   const verdict = await openGate(accessOf(here), await viewerOf(here)).decide("status", session);
-  if (!verdict.allowed) return excerpt(verdict.error);
+  if (!verdict.allowed) return excerpt(here.unit, verdict.error);
   const activity = (await activityOf(unit.tx, [session.key])).get(session.key);
   const jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
   const { totalTokens, contextTokens, cost, sendPolicy, label } = session;
-  const named = label === undefined ? "" : ` (${code(label)})`;
+  const named = label === undefined ? "" : ` (${code(here.unit, label)})`;
   const paid = cost > 0 ? `, ${cost.toFixed(4)} USD` : "";
+  const model = code(unit, modelOf(settings, session), 200);
   const waiting = activity?.queuedRuns ?? 0;
   const doing = activity?.state ?? "idle";
   return [
     `${keyCode(here, session.key)}${named} is ${doing}, last used ${ago(session.updatedAt, unit.now)}.`,
-    `- Model ${code(modelOf(settings, session), 200)}, thinking ${code(thinkingOf(settings, session))}`,
+    `- Model ${model}, thinking ${code(unit, thinkingOf(settings, session))}`,
     `- ${number(contextTokens)} tokens in its context; ${number(totalTokens)} used${paid}`,
     `- ${count(waiting, "message")} waiting, ${count(jobs.length, "sub-agent")} at work`,
     ...(sendPolicy === undefined
@@ -96,7 +99,7 @@ export async function status(here: Here): Promise<string> {
 function sessionLine(here: Here, { session, state, queuedRuns }: ListedSession): string {
   const name = session.label ?? session.displayName;
   const waiting = queuedRuns === 0 ? "" : `, ${queuedRuns} waiting`;
-  const named = name === undefined ? "" : ` ${code(name)}`;
+  const named = name === undefined ? "" : ` ${code(here.unit, name)}`;
   const used = ago(session.updatedAt, here.unit.now);
   return `- ${keyCode(here, session.key)}${named}: ${state}${waiting}, ${used}`;
 }

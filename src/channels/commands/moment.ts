@@ -4,7 +4,6 @@
 
 import type { CommandCall } from "../../core/command.ts";
 import type { Failure, Result } from "../../core/errors.ts";
-import { redactSecrets } from "../../core/redact.ts";
 import type { Route } from "../../core/route.ts";
 import type { Run } from "../../core/run.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -54,25 +53,30 @@ export interface Here extends Moment {
 
 const NAME_CHARS_MAX = 60;
 const TEXT_CHARS_MAX = 400;
+/** So many characters are read for each one of an excerpt: blanks that follow each other become one. */
+const BLANKS_MAX = 4;
+
+type Masking = Pick<Unit, "redactor">;
 
 function cut(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
 }
 
 /** A name, key or value as code. */
-export function code(text: string, charsMax = NAME_CHARS_MAX): string {
-  const line = safeLine(redactSecrets(text)).replaceAll("`", "'").trim();
+export function code({ redactor }: Masking, text: string, charsMax = NAME_CHARS_MAX): string {
+  const line = safeLine(redactor.mask(text)).replaceAll("`", "'").trim();
   return `\`${line === "" ? " " : cut(line, charsMax)}\``;
 }
 
 /** A key in full: people copy it. */
-export function keyCode(here: Pick<Here, "parts" | "session">, key: string): string {
-  return code(displayKey(key, here.session.agentId, keyRulesOf(here.parts.settings)), 512);
+export function keyCode(here: Pick<Here, "parts" | "session" | "unit">, key: string): string {
+  return code(here.unit, displayKey(key, here.session.agentId, keyRulesOf(here.parts.settings)), 512);
 }
 
-/** What somebody said, on one line. Masked before it is cut: half a secret is not known for one. */
-export function excerpt(text: string, charsMax = TEXT_CHARS_MAX): string {
-  const flat = redactSecrets(text).replaceAll(/\s+/g, " ").trim();
+/** What somebody said, on one line. */
+export function excerpt({ redactor }: Masking, text: string, charsMax = TEXT_CHARS_MAX): string {
+  const { text: masked } = redactor.beginning(text, charsMax * BLANKS_MAX);
+  const flat = masked.replaceAll(/\s+/g, " ").trim();
   return safeLine(cut(flat, charsMax)).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
 }
 

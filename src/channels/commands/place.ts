@@ -51,7 +51,7 @@ export async function binding(here: Here): Promise<string> {
   }
   if (action === "unbind") {
     await unbind(parts, parts.engine, unit, { what: request.route, why: "asked", tell: false });
-    const ended = excerpt(endedText(bound.binding, bound.session), 300);
+    const ended = excerpt(unit, endedText(bound.binding, bound.session), 300);
     return `${ended}. What is written here is for the agent again.`;
   }
   const number = hours === "off" ? 0 : Number(hours);
@@ -70,6 +70,6 @@ export async function pair({ parts, unit, request }: Moment): Promise<string> {
   const approved = await approvePairing(parts, wanted, unit);
   if (!approved.ok) return why(approved);
   const { channel, peerId, name } = approved.value;
-  const called = name === undefined ? "" : ` (${excerpt(name, 60)})`;
-  return `${code(`${channel}:${peerId}`, 300)}${called} may write from now on.`;
+  const called = name === undefined ? "" : ` (${excerpt(unit, name, 60)})`;
+  return `${code(unit, `${channel}:${peerId}`, 300)}${called} may write from now on.`;
 }

@@ -85,11 +85,12 @@ async function list(here: Here): Promise<string> {
   const lines: string[] = [];
   for (const { session, state } of rows) {
     const job = await jobOf(here, session);
-    const name = session.label === undefined ? "" : ` ${code(session.label)}`;
+    const name = session.label === undefined ? "" : ` ${code(here.unit, session.label)}`;
     const does = job?.open === true ? state : (job?.endReason ?? "finished");
     const since = ago(session.createdAt, here.unit.now);
     const shortId = idOf(session).slice(0, SHORT_ID_CHARS);
-    lines.push(`- ${code(shortId)}${name}: ${does}, since ${since}; ${excerpt(job?.requestText ?? "", 120)}`);
+    const task = excerpt(here.unit, job?.requestText ?? "", 120);
+    lines.push(`- ${code(here.unit, shortId)}${name}: ${does}, since ${since}; ${task}`);
   }
   return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
 }
@@ -118,8 +119,10 @@ async function meant(here: Here, name: string): Promise<Session[]> {
 async function oneMeant(here: Here, name: string): Promise<Session | string> {
   const [first, second] = await meant(here, name);
   if (first === undefined)
-    return `No sub-agent of this conversation is called ${code(name)}: /subagents lists them.`;
-  return second === undefined ? first : `Several sub-agents are called ${code(name)}: give more of the id.`;
+    return `No sub-agent of this conversation is called ${code(here.unit, name)}: /subagents lists them.`;
+  return second === undefined
+    ? first
+    : `Several sub-agents are called ${code(here.unit, name)}: give more of the id.`;
 }
 
 /** Whether this person may decide on a sub-agent: as on the run that asked for it (CW1). */
@@ -160,7 +163,7 @@ async function log(here: Here, name: string): Promise<string> {
   const lines = messages
     .map((message) => ({ who: message.role === "user" ? "told" : "said", text: textOf(message) }))
     .filter(({ text }) => text.trim() !== "")
-    .map(({ who, text }) => `- ${who}: ${excerpt(text)}`);
+    .map(({ who, text }) => `- ${who}: ${excerpt(here.unit, text)}`);
   return lines.length === 0 ? "It has said nothing yet." : lines.join("\n");
 }
 

@@ -9,7 +9,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
 import { jsonOf } from "../../core/json.ts";
-import { redactSecrets } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
@@ -175,7 +174,7 @@ class Running implements Program {
     await lastWordsRead();
     for (const stream of this.#child.stdio) stream?.destroy();
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-    const words = safeLine(redactSecrets(this.#words.trim())).slice(-TOLD_CHARS);
+    const words = safeLine(this.#world.redactor.mask(this.#words.trim())).slice(-TOLD_CHARS);
     const why = `imsg ended ${how}${words === "" ? "" : `; it said: ${words}`}`;
     for (const { answer } of [...this.#waiting.values()]) answer({ kind: "failed", reached: true, why });
     return why;

@@ -10,7 +10,7 @@ import { fail, type Result } from "../../core/errors.ts";
 import { cleanName } from "../../core/inbound-text.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import { imageTypeOf } from "../../core/picture.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import type { AgentSettings, StoreSettings } from "../../core/settings.ts";
 import {
   type AttachmentPlan,
@@ -110,8 +110,8 @@ function called(media: InboundMedia): string {
   return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
 }
 
-function missing(media: InboundMedia, why: string): string {
-  const words = (cleanName(redactSecrets(why)) ?? "nobody knows why").slice(0, WHY_CHARS_MAX);
+function missing(media: InboundMedia, why: string, redactor: Redactor): string {
+  const words = (cleanName(redactor.mask(why)) ?? "nobody knows why").slice(0, WHY_CHARS_MAX);
   return `[A ${called(media)} came with this message, and is not here: ${words}]`;
 }
 
@@ -194,16 +194,16 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
     }
     const left = Math.min(maxBytes, maxBytes * 2 - into.bytes);
     if ((one.bytes ?? 0) > maxBytes) {
-      into.notes.push(missing(one, `it is larger than ${megabytes}`));
+      into.notes.push(missing(one, `it is larger than ${megabytes}`, world.redactor));
       continue;
     }
     if (left <= 0 || (one.bytes ?? 0) > left) {
-      into.notes.push(missing(one, "the files of this message are too large together"));
+      into.notes.push(missing(one, "the files of this message are too large together", world.redactor));
       continue;
     }
     const timeMs = Math.min(LOAD_MS, endsAt - world.clock.now());
     if (timeMs <= 0) {
-      into.notes.push(missing(one, "the files before it took too long"));
+      into.notes.push(missing(one, "the files before it took too long", world.redactor));
       continue;
     }
     const loaded = await load(world, one, left, timeMs);
@@ -211,7 +211,9 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
       into.bytes += loaded.value.length;
       take(into, one, Buffer.from(loaded.value), target);
     } else {
-      into.notes.push(missing(one, loaded.ok ? `it is larger than ${megabytes}` : loaded.error));
+      into.notes.push(
+        missing(one, loaded.ok ? `it is larger than ${megabytes}` : loaded.error, world.redactor),
+      );
     }
   }
   return into;

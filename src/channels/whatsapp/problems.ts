@@ -4,7 +4,7 @@
 
 import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import { Redactor } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import type { Exchanged } from "../exchange.ts";
@@ -65,8 +65,8 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 function details(error: Fields, token: string): string {
   const said = textOf(fieldsOf(error.error_data).details) || textOf(error.message) || textOf(error.title);
   // Of a token that is damaged the platform repeats what it was given.
-  const masked = said.replaceAll(token, "[redacted]").replace(/\bEAA[\w-]{8,}/g, "[redacted]");
-  return safeLine(redactSecrets(masked)).slice(0, DETAILS_CHARS_MAX);
+  const masked = new Redactor([token]).mask(said).replace(/\bEAA[\w-]{8,}/g, "[redacted]");
+  return safeLine(masked).slice(0, DETAILS_CHARS_MAX);
 }
 
 function meaningOf(code: number, subcode: unknown): Meaning | undefined {

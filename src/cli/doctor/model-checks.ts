@@ -3,7 +3,8 @@
 //      provider that no agent uses. What that cost is said. With --offline nobody is asked.
 // MC2: a failure says what the provider said, and never the key.
 
-import { redactSecrets } from "../../core/redact.ts";
+import { secretsOf } from "../../config/describe.ts";
+import { Redactor } from "../../core/redact.ts";
 import { OFFLINE_MODEL, type Settings } from "../../core/settings.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
@@ -51,9 +52,10 @@ export async function checkModels(cli: Cli, settings: Settings, offline: boolean
   }
   const called = wanted.slice(0, CALLS_MAX);
   const trials = await Promise.all(called.map(({ ref }) => inspectModel(settings.providers, ref)));
+  const redactor = new Redactor(secretsOf(settings));
   const findings = trials.map(({ usable, text }, at): Finding => {
     const { ref = "", used = false } = called[at] ?? {};
-    const words = redactSecrets(text.startsWith(ref) ? text : `${ref}: ${text}`);
+    const words = redactor.mask(text.startsWith(ref) ? text : `${ref}: ${text}`);
     if (usable) return { name, level: "ok", text: words };
     const where = `models.providers.${ref.split("/")[0]}`;
     const mend = `Look at key, address and model of ${where}, or ask nobody with --offline.`;

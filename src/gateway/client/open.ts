@@ -1,18 +1,18 @@
 // Owns the first connection of a client, whatever the platform's sockets are.
 
 import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
-import type { World } from "../../world.ts";
+
 import { socketAddress } from "../protocol.ts";
 import type { Dialer } from "./dial.ts";
 import { aborted, GatewayError } from "./error.ts";
 import { ReconnectingClient } from "./reconnecting.ts";
 import { openSocket, type SocketParts } from "./socket.ts";
-import type { ConnectOptions } from "./types.ts";
+import type { ClientWorld, ConnectOptions } from "./types.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Nobody reads a library's log; but a program's own error in a listener has to be seen somewhere. */
-const plainWorld: World = {
+const plainWorld: ClientWorld = {
   clock: plainClock,
   ids: plainIds,
   random: plainRandom,

@@ -6,7 +6,7 @@
 // CL3: a listener that throws harms no other.
 // CL4: what waits for an answer or a reader is bounded.
 
-import type { Timer, World } from "../../world.ts";
+import type { Timer } from "../../world.ts";
 import { idempotencyOf } from "../idempotency.ts";
 import type { MethodName } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
@@ -23,6 +23,7 @@ import type {
   AgentCall,
   AgentEnd,
   ClientState,
+  ClientWorld,
   GatewayClient,
   RequestOptions,
   RequestParams,
@@ -102,7 +103,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     return this.#state;
   }
 
-  get #world(): World {
+  get #world(): ClientWorld {
     return this.#parts.world;
   }
 

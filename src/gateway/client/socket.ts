@@ -3,7 +3,7 @@
 // CS1: a connection in which nothing comes for three ticks is dead, whatever the system thinks.
 
 import { optional } from "../../core/optional.ts";
-import type { Timer, World } from "../../world.ts";
+import type { Timer } from "../../world.ts";
 import {
   type ClientInfo,
   type EventFrame,
@@ -13,7 +13,7 @@ import {
 } from "../protocol.ts";
 import type { Dialer, Line } from "./dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
-import type { DeviceKey } from "./types.ts";
+import type { ClientWorld, DeviceKey } from "./types.ts";
 
 export interface SocketParts {
   readonly dialer: Dialer;
@@ -27,7 +27,7 @@ export interface SocketParts {
   readonly commands: readonly string[] | undefined;
   /** How long opening and `connect` may take together. */
   readonly connectTimeoutMs: number;
-  readonly world: World;
+  readonly world: ClientWorld;
 }
 
 /** `chars`: of the frame as it came. */
@@ -148,7 +148,7 @@ class Greeting {
 class Connected implements ClientSocket {
   readonly hello: HelloOk;
   readonly #line: Line;
-  readonly #world: World;
+  readonly #world: ClientWorld;
   readonly #silentMaxMs: number;
   #onFrame: FrameListener | undefined;
   #onEnd: (error: GatewayError) => void = () => {};
@@ -159,7 +159,7 @@ class Connected implements ClientSocket {
   #watch: Timer;
   #cutOff: Timer | undefined;
 
-  constructor(line: Line, hello: HelloOk, world: World) {
+  constructor(line: Line, hello: HelloOk, world: ClientWorld) {
     this.hello = hello;
     this.#line = line;
     this.#world = world;

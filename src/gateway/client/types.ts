@@ -7,6 +7,9 @@ import type { EventPayloads, PayloadOf } from "../payloads.ts";
 import type { ClientInfo, DeviceProof, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
+/** What a client uses of the world: what reaches it was masked by its gateway. */
+export type ClientWorld = Omit<World, "redactor">;
+
 export type { Message } from "../../core/message.ts";
 export type { MethodName, ParamsOf } from "../params.ts";
 export type { EventPayloads, Health, ListedRow, PayloadOf, SessionRow, WaitAnswer } from "../payloads.ts";
@@ -65,7 +68,7 @@ export interface ConnectOptions {
   /** Closes the client, whether it has connected yet or not. */
   readonly signal?: AbortSignal | undefined;
   /** Time, ids, randomness and log, for tests. Default: the real ones. */
-  readonly world?: World | undefined;
+  readonly world?: ClientWorld | undefined;
 }
 
 export type ClientState = "connected" | "reconnecting" | "closed";

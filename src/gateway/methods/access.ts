@@ -58,6 +58,7 @@ export const accessMethods: Methods<"access.explain"> = {
         target: target.value,
         accesses: params.access === undefined ? EXPLAINED : [params.access],
         now: ctx.deps.world.clock.now(),
+        redactor: ctx.deps.world.redactor,
         shown: (one) => (covers(one) ? one : NOT_VISIBLE),
       });
       return ok({

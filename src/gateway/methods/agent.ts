@@ -2,7 +2,7 @@
 // AG1: what a run is told to have ended as comes from its row, never from its text (I12).
 
 import { type Code, fail, ok, type Result } from "../../core/errors.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import { LAST, WEBCHAT } from "../../core/route.ts";
 import { isEnded, type Run } from "../../core/run.ts";
 import type { Route, Session } from "../../core/session.ts";
@@ -116,9 +116,9 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
 }
 
 /** The end of the run in the protocol's words. Silence has no payloads. */
-function summaryOf(run: Run): Record<string, unknown> {
+function summaryOf(run: Run, redactor: Redactor): Record<string, unknown> {
   const { runId, state, startedAt, endedAt, usage } = run;
-  const text = run.reply === undefined || isSilent(run.reply) ? undefined : redactSecrets(run.reply);
+  const text = run.reply === undefined || isSilent(run.reply) ? undefined : redactor.mask(run.reply);
   const { modelProvider: provider, model } = splitModel(run.model ?? "");
   const result = {
     payloads: text === undefined ? [] : [{ text }],
@@ -132,7 +132,7 @@ function summaryOf(run: Run): Record<string, unknown> {
   return {
     runId,
     status: "error",
-    summary: redactSecrets(run.error ?? `the run ended: ${state}`),
+    summary: redactor.mask(run.error ?? `the run ended: ${state}`),
     runStatus: state,
     ...(run.code === undefined ? {} : { code: run.code }),
     result,
@@ -156,7 +156,7 @@ export async function untilEnded(
 async function followRun({ deps, signal }: CallContext, answer: unknown): Promise<Result<unknown>> {
   const { runId } = answer as PayloadOf<"agent">;
   const run = await untilEnded(deps.engine, runId, signal);
-  if (run !== undefined) return run.ok ? ok(summaryOf(run.value)) : run;
+  if (run !== undefined) return run.ok ? ok(summaryOf(run.value, deps.world.redactor)) : run;
   return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
 }
 
@@ -173,12 +173,12 @@ export function endCodeOf({ state, code }: Run): Code | undefined {
   return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
 }
 
-function waitAnswer(run: Run): WaitAnswer {
+function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
   const base = { runId, runStatus: state, startedAt, endedAt };
   if (!isEnded(state)) return { ...base, status: "timeout" };
   if (state === "ok") return { ...base, status: "ok" };
-  const error = redactSecrets(run.error ?? `the run ended: ${state}`);
+  const error = redactor.mask(run.error ?? `the run ended: ${state}`);
   const code = endCodeOf(run);
   return { ...base, status: "error", error, ...(code === undefined ? {} : { code }) };
 }
@@ -192,7 +192,7 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   if (known === undefined || !createGate(settings, ctx.caller, "status")(known.sessionKey)) return missing;
   const waitMs = Math.min(timeoutMs ?? WAIT_DEFAULT_MS, WAIT_MAX_MS);
   const run = await engine.waitForRun(runId, engine.now() + waitMs, ctx.signal);
-  return run === undefined ? missing : ok(waitAnswer(run));
+  return run === undefined ? missing : ok(waitAnswer(run, ctx.deps.world.redactor));
 }
 
 /** The session that a text is written down in: the one named, else that of whoever reads it, else `main`. */

@@ -4,6 +4,7 @@
 
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
+import type { Redactor } from "../../core/redact.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
@@ -99,6 +100,7 @@ async function seenUsage(
 
 /** Who reads, and what else was read for it. */
 interface Reader {
+  readonly redactor: Redactor;
   readonly sees: Sees;
   readonly used: Used | undefined;
   readonly opening: ChainOpening | undefined;
@@ -138,7 +140,7 @@ function rowOf(head: ChainHead, facts: ChainFacts, reader: Reader): ChainRow | u
       : { rootSessionKey: sees(rootSessionKey) ? rootSessionKey : NOT_VISIBLE }),
     ...(opening === undefined || ![opening.sessionKey, opening.from ?? opening.sessionKey].every(sees)
       ? {}
-      : { opening: shortExcerpt(opening.text) }),
+      : { opening: shortExcerpt(reader.redactor, opening.text) }),
     startedAt: Math.min(lastAt, ...shares.map((share) => share.firstAt)),
     lastAt,
     active: shares.some((share) => share.active > 0),
@@ -168,7 +170,15 @@ async function rowsOf(ctx: CallContext, heads: readonly ChainHead[], sees: Sees)
   const limits = limitsOf(ctx);
   return heads.flatMap((head) => {
     const opening = openings.find(({ chainId }) => chainId === head.chainId);
-    return rowOf(head, facts, { sees, limits, opening, used: used.get(head.chainId) }) ?? [];
+    return (
+      rowOf(head, facts, {
+        redactor: ctx.deps.world.redactor,
+        sees,
+        limits,
+        opening,
+        used: used.get(head.chainId),
+      }) ?? []
+    );
   });
 }
 
@@ -197,7 +207,9 @@ async function pageOf(
 async function namesOf(ctx: CallContext, chains: readonly ChainRow[]): Promise<Record<string, string>> {
   const keys = new Set(chains.flatMap(({ sessions, talks }) => [sessions, talks.map(({ to }) => to)].flat()));
   const labels = await labelsOf(ctx.access.db, [...keys]);
-  return Object.fromEntries([...labels].map(([key, name]) => [key, shortExcerpt(name)]));
+  return Object.fromEntries(
+    [...labels].map(([key, name]) => [key, shortExcerpt(ctx.deps.world.redactor, name)]),
+  );
 }
 
 async function list(
@@ -251,11 +263,12 @@ async function get(
   const head = whole.head ?? { chainId, lastAt: 0, runs: 0, tokens: 0, cost: 0 };
   const [chain] = await rowsOf(ctx, [head], sees);
   if (chain === undefined) return none;
+  const { redactor } = ctx.deps.world;
   const seesAll = ctx.caller.patterns === undefined;
-  const all: ChainStep[] = stepsOf(whole, { sees, seesAll }, ts);
+  const all: ChainStep[] = stepsOf(whole, { redactor, sees, seesAll }, ts);
   const steps = all.slice(-STEPS_MAX);
   const truncated = whole.truncated || all.length > steps.length;
-  return ok({ ts, chain, parties: partiesOf(whole, steps), steps, truncated });
+  return ok({ ts, chain, parties: partiesOf(whole, steps, redactor), steps, truncated });
 }
 
 export const chainMethods: Methods<"chains.list" | "chains.get"> = {

@@ -6,7 +6,7 @@
 import { accountName, type Standing } from "../../channels/accounts.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { agentIdInKey } from "../../core/session-key.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -31,13 +31,13 @@ import { seesEverything } from "./system.ts";
 const BINDINGS_MAX = 1_000;
 
 /** What of the outbox is told of a way out. */
-function figuresOf(figures: DeliveryFigures | undefined): Partial<ChannelRow> {
+function figuresOf(figures: DeliveryFigures | undefined, redactor: Redactor): Partial<ChannelRow> {
   if (figures === undefined) return {};
   const { retrying: _, nextAttemptAt, lastError, ...rest } = figures;
   return {
     ...rest,
     ...(nextAttemptAt === undefined ? {} : { backoffUntil: nextAttemptAt }),
-    ...(lastError === undefined ? {} : { lastError: redactSecrets(lastError) }),
+    ...(lastError === undefined ? {} : { lastError: redactor.mask(lastError) }),
   };
 }
 
@@ -55,11 +55,11 @@ const STATES = { ready: "ready", connecting: "starting", retrying: "retrying", s
 function accountRow(
   account: ChannelAccount,
   standings: readonly Standing[],
-  figures: DeliveryFigures | undefined,
+  { figures, redactor }: { figures: DeliveryFigures | undefined; redactor: Redactor },
 ): ChannelRow {
   const id = accountName(account.channel, account.accountId);
   const standing = standings.find((one) => one.account === id);
-  const base = { id, kind: "channel", configured: true, ...figuresOf(figures) } as const;
+  const base = { id, kind: "channel", configured: true, ...figuresOf(figures, redactor) } as const;
   if (standing === undefined) return { ...base, ok: true, state: "configured" };
   const { state, since, error, retryAt } = standing;
   return {
@@ -67,7 +67,7 @@ function accountRow(
     ok: state !== "retrying",
     state: STATES[state],
     ...(state === "ready" ? { connectedSince: since } : {}),
-    ...(error === undefined ? {} : { lastError: redactSecrets(error), lastErrorAt: since }),
+    ...(error === undefined ? {} : { lastError: redactor.mask(error), lastErrorAt: since }),
     ...(retryAt === undefined ? {} : { backoffUntil: retryAt }),
   };
 }
@@ -75,6 +75,7 @@ function accountRow(
 /** The ways of the outbox: webchat, each account, each hook, and whatever was configured once. */
 async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
   const { settings, engine } = deps;
+  const { redactor } = deps.world;
   const hooks = settings.outgoingHooks;
   const ids = [...new Set(settings.channels.map(({ channel }) => channel))];
   const prefixes = [
@@ -87,27 +88,34 @@ async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]
   const rest = all ? figures.at(-1) : undefined;
   const standings = all ? (deps.standings?.() ?? []) : [];
   const rows: ChannelRow[] = [
-    { id: WEBCHAT, kind: "webchat", configured: true, ok: true, state: "ready", ...figuresOf(webchat) },
+    {
+      id: WEBCHAT,
+      kind: "webchat",
+      configured: true,
+      ok: true,
+      state: "ready",
+      ...figuresOf(webchat, redactor),
+    },
     ...settings.channels.map((account, at) => {
       // Text of one channel's accounts is counted together: at the first of them.
       const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
       const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
-      return accountRow(account, standings, isFirst ? own : undefined);
+      return accountRow(account, standings, { figures: isFirst ? own : undefined, redactor });
     }),
     ...hooks.map(({ name }, at): ChannelRow => {
       const own = figures[at + 1];
       const base = { id: `webhook:${name}`, kind: "webhook", configured: true } as const;
-      return { ...base, ...stateOf(own), ...figuresOf(own) };
+      return { ...base, ...stateOf(own), ...figuresOf(own, redactor) };
     }),
   ];
   if (rest === undefined || rest.pending + rest.failed === 0) return rows;
   const gone = { id: "other", kind: "other", configured: false, ok: false, state: "failing" } as const;
-  return [...rows, { ...gone, ...figuresOf(rest) }];
+  return [...rows, { ...gone, ...figuresOf(rest, redactor) }];
 }
 
-function serverRow({ server, state, lastError, ...more }: OutsideStanding): ChannelRow {
+function serverRow({ server, state, lastError, ...more }: OutsideStanding, redactor: Redactor): ChannelRow {
   const base = { id: `mcp:${server}`, kind: "mcp", configured: true, ok: state !== "down", state } as const;
-  return { ...base, ...more, ...(lastError === undefined ? {} : { lastError: redactSecrets(lastError) }) };
+  return { ...base, ...more, ...(lastError === undefined ? {} : { lastError: redactor.mask(lastError) }) };
 }
 
 function programRows({ settings, programs }: GatewayDeps, all: boolean): ChannelRow[] {
@@ -136,8 +144,8 @@ async function test(
   const name = accountName(account.channel, account.accountId);
   const found = await deps.channels.get(id)?.test?.(account.accountId);
   if (found === undefined) return fail("channel_failed", `${name} can't be asked who it is`);
-  if (found.ok) return ok({ ok: true, account: name, name: redactSecrets(found.value) });
-  return fail("channel_failed", redactSecrets(found.error));
+  if (found.ok) return ok({ ok: true, account: name, name: deps.world.redactor.mask(found.value) });
+  return fail("channel_failed", deps.world.redactor.mask(found.error));
 }
 
 function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
@@ -181,7 +189,7 @@ export const channelMethods: Methods<keyof ChannelPayloads> = {
   "channels.status": {
     async handle({ deps, caller }: CallContext) {
       const all = seesEverything(caller);
-      const servers = (deps.outside?.standings() ?? []).map(serverRow);
+      const servers = (deps.outside?.standings() ?? []).map((one) => serverRow(one, deps.world.redactor));
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });
     },
   },

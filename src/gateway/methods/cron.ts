@@ -3,7 +3,7 @@
 // CR2: what is delivered to a place is said by those who may write there.
 
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
@@ -23,7 +23,7 @@ const CURSOR = /^(\d{1,15}):(.{1,64})$/;
 
 type States = Awaited<ReturnType<typeof deliveryStates>>;
 
-function turnRow(turn: Turn, states: States): CronTurnRow {
+function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   const { seq, cause, dueAt, firedAt, code, error, runId, startedAt, endedAt, totalTokens } = turn;
   const delivery = runId === undefined ? undefined : states.get(runId);
   return {
@@ -33,7 +33,7 @@ function turnRow(turn: Turn, states: States): CronTurnRow {
     status: turn.state ?? "skipped",
     ...(dueAt === undefined ? {} : { dueAtMs: dueAt }),
     ...(code === undefined ? {} : { code }),
-    ...(error === undefined ? {} : { error: redactSecrets(error) }),
+    ...(error === undefined ? {} : { error: redactor.mask(error) }),
     ...(runId === undefined ? {} : { runId }),
     ...(startedAt === undefined ? {} : { startedAtMs: startedAt }),
     ...(endedAt === undefined ? {} : { endedAtMs: endedAt }),
@@ -43,7 +43,13 @@ function turnRow(turn: Turn, states: States): CronTurnRow {
   };
 }
 
-function jobRow(job: CronJob, last: CronTurnRow | undefined, sees: (key: string) => boolean): CronJobRow {
+/** Who reads a row. */
+interface JobReader {
+  readonly redactor: Redactor;
+  sees(key: string): boolean;
+}
+
+function jobRow(job: CronJob, last: CronTurnRow | undefined, { redactor, sees }: JobReader): CronJobRow {
   const { id, name, schedule, message, deliver, model, thinking, timeoutMs, nextAt } = job;
   const namesSession = deliver?.channel === WEBCHAT || deliver?.channel === LAST;
   const covered = deliver === undefined || !namesSession || sees(deliver.to);
@@ -54,7 +60,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, sees: (key: string)
     schedule,
     words: scheduleWords(schedule),
     agentId: job.agentId,
-    message: redactSecrets(message),
+    message: redactor.mask(message),
     missed: job.missed,
     createdAtMs: job.createdAt,
     updatedAtMs: job.updatedAt,
@@ -62,7 +68,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, sees: (key: string)
       ...(nextAt === undefined ? {} : { nextRunAtMs: nextAt }),
       ...(last === undefined ? {} : { last }),
     },
-    ...(name === undefined ? {} : { name: redactSecrets(name) }),
+    ...(name === undefined ? {} : { name: redactor.mask(name) }),
     ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
     ...(model === undefined ? {} : { model }),
     ...(thinking === undefined ? {} : { thinking }),
@@ -81,9 +87,10 @@ async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJ
     db,
     [...turns.values()].flatMap(({ runId }) => runId ?? []),
   );
+  const { redactor } = ctx.deps.world;
   return jobs.map((job) => {
     const turn = turns.get(job.id);
-    return jobRow(job, turn === undefined ? undefined : turnRow(turn, states), sees);
+    return jobRow(job, turn === undefined ? undefined : turnRow(turn, states, redactor), { redactor, sees });
   });
 }
 
@@ -147,7 +154,7 @@ async function runs(
     db,
     turns.flatMap(({ runId }) => runId ?? []),
   );
-  return ok({ id, entries: turns.map((turn) => turnRow(turn, states)) });
+  return ok({ id, entries: turns.map((turn) => turnRow(turn, states, ctx.deps.world.redactor)) });
 }
 
 /** The place that a caller names, if it may send there. */
@@ -177,7 +184,11 @@ async function checkWords(
 /** A job after a change; in the unit that changed it, its last turn is not looked up. */
 function answerOf(ctx: CallContext, job: CronJob) {
   const sees = createGate(ctx.deps.settings, ctx.caller, "list");
-  return { ok: true, job: jobRow(job, undefined, sees), ...noteOf(ctx) } as const;
+  return {
+    ok: true,
+    job: jobRow(job, undefined, { redactor: ctx.deps.world.redactor, sees }),
+    ...noteOf(ctx),
+  } as const;
 }
 
 export const cronMethods: Methods<keyof CronPayloads> = {

@@ -4,7 +4,7 @@
 
 import { routeFor, wordsFor } from "../../core/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { publishOutbox } from "../../flows/outbox.ts";
@@ -31,17 +31,24 @@ const PAGES_MAX = 10;
 /** Whether the caller's token covers a session. */
 type Covers = (sessionKey: string) => boolean;
 
-function row(delivery: Delivery, covers: Covers, charsMax = Number.POSITIVE_INFINITY): DeliveryRow {
+interface RowReader {
+  readonly redactor: Redactor;
+  readonly covers: Covers;
+}
+
+function row(
+  delivery: Delivery,
+  { redactor, covers }: RowReader,
+  charsMax = Number.MAX_SAFE_INTEGER,
+): DeliveryRow {
   const { seq: _, text, error, route, ...rest } = delivery;
-  // Masked before it is cut: half a credential looks like none.
-  const masked = redactSecrets(text);
-  const isCut = masked.length > charsMax;
+  const shown = redactor.beginning(text, charsMax);
   return {
     ...rest,
     route: routeFor(route, covers),
-    text: isCut ? masked.slice(0, charsMax).toWellFormed() : masked,
-    ...(isCut ? { textTruncated: true } : {}),
-    ...(error === undefined ? {} : { error: redactSecrets(wordsFor(error, covers)) }),
+    text: shown.text,
+    ...(!shown.whole ? { textTruncated: true } : {}),
+    ...(error === undefined ? {} : { error: redactor.mask(wordsFor(error, covers)) }),
   };
 }
 
@@ -78,7 +85,9 @@ async function list(
   }
   return ok({
     count: shown.length,
-    deliveries: shown.map((one) => row(one, covered, params.maxChars)),
+    deliveries: shown.map((one) =>
+      row(one, { redactor: ctx.deps.world.redactor, covers: covered }, params.maxChars),
+    ),
     ...(cursor === undefined ? {} : { nextCursor: cursor }),
   });
 }
@@ -104,7 +113,10 @@ async function settle(
       );
     }
     const after = await getDelivery(unit.tx, id);
-    const answer = { ok: true as const, delivery: row(after ?? before, covered) };
+    const answer = {
+      ok: true as const,
+      delivery: row(after ?? before, { redactor: ctx.deps.world.redactor, covers: covered }),
+    };
     publishOutbox(unit, before, after?.dismissedAt === undefined ? "pending" : "dismissed");
     await ctx.remember(unit, answer);
     return ok(answer);

@@ -4,9 +4,9 @@
 // MH3: a message names no session that the reader may not see as the one it came from (I9).
 
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
-import { cutHistory } from "../../core/history-cut.ts";
+import { cutHistory, type HistoryLimits } from "../../core/history-cut.ts";
 import type { Message, Provenance } from "../../core/message.ts";
-import { redactMessage, redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import type { RunFacts } from "../../core/run.ts";
 import type { Session } from "../../core/session.ts";
 import { findAgent, thinkingOf } from "../../core/settings.ts";
@@ -32,8 +32,13 @@ const WAITING_TEXT_MAX_CHARS = 4_000;
 type Params = ParamsOf<"chat.history">;
 
 /** A page as it may leave: masked, and within the bytes; it keeps the end that it was read from. */
-function fitted(page: HistoryPage, keep: "newest" | "oldest", maxBytes: number): HistoryPage {
-  const cut = cutHistory(page.messages.map(redactMessage), { maxTextChars: TEXT_MAX_CHARS, maxBytes, keep });
+function fitted(
+  page: HistoryPage,
+  limits: Pick<HistoryLimits, "maxBytes"> & { readonly keep: "newest" | "oldest" },
+  redactor: Redactor,
+): HistoryPage {
+  const { keep } = limits;
+  const cut = cutHistory(page.messages, { maxTextChars: TEXT_MAX_CHARS, ...limits }, redactor);
   const { messages, droppedMessages } = cut;
   const dropped = droppedMessages > 0;
   const nextBefore = dropped && keep === "newest" ? messages[0]?.id : page.nextBefore;
@@ -53,7 +58,8 @@ async function readFitted(
 ): Promise<Result<HistoryPage>> {
   const page = await readHistory(ctx.access.db, { ...wanted, includeTools: true });
   const onward = wanted.after !== undefined || wanted.from !== undefined;
-  return page.ok ? ok(fitted(page.value, onward ? "oldest" : "newest", maxBytes)) : page;
+  const keep = onward ? "oldest" : "newest";
+  return page.ok ? ok(fitted(page.value, { keep, maxBytes }, ctx.deps.world.redactor)) : page;
 }
 
 /** The page with a message about in its middle: one that begins with it, and what is before that. */
@@ -91,8 +97,8 @@ async function readPage(ctx: CallContext, sessionId: string, params: Params): Pr
   });
 }
 
-function runRow({ runId: _, error, ...facts }: RunFacts): RunRow {
-  return { ...facts, ...(error === undefined ? {} : { error: redactSecrets(error) }) };
+function runRow({ runId: _, error, ...facts }: RunFacts, redactor: Redactor): RunRow {
+  return { ...facts, ...(error === undefined ? {} : { error: redactor.mask(error) }) };
 }
 
 /** Where a message came from, without the name of a session that the reader may not see. */
@@ -110,14 +116,18 @@ function shownMessage(message: Message, sees: (key: string) => boolean): Message
 }
 
 /** A run that has not begun, as whoever reads the session may know it. */
-function queuedRun({ runId, input }: LaneFacts, sees: (key: string) => boolean): QueuedRun {
+function queuedRun(
+  { runId, input }: LaneFacts,
+  redactor: Redactor,
+  sees: (key: string) => boolean,
+): QueuedRun {
   if (input === undefined) return { runId };
   const { provenance, senderName } = input;
   return {
     runId,
-    text: redactSecrets(input.text).slice(0, WAITING_TEXT_MAX_CHARS).toWellFormed(),
+    text: redactor.beginning(input.text, WAITING_TEXT_MAX_CHARS).text,
     ...(provenance === undefined ? {} : { provenance: shownProvenance(provenance, sees) }),
-    ...(senderName === undefined ? {} : { senderName: redactSecrets(senderName) }),
+    ...(senderName === undefined ? {} : { senderName: redactor.mask(senderName) }),
   };
 }
 
@@ -128,8 +138,10 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
   const activity = (await activityOf(db, [session.key])).get(session.key);
   const row = { session, ...(activity ?? { state: "idle" as const, queuedRuns: 0 }) };
   return {
-    session: listedRow(settings, row, sees),
-    queue: lane.filter(({ state }) => state === "queued").map((run) => queuedRun(run, sees)),
+    session: listedRow(ctx.deps, row, sees),
+    queue: lane
+      .filter(({ state }) => state === "queued")
+      .map((run) => queuedRun(run, ctx.deps.world.redactor, sees)),
   };
 }
 
@@ -155,7 +167,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   return {
     messages: page.messages.map(withRun),
     ...(compactions.length === 0 ? {} : { compactions: Object.fromEntries(compactions) }),
-    runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run)])),
+    runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run, ctx.deps.world.redactor)])),
     ...(atEnd ? { now: await readNow(ctx, session, lane) } : {}),
   };
 }

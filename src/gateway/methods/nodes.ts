@@ -15,7 +15,7 @@ import {
   type PairRequest,
 } from "../../core/node.ts";
 import { optional } from "../../core/optional.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import type { Run } from "../../core/run.ts";
 import {
   approveDevice,
@@ -56,11 +56,11 @@ function covering(ctx: CallContext, access: "list" | "send"): (nodeId: string) =
   return (nodeId) => gate(nodeKey(nodeId));
 }
 
-function rowOf({ node, connected }: NodeStanding): NodeListRow {
+function rowOf({ node, connected }: NodeStanding, redactor: Redactor): NodeListRow {
   const { id, name, platform, version, caps, commands, agentId, pairedAt, lastSeenAt, place } = node;
   return {
     nodeId: id,
-    displayName: redactSecrets(name),
+    displayName: redactor.mask(name),
     platform,
     version,
     caps,
@@ -75,10 +75,10 @@ function rowOf({ node, connected }: NodeStanding): NodeListRow {
   };
 }
 
-function requestRow(request: PairRequest): PairRequestRow {
+function requestRow(request: PairRequest, redactor: Redactor): PairRequestRow {
   const { requestId, code, nodeId, name, platform, version, caps, commands, remote, createdAt } = request;
   return {
-    ...{ requestId, code, nodeId, displayName: redactSecrets(name), platform, version, caps, commands },
+    ...{ requestId, code, nodeId, displayName: redactor.mask(name), platform, version, caps, commands },
     remoteIp: remote,
     createdAtMs: createdAt,
     expiresAtMs: createdAt + PAIR_REQUEST_MS,
@@ -87,7 +87,9 @@ function requestRow(request: PairRequest): PairRequestRow {
 
 async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
   const covers = covering(ctx, "list");
-  return (await hub.standings()).filter(({ node }) => covers(node.id)).map(rowOf);
+  return (await hub.standings())
+    .filter(({ node }) => covers(node.id))
+    .map((one) => rowOf(one, ctx.deps.world.redactor));
 }
 
 /** A node that the caller may ask, by its id. */
@@ -109,7 +111,7 @@ async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) 
   if (!wanted.ok) return wanted;
   const { name, agentId } = params;
   const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => {
-    return { ok: true, requestId, node: rowOf({ node, connected: false }) };
+    return { ok: true, requestId, node: rowOf({ node, connected: false }, ctx.deps.world.redactor) };
   };
   let requestId = "";
   const paired = await approveDevice(ctx.deps, wanted.value, {
@@ -231,7 +233,9 @@ async function event(
 export const nodeMethods: Methods<keyof NodePayloads> = {
   "node.pair.list": whereNodesAre(async (ctx, _, hub) => {
     const covers = covering(ctx, "list");
-    const pending = (await openRequests(ctx.deps)).filter(({ nodeId }) => covers(nodeId)).map(requestRow);
+    const pending = (await openRequests(ctx.deps))
+      .filter(({ nodeId }) => covers(nodeId))
+      .map((one) => requestRow(one, ctx.deps.world.redactor));
     return ok({ ts: ctx.deps.engine.now(), pending, paired: await rows(ctx, hub) });
   }),
   "node.pair.approve": whereNodesAre(approve),
@@ -261,7 +265,11 @@ export const nodeMethods: Methods<keyof NodePayloads> = {
     const found = (await hub.standings()).find(({ node }) => node.id === id.value);
     if (found === undefined) return noNode(params.nodeId);
     const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
-    return ok({ ts: ctx.deps.engine.now(), ...rowOf(found), allowedCommands: allowed });
+    return ok({
+      ts: ctx.deps.engine.now(),
+      ...rowOf(found, ctx.deps.world.redactor),
+      allowedCommands: allowed,
+    });
   }),
   "node.invoke": whereNodesAre(invoke),
   "node.invoke.result": whereNodesAre(async (ctx, params, hub) => {

@@ -5,7 +5,7 @@
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { isObject } from "../../core/json.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import { dayStart, usageBy, usageSince } from "../../store/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
@@ -83,11 +83,12 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
 }
 
 /** Values masked wherever they stand: a file may hold a secret in a field that is none. */
-function masked<T>(value: T): T {
-  if (typeof value === "string") return redactSecrets(value) as T;
-  if (Array.isArray(value)) return value.map(masked) as T;
+function masked<T>(value: T, redactor: Redactor): T {
+  if (typeof value === "string") return redactor.mask(value) as T;
+  if (Array.isArray(value)) return value.map((one) => masked(one, redactor)) as T;
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner)])) as T;
+  const fields = Object.entries(value).map(([name, inner]) => [name, masked(inner, redactor)]);
+  return Object.fromEntries(fields) as T;
 }
 
 async function usage(ctx: CallContext, params: ParamsOf<"usage">): Promise<UsageReport> {
@@ -132,7 +133,7 @@ export const operationMethods: Methods<"metrics.history" | "usage" | "logs.tail"
       if (!allowed.ok) return allowed;
       const { checkConfig } = ctx.deps;
       if (checkConfig === undefined) return fail("invalid_config", "this gateway was started without a file");
-      return ok(masked(checkConfig()));
+      return ok(masked(checkConfig(), ctx.deps.world.redactor));
     },
   },
 };

@@ -1,10 +1,10 @@
 // Owns a session as protocol clients see it: canonical keys, and the kinds of that protocol.
 
-import { redactSecrets } from "../../core/redact.ts";
 import type { Session } from "../../core/session.ts";
 import { channelOf } from "../../core/session-key.ts";
-import { modelOf, type Settings } from "../../core/settings.ts";
+import { modelOf } from "../../core/settings.ts";
 import type { ListedSession } from "../../flows/list.ts";
+import type { GatewayDeps } from "../call.ts";
 import type { ListedRow, SessionRow } from "../payloads.ts";
 
 /** `<provider>/<model>` in its two parts; the model's own name may hold slashes. */
@@ -13,13 +13,12 @@ export function splitModel(model: string): { modelProvider: string; model: strin
   return { modelProvider: model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
 }
 
+/** What rows are made with. */
+type RowParts = Pick<GatewayDeps, "settings" | "world">;
+
 function wireKind(session: Session): "direct" | "group" | "global" {
   if (session.key === "global") return "global";
   return session.kind === "group" ? "group" : "direct";
-}
-
-function masked(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : redactSecrets(text);
 }
 
 function routeFields(session: Session): Partial<SessionRow> {
@@ -37,7 +36,13 @@ function routeFields(session: Session): Partial<SessionRow> {
  * A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the
  * JSON; of the session that spawned this one only a reader who sees it is told.
  */
-export function sessionRow(settings: Settings, session: Session, sees: (key: string) => boolean): SessionRow {
+export function sessionRow(
+  { settings, world }: RowParts,
+  session: Session,
+  sees: (key: string) => boolean,
+): SessionRow {
+  const masked = (text: string | undefined): string | undefined =>
+    text === undefined ? undefined : world.redactor.mask(text);
   const { spawnedBy } = session;
   return {
     key: session.key,
@@ -67,6 +72,6 @@ export function sessionRow(settings: Settings, session: Session, sees: (key: str
   };
 }
 
-export function listedRow(settings: Settings, row: ListedSession, sees: (key: string) => boolean): ListedRow {
-  return { ...sessionRow(settings, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
+export function listedRow(parts: RowParts, row: ListedSession, sees: (key: string) => boolean): ListedRow {
+  return { ...sessionRow(parts, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
 }

@@ -5,7 +5,7 @@
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { textOf } from "../../core/message.ts";
 import { optional } from "../../core/optional.ts";
-import { redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
 import type { Session } from "../../core/session.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -32,17 +32,19 @@ const PREVIEW_LIMIT_DEFAULT = 12;
 const PREVIEW_LIMIT_MAX = 50;
 const ITEM_CHARS_DEFAULT = 240;
 const ITEM_CHARS_MAX = 4_000;
+/** So many characters are read for each one of a line: blanks that follow each other become one. */
+const BLANKS_MAX = 4;
 const MINUTE_MS = 60_000;
 
 /** One line of at most so many characters. */
-function line(text: string, charsMax: number): string {
-  const flat = redactSecrets(text).replaceAll(/\s+/g, " ").trim();
-  return flat.length <= charsMax
-    ? flat
-    : `${flat
-        .slice(0, charsMax - 1)
-        .toWellFormed()
-        .trimEnd()}…`;
+function line(redactor: Redactor, text: string, charsMax: number): string {
+  const { text: masked, whole } = redactor.beginning(text, charsMax * BLANKS_MAX);
+  const flat = masked.replaceAll(/\s+/g, " ").trim();
+  if (whole && flat.length <= charsMax) return flat;
+  return `${flat
+    .slice(0, charsMax - 1)
+    .toWellFormed()
+    .trimEnd()}…`;
 }
 
 function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilter {
@@ -72,14 +74,15 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
 /** Title and last message of a row, where they were asked for. */
 async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
   const { db } = ctx.access;
+  const { redactor } = ctx.deps.world;
   const first = params.includeDerivedTitles === true ? await firstUserText(db, session.sessionId) : undefined;
   const [last] =
     params.includeLastMessage === true
       ? await lastMessages(db, session.sessionId, 1, { includeTools: false })
       : [];
   return {
-    ...(first === undefined ? {} : { derivedTitle: line(first, TITLE_MAX_CHARS) }),
-    ...(last === undefined ? {} : { lastMessagePreview: line(textOf(last), PREVIEW_MAX_CHARS) }),
+    ...(first === undefined ? {} : { derivedTitle: line(redactor, first, TITLE_MAX_CHARS) }),
+    ...(last === undefined ? {} : { lastMessagePreview: line(redactor, textOf(last), PREVIEW_MAX_CHARS) }),
   };
 }
 
@@ -142,7 +145,7 @@ async function list(
     const { key } = row.session;
     const waitingOn = waits.get(key);
     sessions.push({
-      ...listedRow(settings, row, sees),
+      ...listedRow(ctx.deps, row, sees),
       ...(waitingOn === undefined ? {} : { waitingOn }),
       ...(children === undefined ? {} : { children: children.get(key) ?? 0 }),
       ...(await textsOf(ctx, params, row)),
@@ -188,7 +191,10 @@ async function preview(ctx: CallContext, key: string, limit: number, charsMax: n
   if (!found.ok) return { key, status: "missing" as const, items: [] };
   const messages = await lastMessages(ctx.access.db, found.value.sessionId, limit, { includeTools: false });
   const items = messages
-    .map((message) => ({ role: message.role, text: line(textOf(message), charsMax) }))
+    .map((message) => ({
+      role: message.role,
+      text: line(ctx.deps.world.redactor, textOf(message), charsMax),
+    }))
     .filter((item) => item.text !== "");
   return { key, status: items.length === 0 ? ("empty" as const) : ("ok" as const), items };
 }
@@ -205,7 +211,7 @@ async function change<T>(
 
 /** A row as this caller may read it. */
 function shownRow(ctx: CallContext, session: Session) {
-  return sessionRow(ctx.deps.settings, session, createGate(ctx.deps.settings, ctx.caller, "list"));
+  return sessionRow(ctx.deps, session, createGate(ctx.deps.settings, ctx.caller, "list"));
 }
 
 export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {

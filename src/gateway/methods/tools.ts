@@ -5,7 +5,6 @@
 
 import { threadsOf } from "../../channels/threads.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { redactSecrets } from "../../core/redact.ts";
 import { agentOf, findAgent } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/spawn-chain.ts";
@@ -92,7 +91,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
       const theirs = withheldOutside(found.value, ctx.deps.outside?.knownNames() ?? []);
       const missing = (outside?.missing ?? []).map(({ server, why }) => ({
         server,
-        why: redactSecrets(why),
+        why: ctx.deps.world.redactor.mask(why),
       }));
       const { key } = session;
       return ok({ sessionKey: key, tools, withheld: [...ours, ...theirs], missing });

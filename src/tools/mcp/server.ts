@@ -76,7 +76,7 @@ export class Server {
   constructor(parts: ServerParts) {
     this.settings = parts.settings;
     this.#parts = parts;
-    this.#mask = maskOf(parts.settings);
+    this.#mask = maskOf(parts.settings, parts.world.redactor);
   }
 
   get name(): string {

@@ -3,12 +3,15 @@
 import type { Transport } from "@modelcontextprotocol/client";
 
 /** What outside servers need of the world: `world.ts` fits. */
+import type { Redactor } from "../../core/redact.ts";
+
 export interface OutsideWorld {
   readonly clock: {
     now(): number;
     at(atMs: number, fire: () => void): { cancel(): void };
   };
   random(): number;
+  readonly redactor: Redactor;
   readonly log: {
     debug(fields: object, text: string): void;
     info(fields: object, text: string): void;

@@ -2,7 +2,8 @@
 // W1: bounded, and without characters that hide or reorder text.
 // W2: what the configuration gave the server as a secret is not repeated by us in a log or an error (I14).
 
-import { isSecretName, redactSecrets } from "../../core/redact.ts";
+import type { Redactor } from "../../core/redact.ts";
+import { isSecretName } from "../../core/redact-shapes.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 
 /** Control characters but tab and line feed, and characters that can't be seen or turn the text around. */
@@ -40,13 +41,13 @@ function hiding(values: readonly string[]): Mask {
 }
 
 /** For logs and errors: hides everything that may be a secret of this server, and whatever looks like one. */
-export function maskOf({ reach }: McpServerSettings): Mask {
+export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
   const mask = hiding(
     reach.kind === "stdio"
       ? [...Object.values(reach.env), ...reach.args]
       : [...Object.values(reach.headers), ...queryOf(reach.url)],
   );
-  return (text) => redactSecrets(mask(text));
+  return (text) => redactor.mask(mask(text));
 }
 
 /** For results, which may well speak of the folder that stands in the environment: hides secrets alone. */

@@ -5,10 +5,10 @@ import { planCut } from "../../../src/agent/compaction.ts";
 import { modelView } from "../../../src/agent/view.ts";
 import { cutHistory } from "../../../src/core/history-cut.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "../../../src/core/message.ts";
-import { redactMessage } from "../../../src/core/redact.ts";
 import { readEntry } from "../../../src/store/stored-entry.ts";
 import { OFFLINE, startTurn, toolSpec } from "../../agent/turn-kit.ts";
 import { assistantMessage, toolResult, userMessage } from "../../core/rows.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { damagedTree } from "../mutate.ts";
 import { nastyText, nastyValue, objectOf } from "../nasty.ts";
@@ -66,10 +66,10 @@ const row = fc.oneof(
 
 /** What a tool shows: within the limits, saying what is missing, the newest kept, masked for good. */
 function checkShown(messages: readonly Message[], { maxTextChars, maxBytes }: HistoryInput): void {
-  const redacted = messages.map(redactMessage);
-  const again = redacted.map(redactMessage);
+  const redacted = messages.map((message) => plainRedactor.message(message));
+  const again = redacted.map((message) => plainRedactor.message(message));
   must(JSON.stringify(again) === JSON.stringify(redacted), "masking a message again changes it");
-  const cut = cutHistory(redacted, { maxTextChars, maxBytes });
+  const cut = cutHistory(messages, { maxTextChars, maxBytes }, plainRedactor);
   const json = JSON.stringify(cut.messages);
   must(
     Buffer.byteLength(json) === cut.bytes && cut.bytes <= Math.max(2, maxBytes),

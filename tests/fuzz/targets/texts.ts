@@ -1,7 +1,7 @@
 // Texts that go through the gateway: cut into the messages of a channel, masked on the way out, read as silence.
 
 import fc from "fast-check";
-import { redactSecrets } from "../../../src/core/redact.ts";
+import { Redactor } from "../../../src/core/redact.ts";
 import { formatKey } from "../../../src/core/session-key.ts";
 import { splitText } from "../../../src/core/text-split.ts";
 import {
@@ -177,16 +177,75 @@ const monotonous = fc
   .tuple(fc.constantFrom(...BEGINNINGS), fc.constantFrom(...BEGINNINGS, "", "x", "\n"), fc.nat(300_000))
   .map(([one, other, length]) => (one + other).repeat(Math.ceil(length / (one.length + other.length))));
 
+/** Values that are known: any text, values that share their beginning, values that hold each other. */
+const knownValues = fc.oneof(
+  fc.array(some(6, 40), { minLength: 1, maxLength: 6 }),
+  fc.tuple(some(6, 30), some(1, 8), some(1, 8)).map(([a, b, c]) => [a + b, a + c, b + a, a, a + a]),
+  fc.array(nastyText(60), { minLength: 1, maxLength: 3 }),
+  fc
+    .tuple(fc.constantFrom("a", "ab", "-", "="), fc.integer({ min: 6, max: 400 }))
+    .map(([unit, length]) => [unit.repeat(length), `${unit.repeat(length)}b`]),
+);
+
 interface SecretInput {
   readonly before: string;
   readonly secret: readonly [string, string];
   readonly after: string;
   readonly hostile: string;
+  readonly known: readonly string[];
+  /** Where texts are cut. */
+  readonly cutAt: number;
+}
+
+/** Characters that may be looked at for each one of a text, all passes together, and for any text at all. */
+const STEPS_PER_CHARACTER = 60;
+const STEPS_ANYWAY = 20_000;
+
+function maskedIn(redactor: Redactor, text: string): string {
+  const work = { steps: 0 };
+  const masked = redactor.mask(text, work);
+  const most = STEPS_ANYWAY + STEPS_PER_CHARACTER * text.length;
+  must(work.steps <= most, () => `${work.steps} steps for ${text.length} characters of ${shown(text)}`);
+  must(redactor.mask(masked) === masked, () => `masking again changes ${shown(masked)}`);
+  return masked;
+}
+
+/** Of a value that stands between marks that belong to no value nothing is left, wherever the text is cut. */
+function checkKnown(redactor: Redactor, value: string, { before, after, cutAt }: SecretInput): void {
+  if (value.length < 6 || value.includes("\u0001")) return;
+  if (value.includes("[redacted]") || "[redacted]".includes(value)) return;
+  const text = `${before}\u0001${value}\u0001${after}`.replaceAll("[redacted]", "");
+  if (!text.includes(`\u0001${value}\u0001`)) return;
+  const middle = maskedIn(redactor, text);
+  must(!middle.includes(`\u0001${value}\u0001`), () => `${shown(value)} survives: ${shown(middle)}`);
+  for (const form of [JSON.stringify(text), encodeURIComponent(text.toWellFormed())]) {
+    must(!maskedIn(redactor, form).includes(value), () => `${shown(value)} survives in ${shown(form)}`);
+  }
+  checkBeginning(redactor, `${"x ".repeat(cutAt % 40)}${value}${"y ".repeat(3_000)}`, cutAt, value);
+}
+
+/** A masked beginning holds no beginning of a secret, and is what the whole text begins with where it is known. */
+function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted: string): void {
+  const work = { steps: 0 };
+  const { text: begin, whole } = redactor.beginning(text, cutAt, work);
+  must(begin.length <= Math.max(cutAt, 0), () => `${begin.length} characters, not ${cutAt}`);
+  must(!whole || begin === redactor.mask(text), "a beginning that says it is whole is not");
+  const read = 16 * (cutAt + 1_024 + 6 * 400);
+  const most = STEPS_ANYWAY + STEPS_PER_CHARACTER * Math.min(text.length, read);
+  must(work.steps <= most, () => `${work.steps} steps for the first ${cutAt} characters of ${shown(text)}`);
+  for (const part of [planted, planted.slice(0, Math.max(8, planted.length >> 1))]) {
+    must(
+      part.length < 8 || !begin.includes(part),
+      () => `${shown(part)} is left at ${cutAt} of ${shown(text)}`,
+    );
+  }
 }
 
 export const redaction: FuzzTarget<SecretInput> = {
   name: "redaction",
-  proves: "masking twice is masking once, a planted secret never survives, and no text takes for ever",
+  proves:
+    "masking twice is masking once, nothing of a planted or known secret is left, wherever a text is cut, and " +
+    "the steps are linear in the text",
   inputs: fc.record({
     before: nastyText(2_000),
     secret,
@@ -200,17 +259,26 @@ export const redaction: FuzzTarget<SecretInput> = {
       },
       { weight: 1, arbitrary: monotonous },
     ),
+    known: knownValues,
+    cutAt: fc.integer({ min: 0, max: 3_000 }),
   }),
   roundRuns: 500,
   ciRuns: 2_000,
   open: () => ({
-    check({ before, secret: [lead, planted], after, hostile }) {
-      const once = redactSecrets(hostile);
-      must(redactSecrets(once) === once, `masking again changes ${shown(once)}`);
+    check(input) {
+      const { before, secret, after, hostile, known, cutAt } = input;
+      const [lead, planted] = secret;
+      const plain = new Redactor([]);
+      maskedIn(plain, hostile);
       const end = lead.includes("://") ? "@host/ " : lead.endsWith('"') ? '" ' : " ";
-      const masked = redactSecrets(`${before}\n${lead}${planted}${end}${after}`);
-      must(!masked.includes(planted), `${shown(lead + planted)} survives: ${shown(masked)}`);
-      must(redactSecrets(masked) === masked, `masking again changes ${shown(masked)}`);
+      const masked = maskedIn(plain, `${before}\n${lead}${planted}${end}${after}`);
+      must(!masked.includes(planted), () => `${shown(lead + planted)} survives: ${shown(masked)}`);
+      const cut = `${". ".repeat(cutAt % 500)}\n${lead}${planted}${end}${after}${". ".repeat(2_000)}`;
+      checkBeginning(plain, cut, cutAt, planted);
+      const knowing = new Redactor(known);
+      for (const value of known) checkKnown(knowing, value, input);
+      maskedIn(knowing, hostile);
+      maskedIn(knowing, (known[0] ?? "").repeat(200) + hostile);
     },
   }),
 };

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { CODES, type Code, fail } from "../../../src/core/errors.ts";
 import { wireError } from "../../../src/gateway/answer.ts";
+import { plainRedactor } from "../redactor.ts";
 import { code, GENERATED, page, table } from "./markdown.ts";
 
 const SOURCE = fileURLToPath(new URL("../../../src/core/errors.ts", import.meta.url));
@@ -32,7 +33,7 @@ export function errorsPage(): string {
         CODES[name].tool,
         code(CODES[name].rpc),
         String(CODES[name].http),
-        wireError(fail(name, "")).retryable === true ? "yes" : "",
+        wireError(fail(name, ""), plainRedactor).retryable === true ? "yes" : "",
       ]),
     ),
   );

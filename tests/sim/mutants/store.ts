@@ -109,13 +109,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     breaks: "I14: a secret is masked in the stored transcript",
     file: "src/store/transcripts.ts",
     from: "entry_json: JSON.stringify(entry),",
-    to: "entry_json: redactSecrets(JSON.stringify(entry)),",
+    to: "entry_json: redactor.mask(JSON.stringify(entry)),",
   },
   {
     name: "secrets-in-the-index",
     breaks: "I14: a search for a secret finds where it stands",
     file: "src/store/transcripts.ts",
-    from: `spoken === "" ? "" : redactSecrets(spoken)`,
+    from: `spoken === "" ? "" : redactor.mask(spoken)`,
     to: "spoken",
   },
   {

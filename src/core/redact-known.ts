@@ -1,0 +1,122 @@
+// Owns the search for known values in a text: all of them in one pass (Aho-Corasick).
+// KV1: the work is linear in the text, however many values there are and whatever they share.
+// KV2: values that overlap in the text are covered together, so that no part of one is left.
+// KV3: a mask in the text ends every match, so that masking again finds nothing new.
+
+import { MASK, type Work } from "./redact-shapes.ts";
+
+interface Node {
+  readonly next: Map<number, number>;
+  readonly depth: number;
+  /** The node of the longest proper suffix. */
+  fail: number;
+  /** Length of the longest value that ends here; 0: none does. */
+  longest: number;
+}
+
+const ROOT = 0;
+const MASK_FIRST = MASK.charCodeAt(0);
+
+const nodeAt = (depth: number): Node => ({ next: new Map(), depth, fail: ROOT, longest: 0 });
+
+/** The trie of the values, without its links. */
+function trieOf(values: Iterable<string>): Node[] {
+  const nodes = [nodeAt(0)];
+  for (const value of values) {
+    let state = ROOT;
+    for (let at = 0; at < value.length; at += 1) {
+      const { next, depth } = nodes[state] as Node;
+      const code = value.charCodeAt(at);
+      const known = next.get(code);
+      if (known === undefined) nodes.push(nodeAt(depth + 1));
+      state = known ?? nodes.length - 1;
+      next.set(code, state);
+    }
+    (nodes[state] as Node).longest = value.length;
+  }
+  return nodes;
+}
+
+/** Follows one character from a state. */
+function step(nodes: readonly Node[], from: number, code: number, work: Work): number {
+  let state = from;
+  for (;;) {
+    work.steps += 1;
+    const node = nodes[state] as Node;
+    const next = node.next.get(code);
+    if (next !== undefined) return next;
+    if (state === ROOT) return ROOT;
+    state = node.fail;
+  }
+}
+
+/** Sets the links, nearest to the root first. */
+function link(nodes: readonly Node[]): void {
+  const work = { steps: 0 };
+  const queue = [ROOT];
+  for (const state of queue) {
+    const node = nodes[state] as Node;
+    for (const [code, child] of node.next) {
+      const below = nodes[child] as Node;
+      if (state !== ROOT) below.fail = step(nodes, node.fail, code, work);
+      below.longest = Math.max(below.longest, (nodes[below.fail] as Node).longest);
+      queue.push(child);
+    }
+  }
+}
+
+export class KnownValues {
+  readonly #nodes: readonly Node[];
+  /** Whether a value begins with a character of this low byte. */
+  readonly #begins = new Uint8Array(256);
+  readonly longest: number;
+
+  constructor(values: Iterable<string>) {
+    const all = [...values];
+    this.#nodes = trieOf(all);
+    link(this.#nodes);
+    for (const value of all) this.#begins[value.charCodeAt(0) & 0xff] = 1;
+    this.longest = all.reduce((most, { length }) => Math.max(most, length), 0);
+  }
+
+  /** The text with every value masked. `open`: what may be the beginning of one at its end, too. */
+  mask(text: string, work: Work, open: boolean): string {
+    const spans = this.#find(text, work, open);
+    if (spans.length === 0) return text;
+    let [out, from] = ["", 0];
+    for (const [start, end] of spans) {
+      out += text.slice(from, start) + MASK;
+      from = end;
+    }
+    return out + text.slice(from);
+  }
+
+  #find(text: string, work: Work, open: boolean): [number, number][] {
+    const spans: [number, number][] = [];
+    if (this.longest === 0) return spans;
+    const cover = (from: number, end: number): void => {
+      let start = from;
+      for (let last = spans.at(-1); last !== undefined && last[1] > start; last = spans.at(-1)) {
+        start = Math.min(start, last[0]);
+        spans.pop();
+      }
+      spans.push([start, end]);
+    };
+    work.steps += text.length;
+    let state = ROOT;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === MASK_FIRST && text.startsWith(MASK, at)) {
+        state = ROOT;
+        at += MASK.length - 1;
+      } else if (state !== ROOT || this.#begins[code & 0xff] === 1) {
+        state = step(this.#nodes, state, code, work);
+        const { longest } = this.#nodes[state] as Node;
+        if (longest > 0) cover(at + 1 - longest, at + 1);
+      }
+    }
+    const { depth } = this.#nodes[state] as Node;
+    if (open && depth > 0) cover(text.length - depth, text.length);
+    return spans;
+  }
+}

@@ -1,0 +1,530 @@
+// Owns the search for text that looks like a credential: one pass from left to right.
+// SH1: the work is linear in the text. A few characters (`:`, `=`, `-`, the first letter of a token) start a
+//      matcher. It looks back at most `LOOK_BEHIND_MAX` characters, and forward over runs of one kind of
+//      character, whose ends are remembered. `Work.steps` counts every character that is looked at.
+// SH2: a matcher decides within 20,200 characters whether a credential begins (a private key is the longest
+//      one that has to end first); the credential ends where a run ends. A stream that keeps back so many
+//      characters can be masked in windows.
+// SH3: what is masked already is not matched, and no matcher looks back across it.
+
+export const MASK = "[redacted]";
+
+/** How much was done: characters that were looked at. */
+export interface Work {
+  steps: number;
+}
+
+/** A scheme of an address is the longest thing that is looked at backwards. */
+const LOOK_BEHIND_MAX = 24;
+const KEY_BLOCK_CHARS_MAX = 20_000;
+const QUOTED_CHARS_MAX = 8_192;
+const VALUE_CHARS_MAX = 4_096;
+const JWT_CHARS_MAX = 8_192;
+/** Within so many characters a credential has a digit. */
+const DIGIT_WITHIN = 100;
+const BLANKS_MAX = 3;
+
+/** Names whose value is a credential, wherever they stand at the end of a longer name (`DB_PASSWORD`). */
+const SECRET_NAME =
+  "(?:password|passwd|passphrase|pwd|secret|token|credentials?|access[_-]?key[_-]?id" +
+  "|(?:api|access|account|private|secret|signing|encryption)[_-]?key)";
+const NAME_CHARS_MAX = 16;
+const NAME_END = new RegExp(`${SECRET_NAME}$`, "i");
+/** Fields of JSON that are credentials as a whole; in a text the same words begin sentences. */
+const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
+const AUTH_SCHEME = /^["']?(?:basic|bearer|token|bot)[ \t]{1,3}/i;
+const SCHEME_END = /[a-z][a-z0-9+.-]+$/i;
+const KEY_NAME = /PRIVATE KEY(?: BLOCK)?$/;
+
+/** Whether the value of a variable or a field of this name is a credential. */
+export function isSecretName(name: string): boolean {
+  return SECRET_FIELD.test(name);
+}
+
+/** A kind of character. */
+interface Kind {
+  readonly index: number;
+  readonly ascii: Uint8Array;
+  /** Whether letters beyond ASCII are of it, and white space beyond ASCII. */
+  readonly wide: boolean;
+  readonly wideSpace: boolean;
+}
+
+let kinds = 0;
+
+function kind(one: RegExp): Kind {
+  const ascii = new Uint8Array(128);
+  for (let code = 0; code < 128; code += 1) ascii[code] = one.test(String.fromCharCode(code)) ? 1 : 0;
+  kinds += 1;
+  return { index: kinds - 1, ascii, wide: one.test("é"), wideSpace: one.test("\u2003") };
+}
+
+const ALNUM = kind(/[A-Za-z0-9]/);
+const UPPER = kind(/[A-Z0-9]/);
+const DIGIT = kind(/[0-9]/);
+const LOWER = kind(/[a-z]/);
+const WORD = kind(/[A-Za-z0-9_-]/);
+const WORDLESS_DIGITS = kind(/[A-Za-z_-]/);
+const FINE_WORD = kind(/[A-Za-z0-9_]/);
+const DASHED = kind(/[A-Za-z0-9-]/);
+const PATH = kind(/[A-Za-z0-9/_-]/);
+const FIELD = kind(/[\w.-]/);
+const BEARER = kind(/[A-Za-z0-9._~+/=-]/);
+const BEARER_PLAIN = kind(/[A-Za-z._~+/=-]/);
+const BASE64 = kind(/[A-Za-z0-9+/=]/);
+const KEY_LINE = kind(/[A-Z0-9 ]/);
+const BLANK = kind(/[ \t]/);
+const BACKSLASH = kind(/\\/);
+const USER = kind(/[^\s/:@?#]/);
+const UNTIL_SLASH = kind(/[^\s/]/);
+const HEADER = kind(/[^\s"',;[]/);
+const HEADER_PLAIN = kind(/[^\sA-Z0-9=]/);
+const COOKIE = kind(/[^\r\n"'\\]/);
+const UNDIGITAL = kind(/[^\s0-9]/);
+const UNQUOTED = kind(/[^"'\n]/);
+const ESCAPED_TEXT = kind(/[^"'\\\n]/);
+/** A character of a value without quotation marks. */
+const VALUE = kind(/[^\s"'`,;&|<>()[\]{}]/);
+
+const WIDE_SPACE = /\s/;
+
+function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
+  if (code < 128) return ascii[code] === 1;
+  return wide && (wideSpace || !WIDE_SPACE.test(String.fromCharCode(code)));
+}
+
+/** Runs of one kind that are remembered: a token has three parts of one kind. */
+const RUNS_KEPT = 4;
+
+/** What follows the beginning of a token: the position behind the token, or NONE. */
+type Body = (scan: Scan, from: number) => number;
+
+const NONE = -1;
+
+/** At least so many characters of a kind, then on to the word's end. */
+const run =
+  (of: Kind, least: number): Body =>
+  (scan, from) => {
+    const end = scan.runEnd(of, from);
+    return end - from >= least ? scan.runEnd(WORD, end) : NONE;
+  };
+
+/** Parts with dots between them, each of so many characters. */
+const dotted =
+  (...parts: readonly (readonly [number, number])[]): Body =>
+  (scan, from) => {
+    let at = from;
+    for (const [index, [least, most]] of parts.entries()) {
+      const end = scan.runEnd(WORD, at);
+      if (scan.runsOut(end)) return end;
+      if (end - at < least || end - at > most) return NONE;
+      if (index === parts.length - 1) return end;
+      if (!scan.has(".", end)) return NONE;
+      at = end + 1;
+    }
+    return NONE;
+  };
+
+const ANY = Number.POSITIVE_INFINITY;
+
+function withDigit(scan: Scan, from: number): number {
+  return scan.digitWithin(WORDLESS_DIGITS, from) ? run(WORD, 16)(scan, from) : NONE;
+}
+
+function awsKey(scan: Scan, from: number): number {
+  const end = scan.runEnd(UPPER, from);
+  return end - from === 16 && !scan.is(ALNUM, end) ? scan.runEnd(WORD, end) : NONE;
+}
+
+/** Beginnings of tokens. One starts behind no letter or digit: `task-…` is not `sk-…`. */
+const TOKENS: readonly (readonly [string, Body])[] = [
+  // JSON Web Tokens.
+  ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
+  // OpenAI, Anthropic and others that took over their shape. A digit is asked for: slugs of words have none.
+  ["sk-", withDigit],
+  ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}live_`, run(ALNUM, 10)] as const]),
+  ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}test_`, run(ALNUM, 10)] as const]),
+  ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_"].map((of) => [of, run(ALNUM, 20)] as const),
+  ["github_pat_", run(FINE_WORD, 20)],
+  ["glpat-", run(WORD, 20)],
+  ["npm_", run(ALNUM, 30)],
+  ["hf_", run(ALNUM, 30)],
+  ["AKIA", awsKey],
+  ["ASIA", awsKey],
+  ["AIza", run(WORD, 35)],
+  ["ya29.", run(WORD, 20)],
+  ["xapp-", run(DASHED, 10)],
+  ["SG.", dotted([16, 64], [16, ANY])],
+  ...["gsk_", "xai-", "whsec_", "shpat_", "shpca_", "shppa_", "shpss_"].map(
+    (of) => [of, run(ALNUM, 20)] as const,
+  ),
+  ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
+  ["pypi-", run(WORD, 20)],
+  ["AGE-SECRET-KEY-1", run(UPPER, 20)],
+  // Our own: device tokens, and passes of programs that work for a session.
+  ["pdt1.", dotted([16, 4_096], [16, ANY])],
+  ["pass.", run(ALNUM, 60)],
+  // Discord bots.
+  ...["M", "N", "O"].map((of) => [of, dotted([22, 27], [6, 6], [27, ANY])] as const),
+];
+
+/** Web hooks whose address alone is the right to post. What follows these is masked. */
+const HOOKS = ["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
+const SLACK_HOOK = "hooks.slack.com/";
+
+const byFirst = new Map<number, (readonly [string, Body])[]>();
+for (const token of TOKENS) {
+  const first = token[0].charCodeAt(0);
+  byFirst.set(first, [...(byFirst.get(first) ?? []), token]);
+}
+
+/** Characters that start a matcher. */
+const STARTS = new Uint8Array(128);
+for (const code of byFirst.keys()) STARTS[code] = 1;
+for (const letter of "xhdbB") STARTS[letter.charCodeAt(0)] = 1;
+for (const mark of ":=-") STARTS[mark.charCodeAt(0)] = 2;
+
+const [COLON, DASH, X, UNDERSCORE, NEWLINE] = [0x3a, 0x2d, 0x78, 0x5f, 0x0a];
+const BACKSLASH_CODE = 0x5c;
+const QUOTES = [0x22, 0x27];
+const CODE_BEHIND_MASK = 0x5d;
+
+/** How the name before a `:` or `=` is written. */
+type NameStyle = "plain" | "quoted" | "escaped";
+
+class Scan {
+  readonly #text: string;
+  readonly #work: Work;
+  readonly #open: boolean;
+  readonly #from = new Int32Array(kinds * RUNS_KEPT).fill(-1);
+  readonly #to = new Int32Array(kinds * RUNS_KEPT).fill(-1);
+  readonly #oldest = new Uint8Array(kinds);
+  /** The end of what was masked last. */
+  #floor = 0;
+  /** The beginning of what a matcher found. */
+  #start = 0;
+
+  constructor(text: string, work: Work, open: boolean) {
+    this.#text = text;
+    this.#work = work;
+    this.#open = open;
+  }
+
+  /** The text with what was found masked; the same text if nothing was. */
+  masked(): string {
+    const text = this.#text;
+    const { length } = text;
+    this.#work.steps += length;
+    let out = "";
+    for (let at = 0; at < length; ) {
+      const code = text.charCodeAt(at);
+      const start = code < 128 ? STARTS[code] : 0;
+      const end = start === 0 ? NONE : start === 1 ? this.#word(at, code) : this.#mark(at, code);
+      if (end === NONE || this.#isMasked(end)) {
+        at += 1;
+      } else {
+        out += text.slice(this.#floor, this.#start) + MASK;
+        this.#floor = end;
+        at = end;
+      }
+    }
+    return this.#floor === 0 ? text : out + text.slice(this.#floor);
+  }
+
+  #isMasked(end: number): boolean {
+    return end - this.#start === MASK.length && this.#text.startsWith(MASK, this.#start);
+  }
+
+  /** The end of the run of a kind that begins or goes on here. */
+  runEnd(of: Kind, from: number): number {
+    const first = of.index * RUNS_KEPT;
+    this.#work.steps += 1;
+    for (let slot = first; slot < first + RUNS_KEPT; slot += 1) {
+      const [begin = -1, end = -1] = [this.#from[slot], this.#to[slot]];
+      if (from >= begin && from < end) return end;
+    }
+    const text = this.#text;
+    let at = from;
+    while (at < text.length && isOf(of, text.charCodeAt(at))) at += 1;
+    this.#work.steps += at - from;
+    if (at > from) this.#keep(of.index, from, at);
+    return at;
+  }
+
+  #keep(index: number, from: number, to: number): void {
+    const oldest = this.#oldest[index] ?? 0;
+    this.#from[index * RUNS_KEPT + oldest] = from;
+    this.#to[index * RUNS_KEPT + oldest] = to;
+    this.#oldest[index] = (oldest + 1) % RUNS_KEPT;
+  }
+
+  has(part: string, at: number): boolean {
+    return this.#text.startsWith(part, at);
+  }
+
+  is(of: Kind, at: number): boolean {
+    return at < this.#text.length && isOf(of, this.#text.charCodeAt(at));
+  }
+
+  /** Whether a run ends only because the text was cut there. */
+  runsOut(end: number): boolean {
+    return this.#open && end === this.#text.length;
+  }
+
+  /** Whether a digit follows, behind nothing but characters of this kind. */
+  digitWithin(plain: Kind, from: number): boolean {
+    const end = this.runEnd(plain, from);
+    return end - from <= DIGIT_WITHIN && this.is(DIGIT, end);
+  }
+
+  #codeBefore(at: number): number {
+    if (at === this.#floor) return at === 0 ? -1 : CODE_BEHIND_MASK;
+    return this.#text.charCodeAt(at - 1);
+  }
+
+  /** So many characters before a position, none of what is masked. */
+  #before(at: number, most: number): string {
+    this.#work.steps += most;
+    return this.#text.slice(Math.max(this.#floor, at - most), at);
+  }
+
+  #found(start: number, end: number): number {
+    this.#start = start;
+    return end;
+  }
+
+  /** What a letter may begin. */
+  #word(at: number, code: number): number {
+    const before = this.#codeBefore(at);
+    if (before >= 0 && isOf(ALNUM, before)) return NONE;
+    for (const [begin, body] of byFirst.get(code) ?? []) {
+      this.#work.steps += 1;
+      if (!this.has(begin, at)) continue;
+      const end = body(this, at + begin.length);
+      if (end !== NONE) return this.#found(at, end);
+    }
+    if (code === X && this.has("xox", at) && this.is(LOWER, at + 3) && this.has("-", at + 4)) {
+      const end = run(DASHED, 10)(this, at + 5);
+      if (end !== NONE) return this.#found(at, end);
+    }
+    return before === UNDERSCORE ? NONE : this.#wholeWord(at);
+  }
+
+  /** What a letter may begin that has no underscore before it. */
+  #wholeWord(at: number): number {
+    for (const hook of HOOKS) if (this.has(hook, at)) return this.#run(PATH, at + hook.length, 20);
+    if (this.has(SLACK_HOOK, at)) {
+      const from = at + SLACK_HOOK.length;
+      const end = this.runEnd(LOWER, from);
+      const isHook = end > from && end - from <= 20 && this.has("/", end);
+      return isHook ? this.#run(PATH, end + 1, 20) : NONE;
+    }
+    const word = this.#text.slice(at, at + 6).toLowerCase();
+    if (word !== "bearer") return NONE;
+    const from = this.#skipBlanks(at + 6);
+    if (from === NONE || from === at + 6 || !this.digitWithin(BEARER_PLAIN, from)) return NONE;
+    return this.#run(BEARER, from, 12);
+  }
+
+  #run(of: Kind, from: number, least: number): number {
+    const end = this.runEnd(of, from);
+    return end - from >= least ? this.#found(from, end) : NONE;
+  }
+
+  /** Behind at most three blanks; NONE behind more. */
+  #skipBlanks(from: number): number {
+    const end = this.runEnd(BLANK, from);
+    return end - from <= BLANKS_MAX ? end : NONE;
+  }
+
+  /** What `:`, `=` or `-` may be part of. */
+  #mark(at: number, code: number): number {
+    if (code === DASH) return this.#dashes(at);
+    if (code === COLON) {
+      const found = this.has("://", at) ? this.#address(at) : this.#botToken(at);
+      if (found !== NONE) return found;
+    }
+    return this.#assignment(at, code === COLON);
+  }
+
+  /** user:password@ in an address: the password alone. */
+  #address(at: number): number {
+    if (!SCHEME_END.test(this.#before(at, LOOK_BEHIND_MAX))) return NONE;
+    const userEnd = this.runEnd(USER, at + 3);
+    if (userEnd - at > 256 || !this.has(":", userEnd)) return NONE;
+    const from = userEnd + 1;
+    const port = this.runEnd(DIGIT, from);
+    if (port > from && port - from <= 5 && (this.has("?", port) || this.has("#", port))) return NONE;
+    const end = this.runEnd(UNTIL_SLASH, from);
+    if (this.runsOut(end)) return this.#found(from, end);
+    for (let last = Math.min(end - 1, from + 512); last > from; last -= 1) {
+      this.#work.steps += 1;
+      if (this.has("@", last)) return this.#found(from, last);
+    }
+    return NONE;
+  }
+
+  /** Telegram bots. Met inside addresses, right behind the word "bot". */
+  #botToken(at: number): number {
+    const digits = /[0-9]+$/.exec(this.#before(at, 11))?.[0].length ?? 0;
+    if (digits < 8 || digits > 10) return NONE;
+    if (/^[0-9a-f]{8}-/.test(this.#text.slice(at + 1, at + 10))) return NONE;
+    const end = this.runEnd(WORD, at + 1);
+    return end - at > 30 ? this.#found(at - digits, end) : NONE;
+  }
+
+  /** Private keys, and --name value. */
+  #dashes(at: number): number {
+    if (!this.has("--", at)) return NONE;
+    if (this.has("-----BEGIN ", at)) return this.#keyBlock(at);
+    const end = this.runEnd(WORDLESS_DIGITS, at);
+    const from = this.#skipBlanks(end);
+    if (from === NONE || from === end || !NAME_END.test(this.#before(end, NAME_CHARS_MAX))) return NONE;
+    return this.#unlikeProse(from) ? this.#value(from, 8) : NONE;
+  }
+
+  /** A whole block; else one whose end was cut off. What is masked already is no part of one. */
+  #keyBlock(at: number): number {
+    const nameFrom = at + "-----BEGIN ".length;
+    const nameEnd = this.runEnd(KEY_LINE, nameFrom);
+    if (nameEnd - nameFrom > 60 || !KEY_NAME.test(this.#text.slice(nameFrom, nameEnd))) return NONE;
+    if (!this.has("-----", nameEnd)) return NONE;
+    const from = nameEnd + 5;
+    const most = Math.min(this.#text.length, from + KEY_BLOCK_CHARS_MAX + 1);
+    let end = from;
+    while (end < most && !this.has("-----", end) && !this.has(MASK, end)) end += 1;
+    this.#work.steps += end - from;
+    if (this.runsOut(end)) return this.#found(at, end);
+    if (this.has("-----END ", end)) {
+      const lastEnd = this.runEnd(KEY_LINE, end + 9);
+      if (lastEnd - end <= 70 && this.has("-----", lastEnd)) return this.#found(at, lastEnd + 5);
+    }
+    const linesEnd = this.#keyLines(from);
+    return linesEnd > from ? this.#found(at, linesEnd) : NONE;
+  }
+
+  /** The end of the lines of a key that follow each other. */
+  #keyLines(from: number): number {
+    let end = from;
+    for (;;) {
+      const gap = /^(?:\s|\\[nr]){1,4}/.exec(this.#text.slice(end, end + 8))?.[0].length ?? 0;
+      const lineEnd = this.runEnd(BASE64, end + gap);
+      if (gap === 0 || lineEnd - end - gap < 8) return end;
+      end = lineEnd;
+    }
+  }
+
+  /** What stands behind a name and `:` or `=`. */
+  #assignment(at: number, isColon: boolean): number {
+    const before = /[ \t]{0,3}$/.exec(this.#before(at, BLANKS_MAX))?.[0].length ?? 0;
+    let nameEnd = at - before;
+    let style: NameStyle = "plain";
+    if (QUOTES.includes(this.#codeBefore(nameEnd))) {
+      nameEnd -= 1;
+      style = "quoted";
+      for (let most = 3; most > 0 && this.#codeBefore(nameEnd) === BACKSLASH_CODE; most -= 1) {
+        nameEnd -= 1;
+        style = "escaped";
+      }
+    }
+    const name = this.#before(nameEnd, NAME_CHARS_MAX);
+    const from = this.#skipBlanks(at + 1);
+    if (from === NONE) return NONE;
+    if (NAME_END.test(name)) return this.#named(at, from, style, isColon);
+    if (style === "escaped") return NONE;
+    if (/authorization$/i.test(name)) return this.#header(from);
+    if (isColon && before === 0 && /(?<!\w)cookie$/i.test(name)) return this.#cookie(from);
+    return NONE;
+  }
+
+  #named(at: number, from: number, style: NameStyle, isColon: boolean): number {
+    if (style === "escaped") return isColon ? this.#escapedValue(from) : NONE;
+    if (QUOTES.includes(this.#text.charCodeAt(from))) return this.#quotedValue(from);
+    if (style === "quoted") return NONE;
+    if (from === at + 1 && !isColon) return this.#value(from, 6);
+    return this.#unlikeProse(from) ? this.#value(from, 8) : NONE;
+  }
+
+  /** Prose has words; a credential has a digit, or is longer than a word. */
+  #unlikeProse(from: number): boolean {
+    return this.digitWithin(UNDIGITAL, from) || this.runEnd(VALUE, from) - from >= 24;
+  }
+
+  /** A value without quotation marks. Variables and calls of a program are none. */
+  #value(from: number, least: number): number {
+    if (/[$<{(%]/.test(this.#text.charAt(from))) return NONE;
+    const runEnd = this.runEnd(VALUE, from);
+    let end = runEnd;
+    // A backslash at the end belongs to the quotation mark that follows it.
+    while (end > from && this.#text.charCodeAt(end - 1) === BACKSLASH_CODE) end -= 1;
+    this.#work.steps += runEnd - end;
+    if (end - from < least) return NONE;
+    return end - from <= VALUE_CHARS_MAX && this.has("(", end) ? NONE : this.#found(from, end);
+  }
+
+  /** Between quotation marks on one line. One that is too long to look for its end is masked up to a mark. */
+  #quotedValue(at: number): number {
+    const text = this.#text;
+    const quote = text.charCodeAt(at);
+    const from = at + 1;
+    const most = Math.min(text.length, from + QUOTED_CHARS_MAX + 1);
+    let end = from;
+    for (; end < most; end += 1) {
+      const code = text.charCodeAt(end);
+      if (code === quote || code === NEWLINE) break;
+      if (code === BACKSLASH_CODE && text.charCodeAt(end + 1) !== NEWLINE) end += 1;
+    }
+    this.#work.steps += end - from;
+    if (end > from && end < most && text.charCodeAt(end) === quote) return this.#found(from, end);
+    if (this.#open && end >= text.length) return this.#found(from, text.length);
+    const far = this.runEnd(UNQUOTED, from);
+    return far - from >= QUOTED_CHARS_MAX ? this.#found(from, far) : NONE;
+  }
+
+  /** The same inside a JSON string, where the quotation marks are escaped. */
+  #escapedValue(from: number): number {
+    const quoteAt = this.runEnd(BACKSLASH, from);
+    if (quoteAt === from || quoteAt - from > 3) return NONE;
+    if (!QUOTES.includes(this.#text.charCodeAt(quoteAt))) return NONE;
+    return this.#run(ESCAPED_TEXT, quoteAt + 1, 1);
+  }
+
+  /** The scheme may be followed by prose ("bearer instruments"): a credential is no plain word. */
+  #header(from: number): number {
+    this.#work.steps += 12;
+    const scheme = AUTH_SCHEME.exec(this.#text.slice(from, from + 12))?.[0].length;
+    if (scheme === undefined) return NONE;
+    const at = from + scheme;
+    const plainEnd = this.runEnd(HEADER_PLAIN, at);
+    const isPlain = plainEnd - at > DIGIT_WITHIN || !this.#isMarked(plainEnd);
+    return isPlain ? NONE : this.#run(HEADER, at, 8);
+  }
+
+  #isMarked(at: number): boolean {
+    return this.is(UPPER, at) || this.has("=", at);
+  }
+
+  /** What a browser brings along: everything behind the first name. */
+  #cookie(from: number): number {
+    const at = QUOTES.includes(this.#text.charCodeAt(from)) ? from + 1 : from;
+    const nameEnd = this.runEnd(FIELD, at);
+    if (nameEnd === at || nameEnd - at > 100 || !this.has("=", nameEnd)) return NONE;
+    return this.is(BLANK, nameEnd + 1) ? NONE : this.#run(COOKIE, nameEnd + 1, 6);
+  }
+}
+
+/** What a mask leaves may be something else's beginning; so often at most all is looked at again. */
+const PASSES_MAX = 8;
+
+/**
+ * The text with everything that looks like a credential masked. `open`: the text goes on behind its end, so
+ * that what would have to end there counts as a credential.
+ */
+export function maskShapes(text: string, work: Work, open: boolean): string {
+  let before = text;
+  for (let passes = 1; ; passes += 1) {
+    const masked = new Scan(before, work, open).masked();
+    if (masked === before || passes === PASSES_MAX) return masked;
+    before = masked;
+  }
+}

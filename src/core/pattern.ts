@@ -24,3 +24,11 @@ export function matchesPattern(pattern: string, text: string): boolean {
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   return patterns.some((pattern) => matchesPattern(pattern, text));
 }
+
+/** True if one of the patterns may fit a text that begins so. */
+export function mayMatchBeginning(patterns: readonly string[], beginning: string): boolean {
+  return patterns.some((pattern) => {
+    const [head = "", ...more] = pattern.split("*");
+    return head.startsWith(beginning) || (more.length > 0 && beginning.startsWith(head));
+  });
+}

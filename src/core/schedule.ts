@@ -43,6 +43,8 @@ export interface CronJob {
   readonly nextAt?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** The name of the token whose rights it has (triggers/creator.ts); absent: the gateway's own. */
+  readonly createdBy?: string;
 }
 
 /** Jobs that a store may hold. */

@@ -80,6 +80,13 @@ export function operatorViewer(
   return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
 }
 
+/** Whether a viewer may speak to an agent: to its main session. */
+export function maySpeakAs(settings: Settings, viewer: Viewer, agentId: string): boolean {
+  const key = `agent:${agentId}:${settings.session.mainKey}`;
+  const target = { key, agentId, archived: false, ancestors: [] };
+  return decideAccess("send", viewer, target, accessRulesOf(settings)).allowed;
+}
+
 /** The canonical key that an operator means; `main` is the default agent's. */
 export function operatorKey(settings: Settings, text: string): Result<string> {
   const rules = keyRulesOf(settings);

@@ -14,6 +14,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { TokenScope, TokenSettings } from "../core/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
+import { tokenId } from "../triggers/creator.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
 import { createAllowance } from "./allowance.ts";
@@ -60,10 +61,6 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-function callerId(token: string): string {
-  return digest(`caller:${token}`).toString("hex").slice(0, 32);
-}
-
 /** The scopes and everything that they contain, most first. Unknown names are left out. */
 function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   const highest = SCOPE_ORDER.findIndex((scope) => scopes.includes(scope));
@@ -95,7 +92,7 @@ interface DeviceGrant {
   readonly device: string;
   readonly role: "operator" | "node";
   readonly scopes: readonly string[];
-  /** `callerId` of the token that it was made from. */
+  /** `tokenId` of the token that it was made from. */
   readonly of: string;
 }
 
@@ -130,12 +127,12 @@ function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | und
 function callerOf(known: TokenSettings): Caller {
   const scopes = known.role === "node" ? [] : expandScopes(known.scopes);
   const patterns = known.sessions === undefined ? {} : { patterns: known.sessions };
-  return { id: callerId(known.token), role: known.role, scopes, ...patterns };
+  return { id: tokenId(known.token), role: known.role, scopes, ...patterns };
 }
 
 function deviceRights(tokens: readonly TokenSettings[], given: string): Caller | undefined {
   const read = readGrant(given);
-  const parent = tokens.find((known) => callerId(known.token) === read?.grant.of);
+  const parent = tokens.find((known) => tokenId(known.token) === read?.grant.of);
   if (read === undefined || parent === undefined) return undefined;
   if (!timingSafeEqual(digest(seal(read.body, parent.token)), digest(read.mark))) return undefined;
   const caller = callerOf(parent);
@@ -163,7 +160,7 @@ function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller
   if (key === undefined) return undefined;
   // A `*` in an outside id must not become a pattern.
   const patterns = key.includes("*") ? [] : [key];
-  return { id: callerId(given), role: "operator", scopes: SCOPE_ORDER, patterns, actsAs: key };
+  return { id: tokenId(given), role: "operator", scopes: SCOPE_ORDER, patterns, actsAs: key };
 }
 
 /** The session that a token is a pass of. */
@@ -188,7 +185,7 @@ export function createAuthority(
       return fail("unauthorized", "the token is not valid", { hint: WHICH_TOKEN });
     },
     deviceToken(caller, deviceId) {
-      const parent = tokens.find((known) => callerId(known.token) === caller.id);
+      const parent = tokens.find((known) => tokenId(known.token) === caller.id);
       if (parent === undefined) return undefined;
       const grant: DeviceGrant = {
         device: deviceId,

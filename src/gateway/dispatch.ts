@@ -8,6 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { mayMatchBeginning } from "../core/pattern.ts";
 import type { TokenScope } from "../core/settings.ts";
 import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -119,6 +120,20 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
   });
 }
 
+/** Refuses a scoped token that names an agent none of whose sessions it covers, there or not. */
+function checkAgent<T extends object>(caller: Caller, params: Result<T>): Result<T> {
+  const agentId: unknown = params.ok ? Reflect.get(params.value, "agentId") : undefined;
+  if (caller.patterns === undefined || typeof agentId !== "string") return params;
+  if (mayMatchBeginning(caller.patterns, `agent:${agentId.trim().toLowerCase()}:`)) return params;
+  return fail(
+    "not_visible",
+    `the token covers no session of the agent ${JSON.stringify(agentId.slice(0, 64))}`,
+    {
+      hint: "See gateway.auth.tokens[].sessions.",
+    },
+  );
+}
+
 interface UnderWay {
   readonly call: KeyedCall;
   readonly answer: Promise<Result<unknown>>;
@@ -197,7 +212,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     given: unknown,
     signal: AbortSignal,
   ): Promise<Answer> => {
-    const params = await checkParams(name, given);
+    const params = checkAgent(caller, await checkParams(name, given));
     if (!params.ok) return { result: params };
     const method: Method<M> = HANDLERS[name];
     const base = contextOf(caller, signal);

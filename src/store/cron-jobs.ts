@@ -52,6 +52,7 @@ function toJob(row: Selectable<CronJobTable>): CronJob {
     ...present("model", row.model),
     ...present("thinking", row.thinking),
     ...present("nextAt", row.next_at),
+    ...present("createdBy", row.created_by),
   };
 }
 
@@ -71,6 +72,7 @@ function toRow(job: CronJob): Insertable<CronJobTable> {
     next_at: job.nextAt ?? null,
     created_at: job.createdAt,
     updated_at: job.updatedAt,
+    created_by: job.createdBy ?? null,
   };
 }
 

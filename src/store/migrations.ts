@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
-import { CRON } from "./cron-schema.ts";
+import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { NODES } from "./node-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
@@ -377,6 +377,7 @@ const MIGRATIONS: readonly string[] = [
   KINDS_OF_AGENTS,
   JOB_WAITS,
   RESERVATIONS,
+  CRON_CREATORS,
 ];
 
 /** The version that this program writes. */

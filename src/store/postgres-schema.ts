@@ -7,7 +7,7 @@
 // How it is applied: postgres-migrate.ts.
 
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
-import { CRON_ON_POSTGRES } from "./cron-schema.ts";
+import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { NODES_ON_POSTGRES } from "./node-schema.ts";
 import { POSTGRES_TEXT as T } from "./sql.ts";
 
@@ -417,4 +417,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   KINDS_OF_AGENTS,
   JOB_WAITS,
   RESERVATIONS,
+  CRON_CREATORS_ON_POSTGRES,
 ];

@@ -311,6 +311,8 @@ export interface CronJobTable {
   next_at: number | null;
   created_at: number;
   updated_at: number;
+  /** The name of the token that made it; null: the gateway's own. */
+  created_by: string | null;
 }
 
 /** A turn of a job: a date that fell due, or a run by hand. How its run ended stands in `runs`. */

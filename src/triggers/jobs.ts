@@ -15,6 +15,7 @@ import { countJobs, deleteJob, getJob, holdJob, putJob, unfinishedRunOf } from "
 import { dropDeadline } from "../store/deadlines.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
 import { type ChoiceRules, checkChoices, type RunChoices } from "./choices.ts";
+import { checkRights, creatorOf, creatorViewer } from "./creator.ts";
 import { type AskedSchedule, nextDate, nextDates, readSchedule } from "./dates.ts";
 import { CRON_DEADLINE, fire } from "./turns.ts";
 
@@ -48,11 +49,29 @@ export interface JobPatch extends Choices {
   readonly also?: Also<CronJob>;
 }
 
+/** Who makes, changes or runs a job: the rights, and the name of the token. */
+export interface JobCaller {
+  readonly viewer: Viewer;
+  readonly id: string;
+}
+
 const DATES_SHOWN = 5;
 
-function mayTouch(ctx: Pick<JobContext, "settings">, viewer: Viewer, id: string): boolean {
+/** The job that is there, if the caller may have it run; who does not see its session finds none (JO2). */
+function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
-  return decideAccess("send", viewer, target, accessRulesOf(ctx.settings)).allowed;
+  const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
+  if (job === undefined || !sees) return notThere(id);
+  const allowed = checkRights(ctx.settings, by.viewer, job);
+  return allowed.ok ? ok(job) : allowed;
+}
+
+/** Whose rights a changed job has: a scoped token's, or those that it had, unless that token is gone. */
+function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
+  const { createdBy, ...rest } = job;
+  const isKept = createdBy !== undefined && creatorViewer(ctx.settings, createdBy) !== undefined;
+  const creator = creatorOf(ctx.settings, by.id) ?? (isKept ? createdBy : undefined);
+  return creator === undefined ? rest : { ...rest, createdBy: creator };
 }
 
 function notThere(id: string): Failure {
@@ -88,6 +107,7 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
     ...chosen("model", model, base.model),
     ...chosen("thinking", thinking, base.thinking),
     ...chosen("deliver", deliver, base.deliver),
+    ...chosen("createdBy", undefined, base.createdBy),
   };
 }
 
@@ -105,8 +125,8 @@ function calendarOf(ctx: JobContext) {
   return { now: ctx.engine.now(), zone: ctx.timeZone() };
 }
 
-/** A new job. The viewer has the right to make one; it must cover the session as well. */
-export async function addJob(ctx: JobContext, viewer: Viewer, wanted: NewJob): Promise<Result<CronJob>> {
+/** A new job. The caller has the right to make one; it must cover its session and its agent as well. */
+export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Promise<Result<CronJob>> {
   const agentId = chosenAgent(ctx.settings, wanted.agentId);
   if (!agentId.ok) return agentId;
   const choices = checkChoices(ctx, agentId.value, wanted);
@@ -117,11 +137,8 @@ export async function addJob(ctx: JobContext, viewer: Viewer, wanted: NewJob): P
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const id = unit.newId();
-    if (!mayTouch(ctx, viewer, id)) {
-      return fail("not_visible", "the token does not cover the sessions of jobs, cron:<id>", {
-        hint: "See gateway.auth.tokens[].sessions.",
-      });
-    }
+    const allowed = checkRights(ctx.settings, by.viewer, { id, agentId: agentId.value });
+    if (!allowed.ok) return allowed;
     if ((await countJobs(unit.tx)) >= JOBS_MAX) {
       return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, which is the most`, {
         hint: "Remove one that is not needed any more: cron.list shows them.",
@@ -130,7 +147,8 @@ export async function addJob(ctx: JobContext, viewer: Viewer, wanted: NewJob): P
     const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
     const times = { timeoutMs: 0, createdAt: unit.now, updatedAt: unit.now };
     const job = withChoices({ ...blank, ...times, schedule: schedule.value }, wanted);
-    const made = wanted.enabled === false ? ok(job) : await enable(job, unit.now);
+    const owned = creatorAfter(ctx, by, job);
+    const made = wanted.enabled === false ? ok(owned) : await enable(owned, unit.now);
     if (!made.ok) return made;
     await store(ctx, unit, made.value, true);
     await wanted.also?.(unit, made.value);
@@ -190,13 +208,13 @@ async function patched(
 /** Changes a job; what the patch leaves out stays. */
 export async function updateJob(
   ctx: JobContext,
-  viewer: Viewer,
+  by: JobCaller,
   id: string,
   patch: JobPatch,
 ): Promise<Result<CronJob>> {
-  const known = mayTouch(ctx, viewer, id) ? await getJob(ctx.engine.store.db, id) : undefined;
-  if (known === undefined) return notThere(id);
-  const choices = checkChoices(ctx, known.agentId, patch);
+  const known = touched(ctx, by, id, await getJob(ctx.engine.store.db, id));
+  if (!known.ok) return known;
+  const choices = checkChoices(ctx, known.value.agentId, patch);
   if (!choices.ok) return choices;
   if (patch.deliver?.to === cronKey(id)) {
     return fail("invalid_argument", "deliver.to is the job's own session, where its replies are anyway");
@@ -207,7 +225,7 @@ export async function updateJob(
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const before = await holdJob(unit.tx, id);
     if (before === undefined) return notThere(id);
-    const after = await patched(before, patch, schedule.value, unit.now);
+    const after = await patched(creatorAfter(ctx, by, before), patch, schedule.value, unit.now);
     if (!after.ok) return after;
     await store(ctx, unit, after.value, false);
     await changeSession(unit, before, after.value);
@@ -219,13 +237,13 @@ export async function updateJob(
 /** Takes a job away, with what is remembered of its turns. */
 export async function removeJob(
   ctx: JobContext,
-  viewer: Viewer,
+  by: JobCaller,
   id: string,
   also: Also<string>,
 ): Promise<Result<string>> {
   return ctx.engine.commit(async (unit): Promise<Result<string>> => {
-    const job = mayTouch(ctx, viewer, id) ? await holdJob(unit.tx, id) : undefined;
-    if (job === undefined) return notThere(id);
+    const job = touched(ctx, by, id, await holdJob(unit.tx, id));
+    if (!job.ok) return job;
     await deleteJob(unit.tx, id);
     await dropDeadline(unit.tx, CRON_DEADLINE, id);
     unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change: "removed" });
@@ -237,15 +255,15 @@ export async function removeJob(
 /** A turn by hand, now; dates stay as they are. Also for a job that is paused. */
 export async function runJob(
   ctx: JobContext,
-  viewer: Viewer,
+  by: JobCaller,
   id: string,
   also: Also<Run>,
 ): Promise<Result<Run>> {
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    const job = mayTouch(ctx, viewer, id) ? await holdJob(unit.tx, id) : undefined;
-    if (job === undefined) return notThere(id);
+    const job = touched(ctx, by, id, await holdJob(unit.tx, id));
+    if (!job.ok) return job;
     const busy = await unfinishedRunOf(unit.tx, id);
     if (busy !== undefined) {
       return fail("cron_job_busy", `a run of this job is under way: ${busy}`, {
@@ -253,7 +271,7 @@ export async function runJob(
       });
     }
     const parts = { settings: ctx.settings, engine: () => ctx.engine };
-    const run = await fire(parts, unit, job, { cause: "manual" });
+    const run = await fire(parts, unit, job.value, { cause: "manual" });
     if (run.ok) await also(unit, run.value);
     return run;
   });

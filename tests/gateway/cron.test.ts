@@ -138,11 +138,16 @@ test("I9: where a reader does not see the session that is told, its key is not t
 test("I9: what a job delivers is said by those who may write where it delivers", async () => {
   const { client: open } = await openHouse({
     gateway: {
-      tokens: [{ token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["cron:*"] }],
+      tokens: [
+        {
+          ...{ token: NARROW, role: "operator", scopes: ["operator.admin"] },
+          sessions: ["cron:*", "agent:research:*"],
+        },
+      ],
     },
   });
   const admin = await open();
-  const { job } = await add(admin, { deliver: { to: "main" } });
+  const { job } = await add(admin, { agentId: "research", deliver: { to: "main" } });
   const narrow = await open({ token: NARROW });
   const change = (patch: object) => narrow.request("cron.update", { id: job.id, patch });
   expect(await refusal(change({ message: "say that I won" }))).toBe("not_visible");

@@ -2,10 +2,20 @@
 // comes in between.
 
 import { describe, expect, test } from "vitest";
+import { operatorViewer } from "../../src/flows/access.ts";
 import { getJob, putJob } from "../../src/store/cron-jobs.ts";
 import { nextDeadlineAt } from "../../src/store/deadlines.ts";
 import { deleteSessionRows, updateSession } from "../../src/store/sessions.ts";
-import { type JobPatch, removeJob, runJob, updateJob } from "../../src/triggers/jobs.ts";
+import { tokenId } from "../../src/triggers/creator.ts";
+import {
+  addJob,
+  type JobCaller,
+  type JobContext,
+  type JobPatch,
+  removeJob,
+  runJob,
+  updateJob,
+} from "../../src/triggers/jobs.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -76,6 +86,65 @@ test("model, thinking and time limit of a job are those of its runs; its session
   expect(renamed).toMatchObject({ ok: true, value: { name: "Evening" } });
   expect(await app.session(session.key)).toMatchObject({ label: "Evening" });
   expect((await app.session(session.key)).model).toBeUndefined();
+});
+
+describe("I13: a job has the rights of the token that made it, as they are at each turn", () => {
+  const token = "a-token-for-jobs-of-the-default-agent";
+  const scopes = ["operator.admin"] as const;
+  const all = ["cron:*", "agent:main:*", "agent:research:*"];
+  const by: JobCaller = { viewer: operatorViewer(scopes, all), id: tokenId(token) };
+  const withToken = (app: FlowApp, sessions?: readonly string[]): JobContext => {
+    const one = { token, role: "operator", scopes, ...(sessions === undefined ? {} : { sessions }) } as const;
+    const { settings } = app;
+    const gateway = { ...settings.gateway, tokens: sessions === undefined ? [] : [one] };
+    return { ...jobsOf(app), settings: { ...settings, gateway } };
+  };
+  const schedule = { kind: "every", everyMs: HOUR } as const;
+
+  test("CT1: it runs while the token is there, and says why not when the token was removed or covers less", async () => {
+    const app = await open({ world: fakeWorld() });
+    const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
+    if (!made.ok) throw new Error(made.error);
+    const run = (sessions?: readonly string[]) =>
+      runJob(withToken(app, sessions), ADMIN, made.value.id, async () => undefined);
+    expect(await run()).toMatchObject({
+      ok: false,
+      error: expect.stringContaining("was removed from the config"),
+    });
+    expect(await run(["agent:main:*"])).toMatchObject({
+      ok: false,
+      error: expect.stringContaining("cron:<id>"),
+    });
+    expect(await run(["cron:*"])).toMatchObject({
+      ok: false,
+      error: expect.stringContaining("the agent main"),
+    });
+    expect(await run(all)).toMatchObject({ ok: true });
+  });
+
+  test("CT1: a date of a job whose token is gone is left out, and its history says so", async () => {
+    const world = fakeWorld();
+    const app = await open({ world });
+    const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
+    if (!made.ok) throw new Error(made.error);
+    await pass(app, world, HOUR);
+    expect(await turnsOf(app, made.value)).toEqual(["schedule not_visible"]);
+  });
+
+  test("CT2: a job of the gateway's own token keeps all rights; one that a scoped token changes has that one's", async () => {
+    const world = fakeWorld();
+    const app = await open({ world });
+    const job = await add(app, { schedule });
+    expect(job.createdBy).toBeUndefined();
+    const changed = await updateJob(withToken(app, all), by, job.id, { message: "other" });
+    expect(changed).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
+    // The gateway's own token gives no more rights by a change, unless the other token is gone.
+    const kept = await updateJob(withToken(app, all), ADMIN, job.id, { name: "n" });
+    expect(kept).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
+    const taken = await updateJob(withToken(app), ADMIN, job.id, { name: "m" });
+    expect(taken.ok && taken.value.createdBy).toBeUndefined();
+    expect((await runJob(withToken(app), ADMIN, job.id, async () => undefined)).ok).toBe(true);
+  });
 });
 
 describe("the clocks change", () => {

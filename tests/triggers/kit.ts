@@ -2,13 +2,13 @@
 
 import { ok } from "../../src/core/errors.ts";
 import { type CronJob, cronKey } from "../../src/core/schedule.ts";
-import type { Viewer } from "../../src/core/visibility.ts";
 import { operatorViewer } from "../../src/flows/access.ts";
 import { listTurns } from "../../src/store/cron-jobs.ts";
-import { addJob, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
+import { addJob, type JobCaller, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
 import type { FlowApp } from "../kit/flow-app.ts";
 
-export const ADMIN: Viewer = operatorViewer(["operator.admin"]);
+/** The holder of the gateway's own token. */
+export const ADMIN: JobCaller = { viewer: operatorViewer(["operator.admin"]), id: "gateway" };
 
 /** What jobs are made with in this app. */
 export function jobsOf(app: Pick<FlowApp, "engine" | "settings">): JobContext {

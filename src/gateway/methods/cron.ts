@@ -191,6 +191,8 @@ function answerOf(ctx: CallContext, job: CronJob) {
   } as const;
 }
 
+const callerOf = ({ viewer, caller }: CallContext) => ({ viewer, id: caller.id });
+
 export const cronMethods: Methods<keyof CronPayloads> = {
   "cron.list": { handle: list },
   "cron.runs": { handle: runs },
@@ -204,7 +206,7 @@ export const cronMethods: Methods<keyof CronPayloads> = {
     async handle(ctx, { idempotencyKey: _, deliver: asked, ...wanted }) {
       const deliver = await placeOf(ctx, asked);
       if (!deliver.ok) return deliver;
-      const made = await addJob(ctx.deps, ctx.viewer, {
+      const made = await addJob(ctx.deps, callerOf(ctx), {
         ...wanted,
         deliver: deliver.value,
         also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
@@ -220,7 +222,7 @@ export const cronMethods: Methods<keyof CronPayloads> = {
       if (!allowed.ok) return allowed;
       const deliver = await placeOf(ctx, asked);
       if (!deliver.ok) return deliver;
-      const changed = await updateJob(ctx.deps, ctx.viewer, id, {
+      const changed = await updateJob(ctx.deps, callerOf(ctx), id, {
         ...patch,
         deliver: deliver.value,
         also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
@@ -231,7 +233,7 @@ export const cronMethods: Methods<keyof CronPayloads> = {
   "cron.remove": {
     async handle(ctx, { id }) {
       const answer = { ok: true, id, removed: true } as const;
-      const gone = await removeJob(ctx.deps, ctx.viewer, id, (unit) => ctx.remember(unit, answer));
+      const gone = await removeJob(ctx.deps, callerOf(ctx), id, (unit) => ctx.remember(unit, answer));
       return gone.ok ? ok(answer) : gone;
     },
   },
@@ -239,7 +241,7 @@ export const cronMethods: Methods<keyof CronPayloads> = {
     async handle(ctx, { id }) {
       const answer = ({ runId, sessionKey }: { runId: string; sessionKey: string }) =>
         ({ ok: true, id, runId, sessionKey }) as const;
-      const fired = await runJob(ctx.deps, ctx.viewer, id, (unit, run) => ctx.remember(unit, answer(run)));
+      const fired = await runJob(ctx.deps, callerOf(ctx), id, (unit, run) => ctx.remember(unit, answer(run)));
       return fired.ok ? ok(answer(fired.value)) : fired;
     },
   },

@@ -17,6 +17,7 @@ import {
 import { optional } from "../../core/optional.ts";
 import type { Redactor } from "../../core/redact.ts";
 import type { Run } from "../../core/run.ts";
+import { chosenAgent, maySpeakAs } from "../../flows/access.ts";
 import {
   approveDevice,
   noNode,
@@ -110,6 +111,16 @@ async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) 
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const { name, agentId } = params;
+  const agent = chosenAgent(ctx.deps.settings, agentId);
+  if (agent.ok && !maySpeakAs(ctx.deps.settings, ctx.viewer, agent.value)) {
+    return fail(
+      "not_visible",
+      `the token does not cover the agent ${agent.value}, to which the node would speak`,
+      {
+        hint: "Give an agentId that it covers; see gateway.auth.tokens[].sessions.",
+      },
+    );
+  }
   const answer = (node: NodeRow, requestId: string): PayloadOf<"node.pair.approve"> => {
     return { ok: true, requestId, node: rowOf({ node, connected: false }, ctx.deps.world.redactor) };
   };

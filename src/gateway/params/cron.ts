@@ -144,7 +144,7 @@ export const CRON_METHODS = {
     does: "Takes a job away; its session stays.",
     params: ONE_JOB,
     ignored: [],
-    fails: ["cron_job_not_found"],
+    fails: ["cron_job_not_found", "not_visible"],
     causes: ["cron"],
   },
   "cron.run": {
@@ -152,7 +152,7 @@ export const CRON_METHODS = {
     does: "Gives a job a turn now, whatever its schedule.",
     params: ONE_JOB,
     ignored: ["mode"],
-    fails: ["cron_job_not_found", "cron_job_busy", ...ASKS_RUN],
+    fails: ["cron_job_not_found", "cron_job_busy", "not_visible", ...ASKS_RUN],
     causes: ["cron", ...OF_RUNS],
   },
 } as const satisfies Record<string, MethodSpec>;

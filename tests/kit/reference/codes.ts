@@ -11,6 +11,7 @@ export const EVERY_METHOD = [
 
 /** Codes that the reference says a method may answer with. */
 export function codesOf(method: MethodName): readonly string[] {
-  const { fails = [] }: MethodSpec = METHODS[method];
-  return [...EVERY_METHOD, ...fails];
+  const { fails = [], params }: MethodSpec = METHODS[method];
+  const named = "agentId" in ((params as { properties?: object }).properties ?? {}) ? ["not_visible"] : [];
+  return [...new Set([...EVERY_METHOD, ...fails, ...named])];
 }

@@ -37,12 +37,13 @@ async function callProvider(
   ...[request, onText, signal]: Parameters<ModelPort["call"]>
 ): Promise<ModelOutcome> {
   const { requestOnce } = await import("./provider-request.ts");
+  const triesMax = model.provider.maxRetries + 1;
   for (let tries = 1; ; tries++) {
     if (signal.aborted) return { kind: "aborted" };
     const outcome = await requestOnce(world, model, request, onText, signal);
     if (outcome.kind !== "failed") return outcome;
     const { failure, partial } = outcome;
-    const verdict = judge(failure, tries, world.random(), world.clock.now());
+    const verdict = judge(failure, { tries, triesMax }, world.random(), world.clock.now());
     switch (verdict.kind) {
       case "overflow":
         return { kind: "overflow", error: failure.error };

@@ -16,9 +16,8 @@ import { type ModelRequest, type ResolvedModel, UNREADABLE_ARGUMENTS, type Writt
 import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
 import type { RequestFailure } from "./retry.ts";
 import { modelView } from "./view.ts";
+import { GOOGLE_REQUEST, guardGlobalFetch, type Seen, type Watched, watchedFetch } from "./watched-fetch.ts";
 
-/** No event for this long: the connection is taken for dead. Models may think silently for minutes. */
-const SILENCE_MAX_MS = 10 * 60_000;
 /** Longer provider errors are cut. */
 const ERROR_CHARS_MAX = 2_000;
 
@@ -41,11 +40,8 @@ const STREAMS: Record<ProviderApi, PiStreams> = {
 /** A reason that is there already: without one each abort makes an error with its stack. */
 const OVER = new Error("the request is over");
 
-/** What came back over HTTP, seen beside the provider's client, which keeps it to itself. */
-interface Seen {
-  status?: number;
-  headers?: Headers;
-}
+/** Before the JSON of an error its status may stand. */
+const STATUS_CHARS_MAX = 80;
 
 /** Makes one try. `onText` gets the whole text so far; nothing is retried here. */
 export async function requestOnce(
@@ -58,16 +54,15 @@ export async function requestOnce(
   const seen: Seen = {};
   const stop = new AbortController();
   const watch = AbortSignal.any([signal, stop.signal]);
-  const silence = watchSilence(world, () => stop.abort());
+  const silence = watchSilence(world, model.provider.idleTimeoutSeconds * 1_000, () => stop.abort());
   const progress = new Progress(onText);
   try {
     // Loading a provider's code takes its time, too: the abort doesn't wait for it.
-    const piStream = await untilAborted(open(model, request, seen, watch), watch);
+    const piStream = await untilAborted(open(model, request, { seen, heard: silence.heard }, watch), watch);
     const events = piStream === ABORTED ? undefined : piStream[Symbol.asyncIterator]();
     while (events !== undefined) {
       const next = await untilAborted(events.next(), watch);
       if (next === ABORTED || next.done === true) break;
-      silence.heard();
       const event = next.value;
       if (event.type === "done") {
         // Some servers cut an input that is too large in silence, and then write nothing.
@@ -84,7 +79,8 @@ export async function requestOnce(
     const last = progress.last;
     const partial = last === undefined ? undefined : partialOf(world, model, last, progress);
     if (signal.aborted) return { kind: "aborted", ...(partial === undefined ? {} : { partial }) };
-    const error = `no data for ${SILENCE_MAX_MS / 60_000} minutes: connection closed`;
+    const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
+    const error = `no byte came for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
     return failed(model, seen, progress, { errorMessage: error }, partial);
   } finally {
     silence.end();
@@ -92,28 +88,25 @@ export async function requestOnce(
   }
 }
 
-async function open(model: ProviderModel, request: ModelRequest, seen: Seen, signal: AbortSignal) {
+async function open(model: ProviderModel, request: ModelRequest, watched: Watched, signal: AbortSignal) {
   const { provider } = model;
   const known = await piModel(model);
   const messages = piMessages(modelView(request.entries, model), request.system, piTools(request.tools));
-  const observed: typeof fetch = async (input, init) => {
-    const response = await fetch(input, init);
-    seen.status = response.status;
-    seen.headers = response.headers;
-    return response;
-  };
-  return STREAMS[provider.api].streamSimple(known, messages, {
-    ...apiKeyFor(model),
-    // Where these carry the key, the clients ask for them here and not in the model.
-    headers: { ...provider.headers },
-    signal,
-    maxRetries: 0,
-    cacheRetention: "short",
-    sessionId: request.sessionId,
-    ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
-    // Google's client takes no fetch of ours; what it reports is read from its error text instead.
-    ...(provider.api === "google-generative-ai" ? {} : { fetch: observed }),
-  });
+  const isGoogle = provider.api === "google-generative-ai";
+  if (isGoogle) guardGlobalFetch();
+  const stream = () =>
+    STREAMS[provider.api].streamSimple(known, messages, {
+      ...apiKeyFor(model),
+      // Where these carry the key, the clients ask for them here and not in the model.
+      headers: { ...provider.headers },
+      signal,
+      maxRetries: 0,
+      cacheRetention: "short",
+      sessionId: request.sessionId,
+      ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
+      ...(isGoogle ? {} : { fetch: watchedFetch((input, init) => fetch(input, init), watched) }),
+    });
+  return isGoogle ? GOOGLE_REQUEST.run(watched, stream) : stream();
 }
 
 /** Local servers need no key, but the clients insist on one; headers of one's own may carry it instead. */
@@ -124,11 +117,15 @@ function apiKeyFor({ provider }: ProviderModel): { apiKey?: string } {
   return brings && provider.api !== "google-generative-ai" ? {} : { apiKey: "none" };
 }
 
-function watchSilence(world: World, onSilence: () => void): { heard(): void; end(): void } {
+function watchSilence(
+  world: World,
+  silenceMaxMs: number,
+  onSilence: () => void,
+): { heard(): void; end(): void } {
   let heardAt = world.clock.now();
   const arm = () =>
-    world.clock.at(heardAt + SILENCE_MAX_MS, () => {
-      if (world.clock.now() - heardAt >= SILENCE_MAX_MS) onSilence();
+    world.clock.at(heardAt + silenceMaxMs, () => {
+      if (world.clock.now() - heardAt >= silenceMaxMs) onSilence();
       else timer = arm();
     });
   let timer = arm();
@@ -276,11 +273,12 @@ function failed(
   const text = end.errorMessage ?? `stopped with ${end.stopReason ?? "no reason"}`;
   const { provider } = model;
   const status = seen.status ?? statusInText(text);
-  const where = status === undefined ? `no answer from ${provider.baseUrl}: ` : "";
-  const error = `${model.ref}: ${where}${withoutKeys(text, provider)}`.slice(0, ERROR_CHARS_MAX);
+  const words = withoutKeys(wordsFor(model, seen, progress, text), provider);
+  const error = `${model.ref}: ${words}`.slice(0, ERROR_CHARS_MAX);
   const judged = { role: "assistant", stopReason: "error", ...end, errorMessage: text } as PiMessage;
   const failure: RequestFailure = {
     error,
+    raw: text,
     ...(status === undefined ? {} : { status }),
     ...(seen.headers === undefined ? {} : { headers: seen.headers }),
     begun: progress.begun,
@@ -289,6 +287,32 @@ function failed(
   };
   const named = partial === undefined ? undefined : { ...partial, stopReason: "error", errorMessage: error };
   return { kind: "failed", failure, ...(named === undefined ? {} : { partial: named }) };
+}
+
+/** What went wrong, as a sentence: the provider's own message without the JSON around it. */
+function wordsFor({ provider }: ProviderModel, seen: Seen, progress: Progress, text: string): string {
+  if (seen.redirectedTo !== undefined) {
+    const advice = `Set models.providers.${provider.id}.baseUrl to the final address`;
+    return `${provider.baseUrl} redirects to ${seen.redirectedTo}, and redirects are refused. ${advice}`;
+  }
+  const status = seen.status ?? statusInText(text);
+  const message = messageIn(text);
+  if (message !== undefined) return `the provider says: ${message} (HTTP ${status ?? "status unknown"})`;
+  if (status === undefined) return `no answer from ${provider.baseUrl}: ${text}`;
+  return progress.begun
+    ? `the answer broke off before its end (${text}). Send another message to go on`
+    : text;
+}
+
+/** The message of an error that is JSON, with or without a status before it. */
+function messageIn(text: string): string | undefined {
+  const start = text.indexOf("{");
+  if (start === -1 || start > STATUS_CHARS_MAX) return undefined;
+  const body = jsonOf(text.slice(start));
+  const inner = isObject(body) && isObject(body.error) ? body.error : body;
+  const message = isObject(inner) ? inner.message : undefined;
+  if (typeof message !== "string" || message.trim() === "") return undefined;
+  return messageIn(message) ?? message.trim();
 }
 
 /** Google's client reports a refusal as the JSON body only. */

@@ -3,14 +3,16 @@
 // R2: a wait that the provider asks for is honoured; one above RETRY_AFTER_MAX_MS makes the failure final.
 //     No wait at all ("0", a date in the past) is no answer to when: the backoff stands.
 
-const TRIES_MAX = 5;
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
 
 /** What is known about a request that failed. */
 export interface RequestFailure {
+  /** For people. */
   readonly error: string;
+  /** As the provider or its client wrote it. Default: `error`. */
+  readonly raw?: string;
   /** HTTP status; absent when no response came. */
   readonly status?: number;
   readonly headers?: Headers;
@@ -32,8 +34,16 @@ const SPENT = /insufficient_quota|credit balance|billing|out of budget|usage lim
 const BROKEN_STREAM = /json|parse|malformed/i;
 const BROKEN_LINE = /ECONN|EPIPE|EAI_AGAIN|ENOTFOUND|socket|network|fetch|terminated|closed|reset|connect/i;
 
-/** Decides after the `tries`-th try. `random` is uniform in [0, 1), `nowMs` the wall clock. */
-export function judge(failure: RequestFailure, tries: number, random: number, nowMs: number): Verdict {
+/**
+ * Decides after the `tries`-th try of at most `triesMax`. `random` is uniform in [0, 1), `nowMs` the wall
+ * clock.
+ */
+export function judge(
+  failure: RequestFailure,
+  { tries, triesMax }: { readonly tries: number; readonly triesMax: number },
+  random: number,
+  nowMs: number,
+): Verdict {
   if (failure.begun) return { kind: "final", error: failure.error };
   if (failure.overflow) return { kind: "overflow" };
   const askedMs = askedDelayMs(failure, nowMs);
@@ -45,7 +55,7 @@ export function judge(failure: RequestFailure, tries: number, random: number, no
       error: `the provider asks to wait ${seconds} s before the next try: ${failure.error}`,
     };
   }
-  if (tries >= TRIES_MAX) {
+  if (tries >= triesMax) {
     return { kind: "final", error: `${failure.error} (given up after ${tries} tries)` };
   }
   const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (tries - 1));
@@ -56,11 +66,12 @@ export function judge(failure: RequestFailure, tries: number, random: number, no
 function isPassing(failure: RequestFailure, hasAskedDelay: boolean): boolean {
   const shouldRetry = failure.headers?.get("x-should-retry");
   if (shouldRetry === "false") return false;
-  if (SPENT.test(failure.error) && !hasAskedDelay) return false;
+  const raw = failure.raw ?? failure.error;
+  if (SPENT.test(raw) && !hasAskedDelay) return false;
   if (shouldRetry === "true") return true;
   const { status } = failure;
   if (status === undefined || (status >= 200 && status < 300)) {
-    return failure.passing || BROKEN_STREAM.test(failure.error) || BROKEN_LINE.test(failure.error);
+    return failure.passing || BROKEN_STREAM.test(raw) || BROKEN_LINE.test(raw);
   }
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
@@ -74,6 +85,6 @@ function askedDelayMs(failure: RequestFailure, nowMs: number): number | undefine
   // A date has a name of a month in it; without, almost any number would read as a year.
   const dateMs = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(dateMs)) return Math.max(0, dateMs - nowMs);
-  const inBody = /"retryDelay"\s*:\s*"([\d.]+)s"/.exec(failure.error.replaceAll('\\"', '"'));
+  const inBody = /"retryDelay"\s*:\s*"([\d.]+)s"/.exec((failure.raw ?? failure.error).replaceAll('\\"', '"'));
   return inBody?.[1] === undefined ? undefined : Number.parseFloat(inBody[1]) * 1000;
 }

@@ -116,6 +116,8 @@ const PROVIDER: Rule<Settings["providers"][number]> = {
   baseUrl: "place",
   apiKey: "secret or none",
   headers: "names",
+  idleTimeoutSeconds: "show",
+  maxRetries: "show",
   models: {
     each: {
       id: "show",

@@ -17,6 +17,8 @@ import { type Env, type Path, type Problem, showPath } from "./source.ts";
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
+/** As the schema has them by default. */
+const PATIENCE = { idleTimeoutSeconds: 90, maxRetries: 3 };
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 interface KnownProvider {
@@ -89,7 +91,7 @@ const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
 function fromEnvironment(env: Env): ProviderSettings[] {
   return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
     const apiKey = env[keyVariable];
-    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, models }] : [];
+    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...PATIENCE, models }] : [];
   });
 }
 
@@ -142,7 +144,9 @@ function completeProvider(
   }
   if (api === undefined || baseUrl === undefined) return undefined;
   const apiKey = file.apiKey || (like === undefined ? undefined : env[like.keyVariable]);
-  return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers: file.headers, models };
+  const { headers, idleTimeoutSeconds, maxRetries } = file;
+  const patience = { idleTimeoutSeconds, maxRetries };
+  return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers, ...patience, models };
 }
 
 /** All configured providers; with none in the file, one for each key that the environment holds. */

@@ -65,6 +65,14 @@ const provider = z.strictObject({
     "Default: of anthropic, openai and google that of the environment, like ANTHROPIC_API_KEY.",
   ),
   headers: z.record(text, z.string()).default({}).describe("Sent with every request."),
+  idleTimeoutSeconds: limit(1, 3_600)
+    .default(90)
+    .describe(
+      "Gives a request up after this long without a byte. Raise it for a local model that loads slowly.",
+    ),
+  maxRetries: limit(0, 20)
+    .default(3)
+    .describe("Further tries of a request that failed for a passing reason."),
   models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
 });
 

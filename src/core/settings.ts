@@ -75,6 +75,10 @@ export interface ProviderSettings {
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** A request is given up after this long without a byte. */
+  readonly idleTimeoutSeconds: number;
+  /** Further tries of a request that failed for a passing reason. */
+  readonly maxRetries: number;
   readonly models: readonly ModelSettings[];
 }
 

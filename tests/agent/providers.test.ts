@@ -329,6 +329,53 @@ test.each(["openai-completions", "openai-responses", "anthropic-messages"] as co
   },
 );
 
+test.each(PROVIDER_APIS)(
+  "%s: a redirect to another origin is refused, and nothing is sent there",
+  async (api) => {
+    const other = await serve(() => "stolen");
+    const headers = { location: `${other.url}/v1/elsewhere` };
+    const served = await startModelServer(() => ({ status: 307, headers, body: {} }));
+    try {
+      const { outcome } = await withBackoffs(ask(requestTo(api, served)));
+      expect(outcome).toMatchObject({ kind: "failed" });
+      expect(outcome).toHaveProperty("error", expect.stringContaining(`redirects to ${other.url}, and`));
+      expect(other.requests).toEqual([]);
+      expect(served.requests).toHaveLength(1);
+    } finally {
+      await served.close();
+    }
+  },
+);
+
+test.each(PROVIDER_APIS)("%s: a provider's error is its own message in a sentence, not JSON", async (api) => {
+  const served = await serve(() => httpError(400, "the picture is too small", {}, "invalid_request_error"));
+  const outcome = await ask(requestTo(api, served)).outcome;
+  const error = outcome.kind === "failed" ? outcome.error : "";
+  expect(error).toContain("the picture is too small");
+  expect(error).not.toMatch(/[{}"]/);
+});
+
+test("a stream that breaks after text ends with a plain sentence, and what was shown is kept", async () => {
+  const served = await serve(() => [text("half of it ", 1), drop()]);
+  const outcome = await ask(requestTo("anthropic-messages", served)).outcome;
+  expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "half of it " }] } });
+  expect(outcome).toHaveProperty("error", expect.stringContaining("the answer broke off before its end"));
+});
+
+test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte", async () => {
+  const served = await serve((_, index) => (index === 0 ? serverError() : [text("a", 1), hang()]));
+  const request = requestTo("openai-completions", served);
+  if (request.model.kind !== "provider") throw new Error("no provider");
+  const provider = { ...request.model.provider, maxRetries: 0, idleTimeoutSeconds: 7 };
+  const impatient = { ...request, model: { ...request.model, provider } };
+  expect(await ask(impatient).outcome).toMatchObject({ kind: "failed" });
+  expect(served.requests).toHaveLength(1);
+  const asked = ask(impatient);
+  await until(() => asked.texts.length === 1);
+  await asked.world.advance(7_001);
+  expect(await asked.outcome).toHaveProperty("error", expect.stringContaining("idleTimeoutSeconds"));
+});
+
 test("P2: an abort settles a request whose client ignores its signal", async () => {
   const served = await serve(() => [hang()]);
   const asked = ask(requestTo("openai-completions", served));
@@ -353,11 +400,11 @@ test("a provider that can't be reached is named by its address, after five tries
   expect(outcome).toHaveProperty("error", expect.stringContaining(`no answer from ${served.url}`));
 });
 
-test("a connection that stays silent for ten minutes is given up", async () => {
+test("a connection that stays silent for idleTimeoutSeconds is given up", async () => {
   const served = await serve(() => [text("begun", 1), hang()]);
   const asked = ask(requestTo("anthropic-messages", served));
   await until(() => asked.texts.length === 1);
-  await asked.world.advance(10 * 60_000 + 1);
+  await asked.world.advance(601_000);
   expect(await asked.outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "begun" }] } });
 });
 

@@ -19,6 +19,7 @@ function failure(headers: Record<string, string>, more: Partial<RequestFailure> 
 }
 
 const BACKOFF_MS = 250;
+const FIRST = { tries: 1, triesMax: 5 };
 
 test.each([
   [{ "retry-after": "7" }, 7_000],
@@ -27,7 +28,7 @@ test.each([
   [{ "retry-after-ms": "40", "retry-after": "7" }, 40],
   [{ "retry-after": "300" }, 300_000],
 ])("R2: %j is honoured", (headers, afterMs) => {
-  expect(judge(failure(headers), 1, 0, NOW)).toEqual({ kind: "retry", afterMs });
+  expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs });
 });
 
 test.each([
@@ -41,7 +42,7 @@ test.each([
   { "retry-after": "2001-01-01" },
   { "retry-after-ms": "-1" },
 ])("R2: %j says nothing about when, and the backoff stands", (headers) => {
-  expect(judge(failure(headers), 1, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
+  expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
 });
 
 test.each([
@@ -49,16 +50,18 @@ test.each([
   { "retry-after": "Fri, 02 Jan 2026 00:00:00 GMT" },
   { "retry-after-ms": "Infinity" },
 ])("R2: %j is too long to wait", (headers) => {
-  expect(judge(failure(headers), 1, 0, NOW)).toMatchObject({ kind: "final" });
+  expect(judge(failure(headers), FIRST, 0, NOW)).toMatchObject({ kind: "final" });
 });
 
 test("R1: what had begun is never tried again, whatever the provider says", () => {
   const begun = failure({ "retry-after": "1", "x-should-retry": "true" }, { begun: true, overflow: true });
-  expect(judge(begun, 1, 0, NOW)).toEqual({ kind: "final", error: "busy" });
+  expect(judge(begun, FIRST, 0, NOW)).toEqual({ kind: "final", error: "busy" });
 });
 
 test("a backoff doubles from half a second to half a minute, and the fifth failure is final", () => {
-  const delays = [1, 2, 3, 4].map((tries) => judge(failure({}), tries, 0.999, NOW));
+  const delays = [1, 2, 3, 4].map((tries) => judge(failure({}), { ...FIRST, tries }, 0.999, NOW));
   expect(delays.map((one) => (one.kind === "retry" ? one.afterMs : 0))).toEqual([500, 1_000, 1_999, 3_998]);
-  expect(judge(failure({ "retry-after": "1" }), 5, 0, NOW)).toMatchObject({ kind: "final" });
+  expect(judge(failure({ "retry-after": "1" }), { ...FIRST, tries: 5 }, 0, NOW)).toMatchObject({
+    kind: "final",
+  });
 });

@@ -120,7 +120,15 @@ test("C1: no cut parts a call from its result, and a cut keeps at least the last
 test("V3: thinking and signatures of another model are left out, one's own are kept", () => {
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "s" };
   const own = assistant("said", { content: [thought, { type: "text", text: "said", textSignature: "s" }] });
-  const provider = { id: "other", api: "anthropic-messages" as const, baseUrl: "", headers: {}, models: [] };
+  const provider = {
+    id: "other",
+    api: "anthropic-messages" as const,
+    baseUrl: "",
+    headers: {},
+    idleTimeoutSeconds: 90,
+    maxRetries: 3,
+    models: [],
+  };
   const settings = { ...TEST_MODEL, id: "other" };
   const same: ResolvedModel = { kind: "provider", ref: "other/other", settings, provider };
   const entries = [userSays("q"), own, userSays("next", "u2")];

@@ -26,6 +26,8 @@ const seer: ProviderSettings = {
   api: "openai-completions",
   baseUrl: "http://127.0.0.1:1",
   headers: {},
+  idleTimeoutSeconds: 90,
+  maxRetries: 3,
   models: [
     {
       ...{ id: "see", contextWindow: 1_000, maxOutputTokens: 100, reasoning: false, images: true },

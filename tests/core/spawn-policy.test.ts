@@ -33,6 +33,8 @@ const PROVIDERS = [
     api: "openai-completions" as const,
     baseUrl: "http://127.0.0.1",
     headers: {},
+    idleTimeoutSeconds: 90,
+    maxRetries: 3,
     models: ["big", "small"].map((id) => ({
       id,
       contextWindow: 1000,

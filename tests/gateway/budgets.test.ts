@@ -29,7 +29,14 @@ type Options = Pick<HouseOptions, "disk" | "model"> & {
 
 function houseWith({ agentToAgent, budget, ...more }: Options): Promise<House> {
   const paid = { id: "m", contextWindow: 100_000, maxOutputTokens: 4_000, reasoning: false, images: false };
-  const provider = { id: "paid", api: "anthropic-messages" as const, baseUrl: "http://x", headers: {} };
+  const provider = {
+    id: "paid",
+    api: "anthropic-messages" as const,
+    baseUrl: "http://x",
+    headers: {},
+    idleTimeoutSeconds: 90,
+    maxRetries: 3,
+  };
   const { session } = settingsWith();
   const agent = agentSettings("main", { model: "paid/m", ...(budget === undefined ? {} : { budget }) });
   return openHouse({

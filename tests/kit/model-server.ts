@@ -69,6 +69,8 @@ export async function startModelServer(first: Script): Promise<ModelServer> {
       baseUrl: `${origin}${PROVIDERS[api].path}`,
       apiKey: "test-key-123456",
       headers: {},
+      idleTimeoutSeconds: 600,
+      maxRetries: 4,
       models: [{ ...TEST_MODEL, ...model }],
     }),
     close,

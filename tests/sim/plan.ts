@@ -115,6 +115,8 @@ const PROVIDER = {
   api: "openai-completions",
   baseUrl: "http://127.0.0.1:1",
   headers: {},
+  idleTimeoutSeconds: 90,
+  maxRetries: 3,
   models: [
     {
       ...MODEL,

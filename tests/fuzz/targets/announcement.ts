@@ -55,7 +55,7 @@ function hasty(line: string): string {
   if (seen.startsWith("| ")) return "";
   return seen
     .replace(/^[\s>#*_`~|]+/, "")
-    .replace(/[\s*_`~]+(?=:)/, "")
+    .replace(/(?<![\s*_`~])[\s*_`~]+(?=:)/, "")
     .toLowerCase();
 }
 

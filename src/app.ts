@@ -50,6 +50,9 @@ import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { logging, type World } from "./world.ts";
 
+/** The machine's time zone, as IANA names it. */
+const timeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** Runs of sub-agents, which have a limit of their own. */
 const SUBAGENT_POOL = "subagents";
 
@@ -203,9 +206,7 @@ function buildEngine(
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
   const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const executor = createExecutor({
-    settings,
-    store,
-    world,
+    ...{ settings, store, world, timeZone },
     port: openModelPort(asPart(world, "agent"), metrics.modelCalled),
     ...{ answered: metrics.toolAnswered, traces },
     outbound,
@@ -324,7 +325,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     ...{ channels: ways.channels, standings: () => ways.standings() },
     version,
     token,
-    timeZone: () => new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel,

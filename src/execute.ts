@@ -65,6 +65,8 @@ export interface ExecuteParts {
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
+  /** The zone whose date models are told, as IANA names it. Absent: they are told no date. */
+  readonly timeZone?: () => string;
   /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
   readonly sandboxFor: SandboxFor;
   /** Tools of outside servers. Absent: there are none. */
@@ -123,7 +125,7 @@ async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promi
 }
 
 function promptOf(
-  settings: Settings,
+  { settings, timeZone, world }: ExecuteParts,
   session: Session,
   agent: AgentSettings,
   more: { tools: readonly Tool[]; context: string | undefined; outside: OutsideSet | undefined },
@@ -136,6 +138,7 @@ function promptOf(
     missingTools: (more.outside?.missing ?? []).map(
       ({ server, why }) => `- ${outsidePrefix(server)}*: the MCP server "${server}" is not available: ${why}`,
     ),
+    ...(timeZone === undefined ? {} : { today: { atMs: world.clock.now(), timeZone: timeZone() } }),
     ...(agent.name === undefined ? {} : { agentName: agent.name }),
     ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
     ...(more.context === undefined ? {} : { context: more.context }),
@@ -264,7 +267,7 @@ async function executeTurn(
   const end = await runTurn({
     runId,
     sessionId: session.sessionId,
-    system: promptOf(settings, session, agent, { tools, context, outside }),
+    system: promptOf(parts, session, agent, { tools, context, outside }),
     model: model.value,
     thinking: thinkingOf(run, session, agent),
     entries,

@@ -8,6 +8,7 @@ import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
 import {
   type ModelSettings,
   modelsNamed,
+  OFFLINE_WINDOW,
   type ProviderSettings,
   type ThinkingLevel,
 } from "../core/settings.ts";
@@ -94,7 +95,7 @@ const OFFLINE: ResolvedModel = {
   settings: {
     id: OFFLINE_MODEL_ID,
     name: "Offline rehearsal",
-    contextWindow: 200_000,
+    contextWindow: OFFLINE_WINDOW,
     maxOutputTokens: 8_000,
     reasoning: false,
     images: false,

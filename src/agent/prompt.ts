@@ -1,5 +1,6 @@
 // Owns the system prompt: who the agent is, where it works, what it may use.
-// S1: no clock and no counters in it, so that a provider's prompt cache holds over a whole session.
+// S1: no time of day and no counters in it, so that a provider's prompt cache holds. The date changes once a
+//     day; it stands behind everything that stays.
 // S2: what the runtime adds for one run comes last and begins with its heading line, alone on its line.
 
 export interface PromptParts {
@@ -13,12 +14,31 @@ export interface PromptParts {
   readonly missingTools?: readonly string[];
   /** The operator's own text for this agent. */
   readonly instructions?: string;
+  /** When the run began in this process, and where. Absent: the model is told no date. */
+  readonly today?: Today;
   /** Runtime context of this run, heading line first. */
   readonly context?: string;
 }
 
+export interface Today {
+  readonly atMs: number;
+  /** As IANA names it: `Europe/Berlin`. */
+  readonly timeZone: string;
+}
+
+/** The date without the time of day: "Saturday, 2026-11-21 (time zone Europe/Berlin)". */
+function dateText({ atMs, timeZone }: Today): string {
+  const format = new Intl.DateTimeFormat("en", {
+    ...{ timeZone, calendar: "gregory", numberingSystem: "latn" },
+    ...{ weekday: "long", year: "numeric", month: "2-digit", day: "2-digit" },
+  });
+  const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
+  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.get(type) ?? "";
+  return `${part("weekday")}, ${part("year")}-${part("month")}-${part("day")} (time zone ${timeZone})`;
+}
+
 export function buildSystemPrompt(parts: PromptParts): string {
-  const { agentId, agentName, sessionKey, workspace, toolNames, instructions, context } = parts;
+  const { agentId, agentName, sessionKey, workspace, toolNames, instructions, context, today } = parts;
   const { missingTools = [] } = parts;
   const name = agentName === undefined || agentName === agentId ? "" : ` (${agentName})`;
   const has = (tool: string): boolean => toolNames.includes(tool);
@@ -49,6 +69,7 @@ export function buildSystemPrompt(parts: PromptParts): string {
   if (own !== undefined && own !== "") lines.push("", own);
   // It changes more often than the instructions: behind them, so that a prompt cache holds up to here.
   if (missingTools.length > 0) lines.push("", "Missing in this run:", ...missingTools);
+  if (today !== undefined) lines.push("", `Date at the start of this run: ${dateText(today)}.`);
   const extra = context?.trim();
   if (extra !== undefined && extra !== "") lines.push("", extra);
   return lines.join("\n");

@@ -42,7 +42,7 @@ export interface Session {
   readonly outputTokens: number;
   readonly totalTokens: number;
   /** Tokens in the model's context at the last call; 0 before the first. */
-  readonly contextTokens: number;
+  readonly contextUsed: number;
   /** USD, since the last reset. */
   readonly cost: number;
   /** The last route a person used. Inter-session traffic never changes it (I10). */
@@ -63,6 +63,6 @@ export const NOT_YET_USED = {
   inputTokens: 0,
   outputTokens: 0,
   totalTokens: 0,
-  contextTokens: 0,
+  contextUsed: 0,
   cost: 0,
 } as const satisfies Partial<Session>;

@@ -386,6 +386,7 @@ export function agentOf(settings: Settings, session: Pick<Session, "agentId">): 
 
 /** The built-in model that answers without a provider. */
 export const OFFLINE_MODEL = "offline/rehearsal";
+export const OFFLINE_WINDOW = 200_000;
 
 /** Every `<provider>/<model>` that may be named. */
 export function modelNames(providers: readonly ProviderSettings[]): string[] {
@@ -416,6 +417,16 @@ export function thinkingNamed(wanted: string): ThinkingLevel | undefined {
 export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "model">): string {
   const agent = agentOf(settings, session);
   return agent.runtime === undefined ? (session.model ?? agent.model) : agent.model;
+}
+
+/** The size of a model's context window, in tokens. Null: not known, as with an outside program's model. */
+export function windowOf({ providers }: Pick<Settings, "providers">, model: string): number | null {
+  if (model === OFFLINE_MODEL) return OFFLINE_WINDOW;
+  for (const { id, models } of providers) {
+    const found = models.find((one) => `${id}/${one.id}` === model);
+    if (found !== undefined) return found.contextWindow;
+  }
+  return null;
 }
 
 /** The thinking level that a run in this session starts with. */

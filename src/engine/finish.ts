@@ -198,7 +198,7 @@ async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): 
     input: usage.input + usage.cacheRead + usage.cacheWrite,
     output: usage.output,
     total: usage.totalTokens,
-    contextTokens: facts.contextTokens,
+    contextUsed: facts.contextTokens,
     cost: usage.cost.total,
   });
 }

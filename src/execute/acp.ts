@@ -101,7 +101,7 @@ export async function acpTurn(
       ...(context === undefined ? {} : { context }),
       entries,
       attempt: run.attempt,
-      contextTokens: session.contextTokens,
+      contextTokens: session.contextUsed,
       ask: permissionOf(host, acpRun),
       append: (entry) => handle.append(entry),
       onText: (text) => handle.text(text),

@@ -159,7 +159,7 @@ export interface SessionRow
     | "createdAt"
     | "updatedAt"
     | "sessionId"
-    | "contextTokens"
+    | "contextUsed"
     | "cost"
     | "inputTokens"
     | "outputTokens"
@@ -172,6 +172,8 @@ export interface SessionRow
   readonly channel: string;
   readonly modelProvider: string;
   readonly model: string;
+  /** Null: the model is not known. */
+  readonly contextTokens: number | null;
   readonly label: string | undefined;
   readonly displayName: string | undefined;
   readonly archivedAt: number | undefined;

@@ -190,7 +190,7 @@ function sessionOf(
     outputTokens: session.outputTokens,
     totalTokens: session.totalTokens,
     // What the source counts as its total is what the model last had before it.
-    contextTokens: session.totalTokens,
+    contextUsed: session.totalTokens,
     cost: 0,
     ...(label === undefined ? {} : { label }),
     ...(displayName === undefined ? {} : { displayName }),

@@ -189,13 +189,13 @@ class SessionWriter {
     if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
     if (!isFirst) return;
     // What the source has counted since.
-    const { updatedAt, inputTokens, outputTokens, totalTokens, contextTokens } = session;
+    const { updatedAt, inputTokens, outputTokens, totalTokens, contextUsed } = session;
     await updateSession(tx, session.key, {
       updatedAt,
       inputTokens,
       outputTokens,
       totalTokens,
-      contextTokens,
+      contextUsed,
     });
   }
 }

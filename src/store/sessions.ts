@@ -29,7 +29,7 @@ type Clearable =
   | "lastRoute"
   | "groupChannel";
 type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
-type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextTokens" | "cost";
+type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextUsed" | "cost";
 
 /** What may change in a session. `null` takes a field away; an absent field stays. */
 export type SessionPatch = {
@@ -64,7 +64,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
     inputTokens: row.input_tokens,
     outputTokens: row.output_tokens,
     totalTokens: row.total_tokens,
-    contextTokens: row.context_tokens,
+    contextUsed: row.context_tokens,
     cost: row.cost,
     ...(row.label === null ? {} : { label: row.label }),
     ...(row.display_name === null ? {} : { displayName: row.display_name }),
@@ -112,7 +112,7 @@ function toRow(session: Session): Insertable<SessionTable> {
     input_tokens: session.inputTokens,
     output_tokens: session.outputTokens,
     total_tokens: session.totalTokens,
-    context_tokens: session.contextTokens,
+    context_tokens: session.contextUsed,
     cost: session.cost,
     ...routeColumns(session.lastRoute),
     group_channel: session.groupChannel ?? null,
@@ -196,7 +196,7 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
     input_tokens: patch.inputTokens,
     output_tokens: patch.outputTokens,
     total_tokens: patch.totalTokens,
-    context_tokens: patch.contextTokens,
+    context_tokens: patch.contextUsed,
     cost: patch.cost,
     group_channel: patch.groupChannel,
     ...(patch.lastRoute === undefined ? {} : routeColumns(patch.lastRoute)),
@@ -213,15 +213,15 @@ interface SessionUsage {
   readonly input: number;
   readonly output: number;
   readonly total: number;
-  readonly contextTokens: number | undefined;
+  readonly contextUsed: number | undefined;
   /** USD. */
   readonly cost: number;
 }
 
 /** As `SessionUsage`; null leaves a column as it is. */
-type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextTokens"> & {
+type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextUsed"> & {
   readonly [K in "sessionKey" | "sessionId"]: string;
-} & { readonly aborted: number; readonly systemSent: number | null; readonly contextTokens: number | null };
+} & { readonly aborted: number; readonly systemSent: number | null; readonly contextUsed: number | null };
 
 const USAGE = prepared((tx, usage: UsageValues) =>
   tx
@@ -234,7 +234,7 @@ const USAGE = prepared((tx, usage: UsageValues) =>
       total_tokens: eb("total_tokens", "+", usage.total),
       cost: eb("cost", "+", usage.cost),
       system_sent: sql<number>`coalesce(${usage.systemSent}, system_sent)`,
-      context_tokens: sql<number>`coalesce(${usage.contextTokens}, context_tokens)`,
+      context_tokens: sql<number>`coalesce(${usage.contextUsed}, context_tokens)`,
     }))
     .where("key", "=", usage.sessionKey)
     .where("session_id", "=", usage.sessionId),
@@ -246,14 +246,14 @@ export async function addSessionUsage(
   { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
   usage: SessionUsage,
 ): Promise<void> {
-  const { systemSent, contextTokens } = usage;
+  const { systemSent, contextUsed } = usage;
   await USAGE(tx, {
     ...usage,
     sessionKey,
     sessionId,
     aborted: usage.aborted ? 1 : 0,
     systemSent: systemSent ? 1 : null,
-    contextTokens: contextTokens ?? null,
+    contextUsed: contextUsed ?? null,
   });
 }
 

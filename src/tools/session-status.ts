@@ -4,7 +4,7 @@ import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { KEY_CHARS_MAX } from "../core/session-key.ts";
-import { modelOf, thinkingOf } from "../core/settings.ts";
+import { modelOf, thinkingOf, windowOf } from "../core/settings.ts";
 import type { UsageSum } from "../core/usage.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
 import { openGate, resolveSession, shownKey, viewerScope } from "../flows/access.ts";
@@ -109,7 +109,8 @@ async function sessionReport(ctx: ToolContext, session: Session): Promise<ToolRe
     runs: runs.map(({ runId, state, acceptedAt }) => ({ runId, state, acceptedAt })),
     model: modelOf(ctx.settings, session),
     thinkingLevel: thinkingOf(ctx.settings, session),
-    contextTokens: session.contextTokens,
+    contextTokens: windowOf(ctx.settings, modelOf(ctx.settings, session)),
+    contextUsed: session.contextUsed,
     usage: tokensOf(sum),
     cost: sum.cost,
     openFlows: await shownFlows(ctx, flows),

@@ -7,7 +7,7 @@ import type { Message } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
 import { SESSION_KINDS, type Session, type SessionKind } from "../core/session.ts";
 import { channelOf } from "../core/session-key.ts";
-import { modelOf } from "../core/settings.ts";
+import { modelOf, windowOf } from "../core/settings.ts";
 import { shownKey, visibilityOf } from "../flows/access.ts";
 import { type ListedSession, type ListFilter, listVisible, visibleSpawners } from "../flows/list.ts";
 import { isSessionCursor } from "../store/session-lists.ts";
@@ -140,7 +140,8 @@ function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<
     updatedAt: session.updatedAt,
     sessionId: session.sessionId,
     model: modelOf(ctx.settings, session),
-    contextTokens: session.contextTokens,
+    contextTokens: windowOf(ctx.settings, modelOf(ctx.settings, session)),
+    contextUsed: session.contextUsed,
     totalTokens: session.totalTokens,
     ...optional({ thinkingLevel: session.thinkingLevel, verboseLevel: session.verboseLevel }),
     systemSent: session.systemSent,

@@ -104,6 +104,31 @@ test("a script can tell agents, sessions and steps apart", async () => {
   expect(await turn.end).toMatchObject({ text: "research main message go" });
 });
 
+test("models are told the date and the time zone, behind all that stays and before the run's context", () => {
+  const at = (text: string) => Date.parse(text);
+  const parts = {
+    agentId: "a",
+    sessionKey: "main",
+    workspace: "/w",
+    toolNames: [],
+    instructions: "Be kind.",
+  };
+  const prompt = (text: string, timeZone = "Europe/Berlin") =>
+    buildSystemPrompt({ ...parts, context: "Heading", today: { atMs: at(text), timeZone } });
+  const morning = prompt("2026-11-21T06:00:00Z");
+  expect(morning).toContain(
+    "Be kind.\n\nDate at the start of this run: Saturday, 2026-11-21 (time zone Europe/Berlin).\n\nHeading",
+  );
+  // The same all day, so that a prompt cache holds; midnight is that of the zone.
+  expect(prompt("2026-11-21T22:59:00Z")).toBe(morning);
+  expect(prompt("2026-11-21T23:01:00Z")).toContain("Sunday, 2026-11-22 (time zone Europe/Berlin)");
+  expect(prompt("2026-11-21T23:01:00Z", "America/New_York")).toContain(
+    "Saturday, 2026-11-21 (time zone America/",
+  );
+  const before = (text: string) => text.slice(0, text.indexOf("Date at"));
+  expect(before(prompt("2030-01-01T12:00:00Z"))).toBe(before(morning));
+});
+
 test("S1, S2: the system prompt is the same at any time, and the runtime's context comes last", () => {
   const parts = {
     agentId: "a",

@@ -155,7 +155,7 @@ const anySession: fc.Arbitrary<Session> = fc.record(
     inputTokens: fc.nat(),
     outputTokens: fc.nat(),
     totalTokens: fc.nat(),
-    contextTokens: fc.nat(),
+    contextUsed: fc.nat(),
     cost: fc.nat().map((n) => n / 1024),
     lastRoute: fc.record(
       { channel: text, to: text, accountId: text, threadId: text },
@@ -181,7 +181,7 @@ const anySession: fc.Arbitrary<Session> = fc.record(
         "inputTokens",
         "outputTokens",
         "totalTokens",
-        "contextTokens",
+        "contextUsed",
         "cost",
       ] as const),
     ],
@@ -206,12 +206,12 @@ function sessionContract(store: () => Store): void {
 
   test("a patch changes what it names, null takes away, the rest stays", async () => {
     const route = { channel: "webchat", to: "a", threadId: "t" };
-    await add({ label: "old", model: "m", lastRoute: route, contextTokens: 7 });
+    await add({ label: "old", model: "m", lastRoute: route, contextUsed: 7 });
     const patch = { label: "new", model: null, systemSent: true, inputTokens: 3, updatedAt: 2_000 };
     await store().transaction((tx) => sessions.updateSession(tx, "agent:main:main", patch));
     const stored = await sessions.getSession(store().db, "agent:main:main");
     const changed = { label: "new", systemSent: true, inputTokens: 3, updatedAt: 2_000 };
-    expect(stored).toEqual(sampleSession({ ...changed, lastRoute: route, contextTokens: 7 }));
+    expect(stored).toEqual(sampleSession({ ...changed, lastRoute: route, contextUsed: 7 }));
     await store().transaction(async (tx) => {
       await sessions.updateSession(tx, "agent:main:main", { lastRoute: null });
       await sessions.updateSession(tx, "agent:main:main", {});
@@ -221,7 +221,7 @@ function sessionContract(store: () => Store): void {
 
   test("a reset gives a new transcript id, keeps settings and route; the old id names the new", async () => {
     const lastRoute = { channel: "webchat", to: "a" };
-    await add({ label: "mine", inputTokens: 9, contextTokens: 9, systemSent: true, lastRoute });
+    await add({ label: "mine", inputTokens: 9, contextUsed: 9, systemSent: true, lastRoute });
     await store().transaction((tx) => sessions.replaceSessionId(tx, "agent:main:main", "session-2", 5_000));
     const stored = await sessions.getSession(store().db, "agent:main:main");
     expect(stored).toEqual(

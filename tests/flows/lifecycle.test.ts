@@ -220,12 +220,12 @@ test("a reset gives a new transcript and zero counters; settings, label and rout
   const before = await app.add("agent:main:chat:1", {
     ...kept,
     totalTokens: 9,
-    contextTokens: 8,
+    contextUsed: 8,
     systemSent: true,
   });
   await app.say(before, message("old words"));
   const after = value(await resetSession(app.ctx, before));
-  expect(after).toMatchObject({ ...kept, totalTokens: 0, contextTokens: 0, systemSent: false });
+  expect(after).toMatchObject({ ...kept, totalTokens: 0, contextUsed: 0, systemSent: false });
   expect(after.sessionId).not.toBe(before.sessionId);
   expect(await lastMessages(app.engine.store.db, after.sessionId, 5, { includeTools: true })).toEqual([]);
   expect(await findSessionId(app.engine.store.db, before.sessionId)).toMatchObject({

@@ -140,3 +140,27 @@ test("a session's cost adds up run by run, and a reset begins it anew", async ()
   expect(await client.call("sessions.reset", { key: MAIN })).toMatchObject({ entry: { cost: 0 } });
   expect(await listed(house, { keys: [MAIN] })).toMatchObject([{ cost: 0 }]);
 });
+
+test("contextTokens is the window of the session's model, contextUsed what is in use; an unknown model has none", async () => {
+  const house = await openHouse();
+  const row = (key: string, more: Partial<Session>) =>
+    sampleSession({
+      key,
+      sessionId: `id ${key}`,
+      kind: "other",
+      agentId: "main",
+      spawnedBy: undefined,
+      ...more,
+    } as never);
+  await house.store.transaction(async (tx) => {
+    await insertSession(tx, row("agent:main:chat:known", { contextUsed: 17, model: "offline/rehearsal" }));
+    await insertSession(tx, row("agent:main:chat:gone", { contextUsed: 5, model: "gone/model" }));
+  });
+  const rows = await listed(house, {});
+  const figures = (key: string) => {
+    const found = rows.find((one) => one.key === key);
+    return { contextTokens: found?.contextTokens, contextUsed: found?.contextUsed };
+  };
+  expect(figures("agent:main:chat:known")).toEqual({ contextTokens: 200_000, contextUsed: 17 });
+  expect(figures("agent:main:chat:gone")).toEqual({ contextTokens: null, contextUsed: 5 });
+});

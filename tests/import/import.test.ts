@@ -139,7 +139,7 @@ for (const kind of KINDS) {
       inputTokens: 100,
       outputTokens: 20,
       totalTokens: 120,
-      contextTokens: 120,
+      contextUsed: 120,
       lastRoute: { channel: "telegram", to: "4711" },
       external: false,
     });

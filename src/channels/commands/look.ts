@@ -79,7 +79,7 @@ export async function status(here: Here): Promise<string> {
   if (!verdict.allowed) return excerpt(here.unit, verdict.error);
   const activity = (await activityOf(unit.tx, [session.key])).get(session.key);
   const jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
-  const { totalTokens, contextTokens, cost, sendPolicy, label } = session;
+  const { totalTokens, contextUsed, cost, sendPolicy, label } = session;
   const named = label === undefined ? "" : ` (${code(here.unit, label)})`;
   const paid = cost > 0 ? `, ${cost.toFixed(4)} USD` : "";
   const model = code(unit, modelOf(settings, session), 200);
@@ -88,7 +88,7 @@ export async function status(here: Here): Promise<string> {
   return [
     `${keyCode(here, session.key)}${named} is ${doing}, last used ${ago(session.updatedAt, unit.now)}.`,
     `- Model ${model}, thinking ${code(unit, thinkingOf(settings, session))}`,
-    `- ${number(contextTokens)} tokens in its context; ${number(totalTokens)} used${paid}`,
+    `- ${number(contextUsed)} tokens in its context; ${number(totalTokens)} used${paid}`,
     `- ${count(waiting, "message")} waiting, ${count(jobs.length, "sub-agent")} at work`,
     ...(sendPolicy === undefined
       ? []

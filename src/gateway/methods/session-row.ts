@@ -2,7 +2,7 @@
 
 import type { Session } from "../../core/session.ts";
 import { channelOf } from "../../core/session-key.ts";
-import { modelOf } from "../../core/settings.ts";
+import { modelOf, windowOf } from "../../core/settings.ts";
 import type { ListedSession } from "../../flows/list.ts";
 import type { GatewayDeps } from "../call.ts";
 import type { ListedRow, SessionRow } from "../payloads.ts";
@@ -57,7 +57,8 @@ export function sessionRow(
     archivedAt: session.archivedAt,
     sessionId: session.sessionId,
     ...splitModel(modelOf(settings, session)),
-    contextTokens: session.contextTokens,
+    contextTokens: windowOf(settings, modelOf(settings, session)),
+    contextUsed: session.contextUsed,
     cost: session.cost,
     inputTokens: session.inputTokens,
     outputTokens: session.outputTokens,

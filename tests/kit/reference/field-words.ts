@@ -44,7 +44,7 @@ export const FIELD_WORDS: Readonly<Record<string, string>> = {
   connectedSince: "since when",
   connId: "the connection",
   content: "blocks: text, thinking, image, toolCall",
-  contextTokens: "tokens in the model's context at its last call",
+  contextTokens: "size of the model's context window, in tokens; null: the model is not known",
   contextWindow: "tokens that the model takes",
   cost: "USD, where prices are known",
   costMax: "the limit of it",

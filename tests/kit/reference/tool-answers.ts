@@ -47,7 +47,7 @@ export const TOOL_ANSWERS: Readonly<Record<string, ToolAnswers>> = {
       ],
       [
         "sessions[] also",
-        "`label?`, `displayName?`, `model`, `contextTokens`, `totalTokens`, `thinkingLevel?`, `verboseLevel?`, " +
+        "`label?`, `displayName?`, `model`, `contextTokens`, `contextUsed`, `totalTokens`, `thinkingLevel?`, `verboseLevel?`, " +
           "`sendPolicy?`, `systemSent`, `abortedLastRun`.",
       ],
       [
@@ -122,7 +122,7 @@ export const TOOL_ANSWERS: Readonly<Record<string, ToolAnswers>> = {
     gives: [
       [
         "of a session",
-        "`state`, `queuedRuns`, `runs`, `model`, `thinkingLevel`, `contextTokens`, `usage`, `cost`, `openFlows`, " +
+        "`state`, `queuedRuns`, `runs`, `model`, `thinkingLevel`, `contextTokens`, `contextUsed`, `usage`, `cost`, `openFlows`, " +
           "`boundTo?`, `updatedAt`, `abortedLastRun`.",
       ],
       [

@@ -23,12 +23,13 @@ async function copyKey(key: string): Promise<void> {
 function Figures({ thread }: { thread: Thread }) {
   const { now } = thread;
   if (now === undefined) return null;
-  const { totalTokens, contextTokens, cost } = now.session;
+  const { totalTokens, contextTokens, contextUsed, cost } = now.session;
+  const ofWindow = contextTokens === null ? "" : ` of ${tokens(contextTokens)}`;
   return (
     <>
       {totalTokens > 0 && (
         <span title="Tokens: in the model's context now, and used in all">
-          {contextTokens > 0 ? `${tokens(contextTokens)} in context · ` : ""}
+          {contextUsed > 0 ? `${tokens(contextUsed)}${ofWindow} in context · ` : ""}
           {`${tokens(totalTokens)} tokens`}
         </span>
       )}

@@ -39,7 +39,20 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   const history = group.command("history").argument("<key>").description("the last messages of a session");
   history.option("--limit <n>", "most messages", amount("--limit", 1), 50);
   history.option("--before <id>", "only what was said before this message");
+  history.option(
+    "--earlier [which]",
+    "list the conversations before its resets, or show one: number or session id",
+  );
   on(history, async () => (await sessions()).showHistory);
+  const exported = group
+    .command("export")
+    .argument("<key>")
+    .description("a whole conversation, one message a line");
+  exported.option("--earlier <which>", "one from before a reset: its number or session id");
+  exported.addOption(
+    new Option("--format <format>", "how it is written").choices(["jsonl", "markdown"]).default("jsonl"),
+  );
+  on(exported, async () => (await import("./commands/sessions-export.ts")).exportSession);
   on(
     group.command("show").argument("<key>").description("one session's settings, state and usage"),
     async () => (await sessions()).showSession,

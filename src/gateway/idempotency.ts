@@ -18,6 +18,7 @@ export const IDEMPOTENCY = {
   "sessions.resolve": "none",
   "sessions.create": "required",
   "sessions.preview": "none",
+  "sessions.earlier": "none",
   "sessions.patch": "optional",
   "sessions.reset": "optional",
   "sessions.delete": "optional",

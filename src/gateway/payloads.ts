@@ -73,9 +73,25 @@ export interface HistoryNow {
   readonly queue: readonly QueuedRun[];
 }
 
+/** A conversation that a reset has ended. */
+export interface EarlierRow {
+  readonly sessionId: string;
+  /** When the conversation began. */
+  readonly startedAt: number;
+  /** When its last message was written. */
+  readonly endedAt: number;
+  /** How many messages it has. */
+  readonly messages: number;
+  /** How its first message begins. */
+  readonly title?: string;
+}
+
 interface HistoryPage {
   readonly sessionKey: string;
-  /** Absent: the key is a free name, and the conversation begins with the first message to it. */
+  /**
+   * Of the conversation that the messages are of. Absent: the key is a free name, and the conversation begins
+   * with the first message to it.
+   */
   readonly sessionId?: string;
   /** Oldest first; with `includeRuns` each names its run, if it has one. */
   readonly messages: readonly (Message & { readonly runId?: string })[];
@@ -313,6 +329,13 @@ interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
   "models.list": { readonly models: readonly ModelRow[] };
   "sessions.resolve": { readonly ok: true; readonly key: string };
   "sessions.create": { readonly ok: true; readonly key: string; readonly sessionId: string };
+  "sessions.earlier": {
+    readonly key: string;
+    /** Of the conversation in force. */
+    readonly sessionId: string;
+    /** Those that resets have ended, newest first. */
+    readonly conversations: readonly EarlierRow[];
+  };
   "sessions.preview": { readonly ts: number; readonly previews: readonly Preview[] };
   "sessions.delete": { readonly ok: true; readonly key: string; readonly deleted: true };
   "chat.history": HistoryPage;

@@ -1,6 +1,5 @@
 // Owns full-text search over transcripts: what people and models wrote, newest first.
-// TS1: only transcripts in force are found: not those from before a reset, of archived or of deleted
-//      sessions.
+// TS1: transcripts of archived and of deleted sessions are not found; a hit from before a reset says so.
 // TS2: a page reads at most a fixed number of matches; its cursor goes on from there.
 
 import { type RawBuilder, sql } from "kysely";
@@ -37,6 +36,8 @@ export interface SearchHit {
   readonly role: string;
   readonly timestamp: number;
   readonly excerpt: string;
+  /** The conversation was ended by a reset. */
+  readonly earlier?: true;
 }
 
 interface SearchPage {
@@ -49,6 +50,7 @@ interface HitRow {
   readonly id: string;
   readonly session_key: string;
   readonly session_id: string;
+  readonly current_id: string;
   readonly role: string;
   readonly entry_json: string;
   readonly created_at: number;
@@ -133,11 +135,12 @@ export async function searchTranscripts(
   if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
   const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;
   const { rows } = await sql<HitRow>`
-    select m.seq, m.id, m.session_key, m.session_id, m.role, m.entry_json, m.created_at
+    select m.seq, m.id, m.session_key, m.session_id, s.session_id as current_id, m.role,
+      m.entry_json, m.created_at
     from (${matches({ before, skip: 0, limit: MATCHES_MAX })}) f
     cross join messages m
     cross join sessions s
-    where m.seq = f.seq and s.key = m.session_key and s.archived = 0 and s.session_id = m.session_id ${fits}
+    where m.seq = f.seq and s.key = m.session_key and s.archived = 0 ${fits}
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db, { signal });
   const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words, asked.redactor));
@@ -156,5 +159,6 @@ function hitOf(row: HitRow, words: readonly string[], redactor: Redactor): Searc
     timestamp: row.created_at,
     // Masked before it is cut: a piece of a credential does not look like one any more (I14).
     excerpt: excerptOf(redactor.mask(textOf(readMessage(row))), words),
+    ...(row.session_id === row.current_id ? {} : { earlier: true }),
   };
 }

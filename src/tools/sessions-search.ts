@@ -21,7 +21,8 @@ export const sessionsSearch: Tool = {
     name: "sessions_search",
     description:
       "Find messages by their words in the transcripts of the sessions that you can see. " +
-      "Gives excerpts with message ids; read around one with sessions_history.",
+      "Gives excerpts with message ids; read around one with sessions_history. " +
+      "A hit with `earlier` is from before a reset: its excerpt is all that can be read of it.",
     parameters: {
       type: "object",
       properties: {

@@ -5,6 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Entry, type Message, textOf, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Scope } from "../../src/core/visibility.ts";
+import { earlierConversations, hadTranscript } from "../../src/store/earlier.ts";
 import { insertFlow } from "../../src/store/flows.ts";
 import { factsOfLane, factsOfRuns } from "../../src/store/run-facts.ts";
 import { endRun, insertRun } from "../../src/store/runs.ts";
@@ -178,7 +179,7 @@ export function transcriptContract(store: () => Store): void {
     );
   });
 
-  test("search leaves out the archived, what was before a reset, and what is out of scope", async () => {
+  test("search leaves out the archived and what is out of scope; what was before a reset is found, and listed", async () => {
     await makeSession();
     await makeSession({ key: "agent:research:main", sessionId: "s2", agentId: "research" });
     await makeSession({ key: "child", sessionId: "s3", agentId: "research", spawnedBy: "agent:main:main" });
@@ -199,7 +200,16 @@ export function transcriptContract(store: () => Store): void {
       await updateSession(tx, "child", { archivedAt: 5 });
       await replaceSessionId(tx, "agent:research:main", "s9", 5);
     });
-    expect(await search("needle")).toEqual(["m1"]);
+    expect(await search("needle")).toEqual(["m2", "m1"]);
+    const asked = { query: "needle", scope: ALL, limit: 3, redactor: plainRedactor };
+    const { hits } = await searchTranscripts(store().db, asked);
+    expect(hits.map(({ earlier }) => earlier)).toEqual([true, undefined]);
+    const reset = { key: "agent:research:main", sessionId: "s9" };
+    const listed = await earlierConversations(store().db, reset, 5);
+    expect(listed).toMatchObject([{ sessionId: "s2", endedAt: 1_000, messages: 1 }]);
+    expect(await earlierConversations(store().db, { key: self, sessionId: "session-1" }, 5)).toEqual([]);
+    expect(await hadTranscript(store().db, reset.key, "s2")).toBe(true);
+    expect(await hadTranscript(store().db, self, "s2")).toBe(false);
   });
 
   test("search comes in pages, newest first, and shows the words in their surroundings", async () => {

@@ -135,6 +135,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     ],
     "sessions.resolve": [{ key: SEEN }, { label: "velvet label" }],
     "sessions.create": [{ agentId: "research", idempotencyKey: "c" }],
+    "sessions.earlier": [{ key: SEEN }],
     "sessions.preview": [{ keys: [SEEN] }],
     "sessions.patch": [{ key: SEEN, thinkingLevel: "low" }],
     "chat.history": [

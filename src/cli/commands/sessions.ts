@@ -1,11 +1,11 @@
 // Owns `parley sessions`: what sessions there are, what was said in them, a fresh start for one.
 
-import type { Message } from "../../core/message.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";
 import { messageLines } from "../message-lines.ts";
+import { chooseConversation, type HistoryPage, listEarlier, noSession } from "./sessions-earlier.ts";
 
 /** The fields of a row of `sessions.list` that are shown. */
 interface SessionRow {
@@ -25,13 +25,6 @@ interface SessionRow {
 interface SessionPage {
   readonly sessions: readonly SessionRow[];
   readonly nextCursor?: string;
-}
-
-interface HistoryPage {
-  /** Absent: the key is a free name. */
-  readonly sessionId?: string;
-  readonly messages: readonly Message[];
-  readonly nextBefore?: string;
 }
 
 interface ListOptions {
@@ -109,27 +102,32 @@ export async function listSessions(
   });
 }
 
+interface HistoryOptions {
+  readonly limit: number;
+  readonly before?: string;
+  /** True: the list of them. */
+  readonly earlier?: string | true;
+}
+
 export async function showHistory(
   cli: Cli,
   args: readonly string[],
-  options: { readonly limit: number; readonly before?: string },
+  options: HistoryOptions,
 ): Promise<number> {
   const [sessionKey = ""] = args;
-  const { limit, before } = options;
+  const { limit, before, earlier } = options;
   return withLink(cli, async (link) => {
-    const params = { sessionKey, limit: Math.min(limit, 1000), ...(before === undefined ? {} : { before }) };
-    const page = await link.call<HistoryPage>("chat.history", params);
+    if (earlier === true) return listEarlier(cli, link, sessionKey);
+    const chosen = await chooseConversation(link, sessionKey, earlier);
+    if (!chosen.ok) return cli.fail(chosen);
+    const params = { sessionKey, ...chosen.value, limit: Math.min(limit, 1000) };
+    const page = await link.call<HistoryPage>(
+      "chat.history",
+      before === undefined ? params : { ...params, before },
+    );
     if (!page.ok) return cli.fail(page);
     const { messages, nextBefore, sessionId } = page.value;
-    if (sessionId === undefined) {
-      const hint =
-        "Run `parley sessions` for the keys that there are. `parley chat --session` begins a conversation.";
-      return cli.fail({
-        code: "session_not_found",
-        error: `There is no session ${safeLine(sessionKey)}.`,
-        hint,
-      });
-    }
+    if (sessionId === undefined) return cli.fail(noSession(sessionKey));
     if (messages.length === 0) cli.line("Nothing has been said in this session yet.");
     for (const message of messages) for (const line of messageLines(cli, message)) cli.line(line);
     if (nextBefore !== undefined) cli.note(`Earlier messages: --before ${safeLine(nextBefore)}`);

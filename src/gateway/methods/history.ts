@@ -13,8 +13,9 @@ import { findAgent, thinkingOf } from "../../core/settings.ts";
 import { hasScope, NOT_VISIBLE } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { freeName } from "../../flows/open.ts";
+import { hadTranscript } from "../../store/earlier.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
-import { activityOf } from "../../store/sessions.ts";
+import { activityOf, getSession } from "../../store/sessions.ts";
 import { compactionsOf, type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
@@ -148,7 +149,8 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
 /** What `includeRuns` adds: the runs of the page, and on the newest one those that are to come. */
 async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, after: string | undefined) {
   const { db } = ctx.access;
-  const atEnd = page.nextAfter === undefined;
+  const inForce = (await getSession(db, session.key))?.sessionId === session.sessionId;
+  const atEnd = inForce && page.nextAfter === undefined;
   const lane = atEnd ? await factsOfLane(db, session.key) : [];
   const known = new Set(lane.map(({ runId }) => runId));
   // A run may have ended without another message: whoever reads on behind its last one is told.
@@ -172,6 +174,21 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   };
 }
 
+/** The session as it was under the id of one of its conversations. */
+async function conversationOf(
+  ctx: CallContext,
+  session: Session,
+  wanted: string | undefined,
+): Promise<Result<Session>> {
+  const sessionId = wanted?.trim().toLowerCase() ?? session.sessionId;
+  if (sessionId === session.sessionId) return ok(session);
+  if (await hadTranscript(ctx.access.db, session.key, sessionId)) return ok({ ...session, sessionId });
+  const shown = JSON.stringify(sessionId.slice(0, 64));
+  return fail("session_not_found", `session ${session.key} has no conversation ${shown}`, {
+    hint: "sessions.earlier lists the conversations from before its resets.",
+  });
+}
+
 /** Nothing was said yet in a conversation that the reader opens by writing to it. */
 function unopened(ctx: CallContext, params: Params, refused: Failure): Result<PayloadOf<"chat.history">> {
   const { settings } = ctx.deps;
@@ -187,7 +204,9 @@ function unopened(ctx: CallContext, params: Params, refused: Failure): Result<Pa
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
   if (!found.ok) return unopened(ctx, params, found);
-  const session = found.value;
+  const chosen = await conversationOf(ctx, found.value, params.sessionId);
+  if (!chosen.ok) return chosen;
+  const session = chosen.value;
   const read = await readPage(ctx, session.sessionId, params);
   if (!read.ok) return read;
   const sees = createGate(ctx.deps.settings, ctx.caller, "list");

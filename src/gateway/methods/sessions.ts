@@ -13,6 +13,7 @@ import { resolveSession } from "../../flows/access.ts";
 import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
 import { type ListedSession, type ListFilter, listVisible, visibleChildren } from "../../flows/list.ts";
 import { createNamed } from "../../flows/open.ts";
+import { earlierConversations } from "../../store/earlier.ts";
 import { openJobEdges } from "../../store/job-waits.ts";
 import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";
@@ -28,6 +29,8 @@ const LIST_LIMIT_DEFAULT = 200;
 const LIST_LIMIT_MAX = 1000;
 const TITLE_MAX_CHARS = 60;
 const PREVIEW_MAX_CHARS = 120;
+const EARLIER_LIMIT_DEFAULT = 50;
+const EARLIER_LIMIT_MAX = 1000;
 const PREVIEW_LIMIT_DEFAULT = 12;
 const PREVIEW_LIMIT_MAX = 50;
 const ITEM_CHARS_DEFAULT = 240;
@@ -199,6 +202,22 @@ async function preview(ctx: CallContext, key: string, limit: number, charsMax: n
   return { key, status: items.length === 0 ? ("empty" as const) : ("ok" as const), items };
 }
 
+async function earlier(
+  ctx: CallContext,
+  { key, limit = EARLIER_LIMIT_DEFAULT }: ParamsOf<"sessions.earlier">,
+): Promise<Result<PayloadOf<"sessions.earlier">>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: key });
+  if (!found.ok) return found;
+  const { db } = ctx.access;
+  const conversations = [];
+  for (const row of await earlierConversations(db, found.value, Math.min(limit, EARLIER_LIMIT_MAX))) {
+    const first = await firstUserText(db, row.sessionId);
+    const title = first === undefined ? undefined : line(ctx.deps.world.redactor, first, TITLE_MAX_CHARS);
+    conversations.push({ ...row, ...(title === undefined ? {} : { title }) });
+  }
+  return ok({ key: found.value.key, sessionId: found.value.sessionId, conversations });
+}
+
 /** Finds the session that a change is about, and makes it. */
 async function change<T>(
   ctx: CallContext,
@@ -234,6 +253,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
       return made.ok ? ok(answer(made.value)) : made;
     },
   },
+  "sessions.earlier": { handle: earlier },
   "sessions.preview": {
     async handle(ctx, { keys, limit, maxChars }) {
       const count = Math.min(limit ?? PREVIEW_LIMIT_DEFAULT, PREVIEW_LIMIT_MAX);

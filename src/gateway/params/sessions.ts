@@ -114,6 +114,16 @@ export const SESSION_METHODS = {
     fails: [...NAMES_SESSION, "agent_not_found"],
     causes: ["sessions"],
   },
+  "sessions.earlier": {
+    scope: READ,
+    does: "Lists the conversations that resets have ended, newest first; `chat.history` reads one.",
+    params: object(
+      { key: sessionKey, limit: about(count(1), "Most conversations. Default 50, at most 1000.") },
+      ["key"],
+    ),
+    ignored: [],
+    fails: NAMES_SESSION,
+  },
   "sessions.preview": {
     scope: READ,
     does: "Gives the last messages of several sessions, a line each.",

@@ -91,6 +91,10 @@ const HISTORY = object(
     before: about(name, "A message id: the page before it. At most one of the three is given."),
     after: about(name, "A message id: the page behind it."),
     around: about(name, "A message id: the page with it about in the middle."),
+    sessionId: about(
+      name,
+      "A conversation from before a reset, of `sessions.earlier`. Default: the one in force.",
+    ),
     includeRuns: about(flag, "Adds the runs of these messages, and on the newest page what goes on now."),
   },
   ["sessionKey"],

@@ -1,0 +1,66 @@
+// Owns `parley sessions export`: a whole conversation on standard output, credentials masked as everywhere.
+
+import { textOf } from "../../core/message.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
+import { chooseConversation, type HistoryPage, noSession } from "./sessions-earlier.ts";
+
+interface ExportOptions {
+  readonly earlier?: string;
+  readonly format: "jsonl" | "markdown";
+}
+
+const PAGE_MESSAGES = 1000;
+/** Far beyond any transcript: an end for a gateway that always answers with one more page. */
+const PAGES_MAX = 100_000;
+
+type Messages = HistoryPage["messages"];
+
+/** The pages of a conversation from the newest to the oldest; `undefined` when there is no such session. */
+async function readAll(link: Link, params: object): Promise<Reply<Messages | undefined>> {
+  const pages: Messages[] = [];
+  let before: string | undefined;
+  for (let count = 0; count < PAGES_MAX; count += 1) {
+    const place = before === undefined ? {} : { before };
+    const page: Reply<HistoryPage> = await link.call("chat.history", {
+      ...params,
+      ...place,
+      limit: PAGE_MESSAGES,
+    });
+    if (!page.ok) return page;
+    if (page.value.sessionId === undefined) return { ok: true, value: undefined };
+    pages.unshift(page.value.messages);
+    before = page.value.nextBefore;
+    if (before === undefined) break;
+  }
+  return { ok: true, value: pages.flat() };
+}
+
+/** What a message says in Markdown; calls and results of tools are left out. */
+function markdownOf(message: Messages[number]): string[] {
+  const text = textOf(message).trim();
+  if (message.role === "toolResult" || text === "") return [];
+  const who = message.role === "user" ? "User" : "Assistant";
+  return [`## ${who}, ${new Date(message.timestamp).toISOString()}`, "", text, ""];
+}
+
+export async function exportSession(
+  cli: Cli,
+  args: readonly string[],
+  options: ExportOptions,
+): Promise<number> {
+  const [sessionKey = ""] = args;
+  return withLink(cli, async (link) => {
+    const chosen = await chooseConversation(link, sessionKey, options.earlier);
+    if (!chosen.ok) return cli.fail(chosen);
+    const read = await readAll(link, { sessionKey, ...chosen.value });
+    if (!read.ok) return cli.fail(read);
+    if (read.value === undefined) return cli.fail(noSession(sessionKey));
+    for (const message of read.value) {
+      const lines = options.format === "jsonl" ? [JSON.stringify(message)] : markdownOf(message);
+      for (const line of lines) cli.line(line);
+    }
+    cli.document({ sessionKey, ...chosen.value, messages: read.value });
+    return EXIT.done;
+  });
+}

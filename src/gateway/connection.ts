@@ -4,7 +4,7 @@
 // C3: requests that write begin in the order in which they came, so that messages are accepted in that order
 //     (I3).
 // C4: requests that read are worked off one after another: no client makes the gateway hold many large
-//     answers at once.
+//     answers at once, and whatever else waits for the event loop gets its turn between two of them.
 // C5: when the socket is gone, whatever waits on its behalf is let go; runs go on.
 
 import type { RawData, WebSocket } from "ws";
@@ -329,9 +329,16 @@ export class Connection {
     }
     this.#pending++;
     const line = lineOf(method);
-    const begun = line === undefined ? this.#run(request) : this.#lines[line].then(() => this.#run(request));
+    const begun = line === undefined ? this.#run(request) : this.#runInLine(line, request);
     if (line !== undefined) this.#lines[line] = begun;
     void begun.then((later) => later?.last).finally(() => this.#pending--);
+  }
+
+  async #runInLine(line: Line, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
+    await this.#lines[line];
+    // The embedded store answers without a turn of the event loop: others get theirs between two reads.
+    if (line === "read") await this.#parts.world.gather?.();
+    return this.#run(request);
   }
 
   /** Answers; what is returned ends when the last answer has been given. Never rejects. */

@@ -259,7 +259,11 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
       const count = Math.min(limit ?? PREVIEW_LIMIT_DEFAULT, PREVIEW_LIMIT_MAX);
       const charsMax = Math.min(maxChars ?? ITEM_CHARS_DEFAULT, ITEM_CHARS_MAX);
       const previews = [];
-      for (const key of new Set(keys)) previews.push(await preview(ctx, key, count, charsMax));
+      for (const key of new Set(keys)) {
+        previews.push(await preview(ctx, key, count, charsMax));
+        // A long session takes tens of milliseconds: others get their turn between two.
+        await ctx.deps.world.gather?.();
+      }
       return ok({ ts: ctx.deps.world.clock.now(), previews });
     },
   },

@@ -1,0 +1,18 @@
+// C4: requests of one connection that read give way to everybody else between two of them.
+
+import { expect, test } from "vitest";
+import { realWorld } from "../../src/world.ts";
+import { openHouse } from "./kit.ts";
+
+test("C4: between two reads of one connection, and two previews of one read, others get their turn", async () => {
+  let turns = 0;
+  const gather = async (): Promise<void> => {
+    turns += 1;
+  };
+  const house = await openHouse({ world: { ...realWorld({ level: "silent" }), gather } });
+  const client = await house.client();
+  const before = turns;
+  const ask = () => client.request("sessions.preview", { keys: ["main", "agent:main:main", "nobody"] });
+  await Promise.all([ask(), ask(), ask(), ask()]);
+  expect(turns - before).toBeGreaterThanOrEqual(16);
+});

@@ -96,6 +96,13 @@ function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingL
   return thinkingNamed(wanted) ?? agent.thinking;
 }
 
+function fallbacksOf({ providers }: Settings, { fallbackModels }: AgentSettings): ResolvedModel[] {
+  return fallbackModels.flatMap((ref) => {
+    const found = resolveModel(providers, ref);
+    return found.ok ? [found.value] : [];
+  });
+}
+
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** What is kept and shown of a call's arguments: everything but the contents of attachments (I14). */
@@ -264,11 +271,16 @@ async function executeTurn(
   const tools = toolsFor({ settings, chain, outside, nodes });
   const everyTool = toolSpecs(outside, calledIn(entries));
   const context = await contextOf(parts, run, session);
+  let answering = model.value;
   const end = await runTurn({
     runId,
     sessionId: session.sessionId,
     system: promptOf(parts, session, agent, { tools, context, outside }),
     model: model.value,
+    fallbackModels: fallbacksOf(settings, agent),
+    onFallback: (next) => {
+      answering = next;
+    },
     thinking: thinkingOf(run, session, agent),
     entries,
     tools: tools.map((tool) => tool.spec),
@@ -286,7 +298,7 @@ async function executeTurn(
     port: trace?.port(port) ?? port,
     world,
   });
-  return factsOf(end, model.value);
+  return factsOf(end, answering);
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {

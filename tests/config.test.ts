@@ -58,7 +58,7 @@ test("without a file everything has a default and the offline model answers", ()
         tools: { allow: [], deny: [] },
         subagents: { allowAgents: [] },
         sandbox: SANDBOX,
-        maxModelCalls: 400,
+        ...{ fallbackModels: [], maxModelCalls: 400 },
       },
     ],
     channels: [],
@@ -186,7 +186,7 @@ test("what is set arrives, also from the command line", () => {
     tools: { allow: [], deny: ["exec"] },
     subagents: { allowAgents: [] },
     sandbox: SANDBOX,
-    maxModelCalls: 400,
+    ...{ fallbackModels: [], maxModelCalls: 400 },
   });
   expect(settings.agents[0]).toMatchObject({
     id: "a",

@@ -24,6 +24,7 @@ import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import type { World } from "../world.ts";
 import { budgetedPort } from "./budgeted.ts";
 import { compact } from "./compaction.ts";
+import { fallbackPort } from "./fallback.ts";
 import type { BudgetCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "./model.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
 import {
@@ -41,6 +42,10 @@ export interface TurnArgs {
   readonly sessionId?: string;
   readonly system: string;
   readonly model: ResolvedModel;
+  /** Asked in this order when the model has failed for good. Default: none. */
+  readonly fallbackModels?: readonly ResolvedModel[];
+  /** Told of each of them that is asked. */
+  onFallback?(model: ResolvedModel): void;
   readonly thinking: ThinkingLevel;
   /** The transcript, this run's input included and, after a crash, what the run already wrote. */
   readonly entries: readonly Entry[];
@@ -98,8 +103,9 @@ interface Progress {
 export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const progress = startOf(given);
   const { budget } = given;
-  const args =
-    budget === undefined ? given : { ...given, port: budgetedPort(given.port, budget, () => progress.usage) };
+  const own = budget === undefined ? given.port : budgetedPort(given.port, budget, () => progress.usage);
+  const asking = fallbackPort(own, given.fallbackModels ?? [], (model) => given.onFallback?.(model));
+  const args = { ...given, port: asking };
   const append = async (entry: Entry): Promise<void> => {
     await args.append(entry);
     progress.entries.push(entry);

@@ -44,6 +44,7 @@ export function agentsOf(
       ...(agent.name === undefined ? {} : { name: agent.name }),
       default: isDefault,
       model: runtime === undefined ? agent.model || defaults.model || firstModel : `acp/${id}`,
+      fallbackModels: agent.fallbackModels ?? defaults.fallbackModels,
       thinking: agent.thinking ?? defaults.thinking,
       workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
       ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
@@ -162,6 +163,10 @@ function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
   ];
 }
 
+function fallbackNames(names: readonly string[], path: Path): (readonly [string, Path])[] {
+  return names.map((name, at) => [name, [...path, "fallbackModels", at]] as const);
+}
+
 /** Reports every named model that does not exist. */
 export function checkAgentModels(
   file: ConfigFile,
@@ -171,6 +176,10 @@ export function checkAgentModels(
   const named: (readonly [string | null | undefined, Path])[] = [
     [file.agents.defaults.model, ["agents", "defaults", "model"]],
     [file.agents.defaults.subagents.model, ["agents", "defaults", "subagents", "model"]],
+    ...fallbackNames(file.agents.defaults.fallbackModels, ["agents", "defaults"]),
+    ...file.agents.list.flatMap(({ fallbackModels = [] }, index) =>
+      fallbackNames(fallbackModels, ["agents", "list", index]),
+    ),
     ...file.agents.list.flatMap(({ model, subagents }, index) => [
       [model, ["agents", "list", index, "model"]] as const,
       [subagents?.model, ["agents", "list", index, "subagents", "model"]] as const,

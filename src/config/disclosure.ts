@@ -106,6 +106,7 @@ const AGENT: Rule<Settings["agents"][number]> = {
     sessionTools: "show",
     idleMinutes: "show",
   },
+  fallbackModels: "show",
   maxModelCalls: "show",
   budget: { dailyTokens: "show", dailyCost: "show" },
 };

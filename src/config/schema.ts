@@ -88,6 +88,7 @@ const agent = z.strictObject({
   default: z.boolean().default(false).describe("Gets what names no agent. Default: the first of the list."),
   name: text.optional().describe("The name that people see."),
   model: modelName.nullish().describe("Default: agents.defaults.model."),
+  fallbackModels: z.array(modelName).optional().describe("Default: agents.defaults.fallbackModels."),
   thinking: z.enum(THINKING_LEVELS).optional().describe("Default: agents.defaults.thinking."),
   workspace: path
     .optional()
@@ -106,6 +107,10 @@ const agents = z
     defaults: z
       .strictObject({
         model: modelName.nullish().describe("Default: the first model of the first provider."),
+        fallbackModels: z
+          .array(modelName)
+          .default([])
+          .describe("Asked in this order when the model has failed for good."),
         thinking: z.enum(THINKING_LEVELS).default("off").describe("How long a model thinks that can."),
         workspace: path
           .default(WORKSPACE_DEFAULT)

@@ -165,6 +165,8 @@ export interface AgentSettings {
   readonly default: boolean;
   /** `<provider>/<model>`. */
   readonly model: string;
+  /** Asked in this order when the model has failed for good. */
+  readonly fallbackModels: readonly string[];
   readonly thinking: ThinkingLevel;
   /** Absolute path. */
   readonly workspace: string;

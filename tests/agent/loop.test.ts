@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
-import { smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
+import { OFFLINE, smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
 
 function rolesOf(entries: readonly Entry[]): string[] {
   return entries.map((entry) => (isCompaction(entry) ? "compaction" : entry.role));
@@ -143,6 +143,20 @@ test("maxModelCalls ends a turn that never finishes, and the message names the s
     text: "more",
   });
   expect(port.requests).toHaveLength(3);
+});
+
+test("fallbackModels are asked in order when a model fails for good, and the message names who answered", async () => {
+  const port = scriptedModel((request) =>
+    request.model.settings.id === "third" ? "here" : { error: `no ${request.model.settings.id}` },
+  );
+  const named = (id: string) => ({ ...OFFLINE, ref: `p/${id}`, settings: { ...OFFLINE.settings, id } });
+  const more = { model: named("first"), fallbackModels: [named("second"), named("third"), named("last")] };
+  const turn = startTurn({ port, more });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "here" });
+  expect(port.requests.map(({ model }) => model.settings.id)).toEqual(["first", "second", "third"]);
+  expect(turn.entries.at(-1)).toMatchObject({ model: "third" });
+  const failing = startTurn({ port, more: { ...more, fallbackModels: [named("second")] } });
+  expect(await failing.end).toMatchObject({ kind: "error", error: "no first; then no second" });
 });
 
 test("a failed model call that wrote nothing is appended nowhere", async () => {

@@ -51,6 +51,7 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
       diskMb: 1_024,
       git: "read",
     },
+    fallbackModels: [],
     maxModelCalls: 400,
     ...more,
   };

@@ -264,6 +264,11 @@ interface Status extends Health {
   readonly processes?: readonly ProcessRow[];
   /** Nobody has ever said anything here. As above. */
   readonly unused?: boolean;
+  /**
+   * The configuration file as it is now, compared with what runs: whether it can be read, whether a restart
+   * would change something, and which parts. As above.
+   */
+  readonly config?: Pick<ConfigCheck, "ok" | "differs" | "changed">;
   /** Absent: this gateway has none to show. */
   readonly demo?: { readonly running: boolean };
 }

@@ -98,6 +98,22 @@ test("I14: the tail of a real process is what it wrote to stderr, secrets masked
   for (const { msg } of lines) expect(gateway.stderr()).toContain(msg);
 });
 
+test("status says when the gateway runs on an older configuration than the file, and which parts differ", async () => {
+  const gateway = await startProcess({ config: withModel("http://127.0.0.1:9/v1", "m") });
+  const client = await gateway.connect();
+  const path = join(gateway.home, ".parley", "parley.json5");
+  const text = readFileSync(path, "utf8");
+  const config = async () => (await client.request("status", {})).config;
+  expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
+  // Written anew with the same content: nothing is older.
+  writeFileSync(path, text);
+  expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(text), session: { queueMax: 7 } }));
+  expect(await config()).toEqual({ ok: true, differs: true, changed: ["session"] });
+  writeFileSync(path, "{ gatevay: {} }");
+  expect(await config()).toMatchObject({ ok: false });
+});
+
 test("config.check names what a restart would change, what is wrong, and never a secret", async () => {
   const config = withModel("http://127.0.0.1:9/v1", "m");
   const gateway = await startProcess({ config });

@@ -94,6 +94,22 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
+interface Status {
+  readonly config?: { readonly ok: boolean; readonly differs: boolean; readonly changed: readonly string[] };
+}
+
+/** Whether the gateway runs on an older configuration than the file. */
+async function checkAge(link: Link): Promise<Finding[]> {
+  const status = await link.call<Status>("status", {});
+  const config = status.ok ? status.value.config : undefined;
+  if (config === undefined || (config.ok && !config.differs)) return [];
+  const text = config.ok
+    ? `the gateway runs on an older configuration than the file; different: ${config.changed.join(", ")}`
+    : "the gateway runs on an older configuration: the file as it is now can't be read";
+  const mend = config.ok ? "Restart the gateway." : "See what is wrong: parley config check";
+  return [{ name: "configuration", level: "warning", text, mend }];
+}
+
 /** Everybody who wrote directly into a main session, as far as they have names. */
 async function writersOf(link: Link, sessionKey: string): Promise<Set<string>> {
   const page = await link.call<{ messages: readonly Message[] }>("chat.history", {
@@ -136,7 +152,11 @@ export async function askGateway(cli: Cli, target: Target): Promise<Finding[]> {
   }
   const link = opened.value;
   try {
-    return [...(await checkHealth(link, url)), ...(await checkSharing(link, settings))];
+    return [
+      ...(await checkHealth(link, url)),
+      ...(await checkAge(link)),
+      ...(await checkSharing(link, settings)),
+    ];
   } finally {
     link.client.close();
   }

@@ -107,10 +107,22 @@ async function isUnused({ engine }: GatewayDeps): Promise<boolean> {
   return said === undefined;
 }
 
+/** Whether the file says something else by now than what runs. Nothing where there is no file. */
+function configOf({ checkConfig }: GatewayDeps) {
+  if (checkConfig === undefined) return {};
+  const { ok, differs, changed } = checkConfig();
+  return { config: { ok, differs, changed } };
+}
+
 async function status(ctx: CallContext) {
   const { deps, state, caller } = ctx;
   const all = seesEverything(caller)
-    ? { connections: state.connected(), unused: await isUnused(deps), ...(await processesOf(deps)) }
+    ? {
+        connections: state.connected(),
+        unused: await isUnused(deps),
+        ...configOf(deps),
+        ...(await processesOf(deps)),
+      }
     : {};
   return {
     ...(await health(deps, state, caller)),

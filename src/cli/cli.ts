@@ -5,6 +5,7 @@
 
 import { styleText } from "node:util";
 import { safeJson, safeText } from "../core/safe-text.ts";
+import { inCommands } from "./command-words.ts";
 import type { CliParts } from "./parts.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
@@ -64,7 +65,7 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     note: (text) => void stderr.write(`${text}\n`),
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),
     fail(trouble, exit = isGone(trouble) ? EXIT.unreachable : EXIT.failed) {
-      const { code, error, hint, details } = trouble;
+      const { code, error, hint, details } = inCommands(trouble);
       const more = { ...(hint === undefined ? {} : { hint }), ...(details === undefined ? {} : { details }) };
       cli.document({ ok: false, error: { code, message: error, ...more } });
       if (!options.json) {

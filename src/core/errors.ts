@@ -65,7 +65,7 @@ export const CODES = {
   session_not_found: form("error", "NOT_FOUND", 404),
   /** The id is of a transcript from before a reset; the current one is in the details. */
   stale_session_id: form("error", "CONFLICT", 409),
-  /** Several sessions have this label; their keys are in the details. */
+  /** Several sessions have this label; their keys are named. */
   label_ambiguous: form("error", "CONFLICT", 409),
   /** No agent of that id is configured; those that are, are listed. */
   agent_not_found: form("error", "NOT_FOUND", 404),
@@ -198,8 +198,21 @@ export function badCursor(list: string): Failure {
   });
 }
 
+/** The details that list what the caller may use instead. */
+const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
+
+/** The details without the lists that the words give already: a model pays for each of them. */
+function untold(details: Failure["details"] = {}, words: string): Record<string, unknown> {
+  const isTold = (list: unknown): boolean =>
+    Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));
+  return Object.fromEntries(
+    Object.entries(details).filter(([name, list]) => !(CHOICES.includes(name) && isTold(list))),
+  );
+}
+
 /** The result that a tool gives for a failure: one JSON object, details flattened into it. */
 export function toolFailure(failure: Failure): Record<string, unknown> {
   const { code, error, hint, details } = failure;
-  return { ...details, status: CODES[code].tool, code, error, ...(hint === undefined ? {} : { hint }) };
+  const facts = untold(details, `${error} ${hint ?? ""}`);
+  return { ...facts, status: CODES[code].tool, code, error, ...(hint === undefined ? {} : { hint }) };
 }

@@ -162,7 +162,7 @@ describe("with every agent visible", () => {
     async (sessionKey) => {
       const result = await ask(app, viewer, { sessionKey });
       expect(shown(result)).toBe("invalid_session_key");
-      expect(result.ok ? "" : result.hint).toContain("agent:<agentId>:<channel>:group:<id>");
+      expect(result.ok ? "" : result.hint).toContain("agent:<agentId>:<channel>:(group|channel|dm):<id>");
     },
   );
 

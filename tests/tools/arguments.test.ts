@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { fail, toolFailure } from "../../src/core/errors.ts";
 import { nearestName, readArguments } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
 import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
@@ -186,6 +187,15 @@ test.each(OUT_OF_BOUNDS)("%s %j: %s", async (name, args, text) => {
   const result = await app.call(MAIN, name, args);
   expect(result.status).toBe("error");
   expect(result.error).toContain(text);
+});
+
+test("a refusal gives each list once: what its words name is not listed again", async () => {
+  const result = await app.call(MAIN, "sessions_history", { sessionKey: "agent:reserch:main" });
+  expect(result).toMatchObject({ status: "error", code: "session_not_found" });
+  expect(result.hint).toContain("agent:research:main");
+  expect(result).not.toHaveProperty("closest");
+  const unnamed = toolFailure(fail("session_not_found", "none", { details: { closest: ["main"] } }));
+  expect(unnamed).toMatchObject({ closest: ["main"] });
 });
 
 test("a message over 256 KB is too large, counted in bytes", async () => {

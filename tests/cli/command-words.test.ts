@@ -1,0 +1,28 @@
+// Hints on the command line name commands, whoever wrote them.
+
+import { expect, test } from "vitest";
+import { inCommands } from "../../src/cli/command-words.ts";
+import { makeHome, run, runJson, startGateway } from "./kit.ts";
+
+test("a hint that names a tool names the command instead, in the message too", () => {
+  const hint = "sessions_list shows the keys that you can use.";
+  const told = '"parley sessions" shows the keys that you can use.';
+  const trouble = { code: "invalid_session_key", error: `no key. ${hint}`, hint };
+  expect(inCommands(trouble)).toEqual({ ...trouble, error: `no key. ${told}`, hint: told });
+});
+
+test("a hint about tools keeps their names", () => {
+  const trouble = { code: "tool_denied", error: "denied", hint: "You have: sessions_list." };
+  expect(inCommands(trouble)).toEqual(trouble);
+});
+
+test("a refused command hints at commands, as text and as JSON", async () => {
+  const { home } = await makeHome({});
+  await startGateway(home);
+  const args = ["sessions", "history", "agent:"];
+  const { code, err } = await run(home, args);
+  expect(code).toBe(1);
+  expect(err).toContain('"parley sessions" shows');
+  expect(err).not.toContain("sessions_list");
+  expect(JSON.stringify(await runJson(home, args))).not.toContain("sessions_list");
+});

@@ -121,8 +121,19 @@ interface ToolInput {
   readonly args: unknown;
 }
 
+/** What tools accept beyond the schema that they advertise: spellings of other programs. */
+const ACCEPTED: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> = {
+  sessions_spawn: {
+    timeoutSeconds: { type: "number" },
+    runtime: { type: "string", enum: ["subagent", "acp"] },
+  },
+};
+
 const SCHEMAS = new Map(
-  describeTools({ settings: settingsWith(), chain: MAIN_CHAIN }).map((tool) => [tool.name, tool.parameters]),
+  describeTools({ settings: settingsWith(), chain: MAIN_CHAIN }).map(({ name, parameters }) => {
+    const properties = { ...(parameters.properties as object), ...ACCEPTED[name] };
+    return [name, { ...parameters, properties } as JsonSchema];
+  }),
 );
 
 /** Words that mean something to one of the tools. */

@@ -9,7 +9,7 @@ import { type ResultWay, resultReader } from "./result-way.ts";
 import type { FlowStep, Run } from "./run.ts";
 import { quoteLines } from "./safe-text.ts";
 
-/** Either one, in any step, means silence. */
+/** Either one means silence, but in a sub-agent's announce step, where only the second one does. */
 export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"] as const;
 
 const [REPLY_SKIP, ANNOUNCE_SKIP] = SKIP_TOKENS;
@@ -30,6 +30,14 @@ export const HEADING = {
 export function isSilent(text: string): boolean {
   const reply = text.trim();
   return reply === "" || reply === REPLY_SKIP || reply === ANNOUNCE_SKIP;
+}
+
+/**
+ * True if a sub-agent chose to announce nothing. An empty turn, or the token of another step, is no choice: its
+ * result would be lost.
+ */
+export function skipsAnnouncement(text: string): boolean {
+  return text.trim() === ANNOUNCE_SKIP;
 }
 
 /** True while a text being streamed may still turn out to be silence: it must be held back. */

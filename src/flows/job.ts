@@ -13,7 +13,7 @@ import {
 import type { Run } from "../core/run.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
-import { isSilent, subagentAnnounceContext } from "../core/turn-rules.ts";
+import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../core/turn-rules.ts";
 import type { AcceptRequest } from "../engine/accept.ts";
 import type { Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -262,17 +262,18 @@ export async function planChildCleanup(
 }
 
 interface Settlement {
-  /** What the child's announce turn wrote, if it was asked. */
+  /** What the child's announce turn wrote. Absent: the runtime composes the announcement. */
   readonly words?: string;
+  /** The child chose to announce nothing. */
+  readonly isQuiet?: boolean;
   /** The child was stopped, also if it only waited at that moment. */
   readonly stopped?: boolean;
 }
 
 /** Ends the job: told once, and never again. */
-async function settle(moment: Moment, { words, stopped }: Settlement = {}): Promise<void> {
+async function settle(moment: Moment, { words, isQuiet = false, stopped }: Settlement = {}): Promise<void> {
   const { unit, flow } = moment;
   const { runs, last, result } = await outcomeOf(moment);
-  const isQuiet = words !== undefined && isSilent(words);
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
   const waited = stopped === true && last?.state === "ok";
@@ -283,7 +284,7 @@ async function settle(moment: Moment, { words, stopped }: Settlement = {}): Prom
     stats: await statsOf(moment, runs),
     ...(notes === undefined ? {} : { notes }),
   };
-  const facts = words === undefined || isQuiet ? own : announcedFacts(words, own);
+  const facts = words === undefined ? own : announcedFacts(words, own);
   const reason = isQuiet ? "silent" : "announced";
   if (!(await endJob(unit.tx, flowId, { reason, outcome: jobOutcome(facts), at: unit.now }))) return;
   if (!isQuiet) {
@@ -349,6 +350,13 @@ export async function jobStopped(
   if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
 }
 
+/** What an announce turn said. One that failed or wrote nothing leaves the announcement to the runtime. */
+function announcedBy({ state, reply = "" }: Run): Settlement {
+  if (state !== "ok") return {};
+  if (skipsAnnouncement(reply)) return { isQuiet: true };
+  return isSilent(reply) ? {} : { words: reply };
+}
+
 /** A run of a job has ended. */
 export async function jobRunEnded(
   parts: JobParts,
@@ -364,5 +372,5 @@ export async function jobRunEnded(
   const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
   if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
   const moment: Moment = { ...parts, acceptor, unit, flow, child };
-  await settle(moment, run.state === "ok" ? { words: run.reply ?? "" } : {});
+  await settle(moment, announcedBy(run));
 }

@@ -121,6 +121,39 @@ describe("a sub-agent's job", () => {
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn"]);
   });
 
+  test.each(["", " \n", "REPLY_SKIP"])(
+    "an announce turn that says %j loses nothing: the runtime announces the result",
+    async (words) => {
+      const app = await openSpawnApp({
+        settings: settings(),
+        play: boss((turn) => (turn.step === "announce" ? words : "forty-two")),
+      });
+      await app.route(MAIN);
+      await spawnResults(app, "x");
+      await app.quiet();
+      expect(app.sent.map((message) => message.text)).toEqual([
+        expect.stringMatching(/^Status: ok\nResult: forty-two\n/),
+      ]);
+    },
+  );
+
+  test("with cleanup delete, an empty announce turn deletes nothing before its result is announced", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: async (turn) => {
+        if (turn.session.key !== MAIN) return turn.step === "announce" ? "" : "forty-two";
+        if (turn.handle.run.input.provenance !== undefined) return "";
+        return JSON.stringify(await turn.tool("sessions_spawn", { task: "x", cleanup: "delete" }));
+      },
+    });
+    await app.route(MAIN);
+    await app.tell(MAIN, "go");
+    await app.quiet();
+    expect(app.sent.map((message) => message.text)).toEqual([
+      expect.stringMatching(/^Status: ok\nResult: forty-two\n/),
+    ]);
+  });
+
   test("if the announce turn fails, the runtime announces what the job came to", async () => {
     const app = await openSpawnApp({
       settings: settings(),

@@ -255,6 +255,9 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   );
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
+  if (token !== undefined && token.length < TOKEN_CHARS_MIN) {
+    problems.push({ path: ["gateway", "auth", "token"], text: SHORT_TOKEN });
+  }
   const tokens = tokensOf(file, token, problems);
   const channels = channelsOf(file, { agents, problems });
   const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
@@ -339,6 +342,10 @@ function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
   };
 }
 
+/** A shorter token could be guessed. */
+const TOKEN_CHARS_MIN = 24;
+const SHORT_TOKEN = `has fewer than ${TOKEN_CHARS_MIN} characters and could be guessed; make one with: openssl rand -hex 24`;
+
 function tokensOf(
   file: ConfigFile,
   main: string | undefined,
@@ -347,6 +354,7 @@ function tokensOf(
   const seen = new Set(main === undefined ? [] : [main]);
   return file.gateway.auth.tokens.map(({ token, role, scopes, sessions }, index) => {
     const path: Path = ["gateway", "auth", "tokens", index];
+    if (token.length < TOKEN_CHARS_MIN) problems.push({ path: [...path, "token"], text: SHORT_TOKEN });
     if (seen.has(token)) problems.push({ path: [...path, "token"], text: "is the same as another token" });
     seen.add(token);
     if (role === "operator" && scopes.length === 0) {

@@ -50,7 +50,7 @@ function withStrangers(value: unknown): unknown {
 }
 
 const EVERYTHING = `{
-  gateway: { auth: { token: "planted-01", tokens: [{ token: "planted-02", scopes: ["operator.read"] }] } },
+  gateway: { auth: { token: "planted-01-and-long-enough", tokens: [{ token: "planted-02-and-long-enough", scopes: ["operator.read"] }] } },
   store: { postgresUrl: "postgres://me:planted-03@h/d" },
   models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1?k=Planted04aaaabbbbcccc1111",
     apiKey: "planted-05", headers: { "x-api-key": "planted-06" }, models: [{ id: "m" }] } } },

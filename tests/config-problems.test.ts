@@ -37,7 +37,7 @@ test("all problems are told at once, each with its path and what would be right"
     'store.dir: only ~ and ~/… are expanded, not ~user, got "~bob/x"',
     'models.providers["a/b"]: is not a valid name: it must be 1 to 64 letters, digits, ., _ and -',
     'models.providers.x.baseUrl: must be an http or https address, got "nowhere"',
-    'agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got "hihg"',
+    "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max",
     "agents.defaults.maxConcurent: unknown key; the nearest valid key is agents.defaults.maxConcurrent",
     'agents.list[0].id: must be 1 to 64 of a-z, 0-9, _ and -, got "a b"',
     "agents.list[1].id: is missing; must be a string",
@@ -54,7 +54,7 @@ test("problems behind the shape are told together with those of the shape", () =
   const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
       list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
       { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
-    gateway: { auth: { token: "same-token", tokens: [{ token: "same-token", scopes: ["operator.admin"] },
+    gateway: { auth: { token: "the-same-token-of-all-of-them", tokens: [{ token: "the-same-token-of-all-of-them", scopes: ["operator.admin"] },
       { token: "12345678" }] } },
     store: { postgresUrl: "mysql://u:geheim@h/d" }, gatway: 1 }`;
   expect(config().problems(text)).toEqual([
@@ -130,7 +130,7 @@ test("variables that are unset, malformed or hold a wrong value are problems wit
       "gateway.host: needs the environment variable NO_HOST, which is not set",
       "gateway.port: must be a number, got a string",
       'gateway.auth.token: has a "${" that names no variable; write "$${" for the characters themselves',
-      "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max, got a string",
+      "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max",
       'commands.owners[0]: has a "${" that names no variable; write "$${" for the characters themselves',
     ].sort(),
   );

@@ -161,17 +161,20 @@ const SPEC_EXAMPLE = `{
 }`;
 
 test("what is set arrives, also from the command line", () => {
-  const text = `{ gateway: { port: 1, auth: { tokens: [{ token: "12345678", scopes: ["operator.read"] }] } },
+  const text = `{ gateway: { port: 1, auth: { tokens: [{ token: "123456789012345678901234", scopes: ["operator.read"] }] } },
     agents: { defaults: { workspace: "~/w", maxConcurrent: 3 }, list: [{ id: "A" }, { id: "B", default: true,
       name: "Bee", thinking: "high", workspace: "rel", instructions: "Be brief.", tools: { deny: ["exec"] } }] },
     session: { sendPolicy: { rules: [{ match: { chatType: "group" }, action: "deny" }, { match: {}, action: "allow" }] } },
     tools: { deny: ["exec"], sessions: { visibility: "all" }, agentToAgent: { enabled: true, allow: ["a*"] } },
     commands: { owners: ["telegram:1"] } }`;
   const overrides = { host: "::1", port: 0, storeDir: "/s" };
-  const { settings } = config().good(text, { overrides, env: { PARLEY_TOKEN: "from-env", PATH: "/p" } });
-  expect(settings.gateway).toMatchObject({ host: "::1", port: 0, token: "from-env" });
+  const { settings } = config().good(text, {
+    overrides,
+    env: { PARLEY_TOKEN: "from-the-environment-and-long", PATH: "/p" },
+  });
+  expect(settings.gateway).toMatchObject({ host: "::1", port: 0, token: "from-the-environment-and-long" });
   expect(settings.gateway.tokens).toEqual([
-    { token: "12345678", role: "operator", scopes: ["operator.read"] },
+    { token: "123456789012345678901234", role: "operator", scopes: ["operator.read"] },
   ]);
   expect(settings.store.dir).toBe("/s");
   expect(settings.maxConcurrent).toBe(3);
@@ -288,10 +291,14 @@ test("the file is the named one, then PARLEY_CONFIG, then the default one; a nam
 });
 
 test("variables are filled in, with fallbacks and an escape, and read as the type that is wanted", () => {
-  const text = `{ gateway: { port: "\${PORT}", host: "\${HOST:-0.0.0.0}", auth: { token: "a\${T}b\${T:-c}" } },
+  const text = `{ gateway: { port: "\${PORT}", host: "\${HOST:-0.0.0.0}", auth: { token: "a-long-token-\${T}b\${T:-c}" } },
     tools: { agentToAgent: { enabled: "\${ON}" } }, agents: { list: [{ id: "x", name: "$\${T} $ \${EMPTY:-e\${}" }] } }`;
   const { settings } = config().good(text, { env: { PORT: "81", T: "${PORT}", ON: "true", EMPTY: "" } });
-  expect(settings.gateway).toMatchObject({ port: 81, host: "0.0.0.0", token: "a${PORT}b${PORT}" });
+  expect(settings.gateway).toMatchObject({
+    port: 81,
+    host: "0.0.0.0",
+    token: "a-long-token-${PORT}b${PORT}",
+  });
   expect(settings.tools.agentToAgent.enabled).toBe(true);
   expect(settings.agents[0]?.name).toBe("${T} $ e${");
 });
@@ -351,13 +358,15 @@ test("a provider in the file goes before keys in the environment; a known one ne
 test("a file with secrets in it that others can read is warned about; names of variables are no secrets", () => {
   const warned = (text: string, mode: number) => {
     config().write(text, config().defaultPath, mode);
-    return config().good(undefined, { env: { T: "t" } }).warnings;
+    return config().good(undefined, { env: { T: "t".repeat(24) } }).warnings;
   };
-  const secret = '{ gateway: { auth: { token: "abc" } } }';
+  const secret = '{ gateway: { auth: { token: "abcdefghijklmnopqrstuvwxyz" } } }';
   expect(warned(secret, 0o644)).toEqual([
     `${config().defaultPath} holds secrets, and others can read it (mode 644): chmod 600 it`,
   ]);
-  expect(warned('{ gateway: { auth: { token: "${NONE:-abc}" } } }', 0o644)).toHaveLength(1);
+  expect(
+    warned('{ gateway: { auth: { token: "${NONE:-abcdefghijklmnopqrstuvwxyz}" } } }', 0o644),
+  ).toHaveLength(1);
   expect(warned('{ gateway: { auth: { token: "${T:-}" } } }', 0o644)).toEqual([]);
   expect(warned(secret, 0o600)).toEqual([]);
   expect(warned('{ gateway: { auth: { token: "${T}" } } }', 0o644)).toEqual([]);
@@ -374,7 +383,7 @@ test.each(["~/.parley", "/"])(
 );
 
 test("I14: the described settings hold everything but secrets", () => {
-  const text = `{ gateway: { auth: { token: "geheim-1", tokens: [{ token: "geheim-2", scopes: ["operator.read"] }] } },
+  const text = `{ gateway: { auth: { token: "geheim-1-and-long-enough-", tokens: [{ token: "geheim-2-and-long-enough-", scopes: ["operator.read"] }] } },
     store: { postgresUrl: "postgres://u:geheim-5@h/d" },
     models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1", apiKey: "geheim-3",
       headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } },
@@ -439,4 +448,18 @@ test("a model is named by its bare id where one provider has it", () => {
       .problems(text(`, ${other}`))
       .join(),
   ).toContain('"qwen3" is a model of several providers: write local/qwen3 or other/qwen3');
+});
+
+test("a token that could be guessed is refused, with the command that makes one", () => {
+  const text = (token: string) =>
+    `{ gateway: { auth: { token: "${token}", tokens: [{ token: "${token}2", scopes: ["operator.read"] }] } } }`;
+  const make = "has fewer than 24 characters and could be guessed; make one with: openssl rand -hex 24";
+  expect(config().problems(text("x".repeat(22)))).toEqual([
+    `gateway.auth.token: ${make}`,
+    `gateway.auth.tokens[0].token: ${make}`,
+  ]);
+  expect(config().problems("{}", { env: { PARLEY_TOKEN: "short" } })).toEqual([
+    `gateway.auth.token: ${make}`,
+  ]);
+  expect(config().good(text("x".repeat(24))).settings.gateway.token).toHaveLength(24);
 });

@@ -99,7 +99,9 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
     }
     case "invalid_value": {
       const wanted = `must be one of ${list(issue.values)}`;
-      return problem(value === undefined ? `is missing; ${wanted}` : `${wanted}, ${got}`);
+      if (value === undefined) return problem(`is missing; ${wanted}`);
+      // A text that is none of the words may be a secret that was put in the wrong place.
+      return problem(typeof value === "string" ? wanted : `${wanted}, ${got}`);
     }
     case "too_small":
       if (issue.origin === "string" && issue.minimum === 1) return problem("must not be empty");

@@ -137,15 +137,12 @@ const gateway = z
     auth: z
       .strictObject({
         token: optionalText.describe(
-          "Everything may be done with it. Unset: PARLEY_TOKEN, else one is generated.",
+          "Everything may be done with it. At least 24 characters. Unset: PARLEY_TOKEN, else one is generated.",
         ),
         tokens: z
           .array(
             z.strictObject({
-              token: z
-                .string()
-                .min(8, "must have at least 8 characters")
-                .describe("What a client shows, as a password."),
+              token: z.string().describe("What a client shows, as a password. At least 24 characters."),
               role: z
                 .enum(["operator", "node"])
                 .default("operator")

@@ -3,7 +3,8 @@
 // AU1: every token is compared with every configured one in constant time; no token, no rights, loopback
 //      included.
 // AU2: a caller never has more than its token: what a client asks for can only take rights away.
-// AU3: an address that has used up its wrong guesses is refused before anything is compared.
+// AU3: an address that has used up its wrong guesses is told to wait, but a right token is always admitted: a
+//      token is too long to be guessed, and others may share the address.
 // AU4: a device token is good only as long as the token that it was made from.
 // AU5: a session's pass opens that session's tools and nothing else; it makes no device tokens.
 
@@ -174,13 +175,13 @@ export function createAuthority(
   const guesses = createGuessLimit(clock);
   return {
     admit(remote, claim) {
-      const allowed = guesses.check(remote);
-      if (!allowed.ok) return allowed;
       if (claim.token === undefined || claim.token === "") {
         return fail("unauthorized", "a token is required", { hint: WHICH_TOKEN });
       }
       const caller = passRights(claim.token, passes) ?? rightsOf(tokens, claim.token);
       if (caller !== undefined) return narrow(caller, claim);
+      const allowed = guesses.check(remote);
+      if (!allowed.ok) return allowed;
       guesses.note(remote);
       return fail("unauthorized", "the token is not valid", { hint: WHICH_TOKEN });
     },

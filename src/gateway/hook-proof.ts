@@ -1,8 +1,8 @@
 // Owns how a web hook proves whose it is: the hooks' own token, or a signature over its body.
 // HP1: tokens and signatures are compared in constant time, and whole.
 // HP2: a token of the gateway opens no hook, were it configured as theirs; theirs opens nothing else.
-// HP3: an address that has used up its wrong guesses is refused before anything is compared. Signatures can't
-//      be guessed, so forged ones lock nobody out who comes through the same proxy.
+// HP3: an address that has used up its wrong guesses is told to wait; a right token or signature is always
+//      taken, since others may come through the same proxy.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -26,14 +26,14 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
     /** Whether there is a token that opens hooks. */
     isOpen: usable !== undefined,
     admit(remote: string, given: string | undefined): Result<void> {
-      const allowed = guesses.check(remote);
-      if (!allowed.ok) return allowed;
       if (given === undefined || given === "") {
         return fail("unauthorized", "the token of the web hooks is required", {
           hint: "Give hooks.token as Authorization: Bearer, or in the header x-parley-token.",
         });
       }
       if (usable !== undefined && isSameToken(given, usable)) return ok(undefined);
+      const allowed = guesses.check(remote);
+      if (!allowed.ok) return allowed;
       guesses.note(remote);
       return fail("unauthorized", "this is not the token of the web hooks", {
         hint:

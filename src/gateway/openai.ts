@@ -16,7 +16,9 @@ import { sendDirect } from "../flows/direct.ts";
 import { type Opening, openSession } from "../flows/open.ts";
 import { readRun } from "../store/transcripts.ts";
 import { thrown } from "./answer.ts";
+import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps } from "./call.ts";
+import { agentsFor } from "./covered.ts";
 import { type Dispatcher, needScope } from "./dispatch.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "./http-request.ts";
 import { endCodeOf, untilEnded } from "./methods/agent.ts";
@@ -48,8 +50,8 @@ interface Asked {
   readonly idempotencyKey?: string;
 }
 
-function agentIds({ settings }: GatewayDeps): string[] {
-  return settings.agents.map((agent) => agent.id);
+function agentIds({ settings }: GatewayDeps, caller: Caller): string[] {
+  return agentsFor(settings, caller).map((agent) => agent.id);
 }
 
 /** A key as a header can carry it. */
@@ -62,7 +64,7 @@ function notFound(c: Context<Env>): Response {
 }
 
 function listModels(c: Context<Env>, deps: GatewayDeps): Response {
-  const all = deps.settings.agents.map(({ id, name }) => ({
+  const all = agentsFor(deps.settings, c.get("caller")).map(({ id, name }) => ({
     id: modelName(id),
     object: "model",
     created: 0,
@@ -71,7 +73,7 @@ function listModels(c: Context<Env>, deps: GatewayDeps): Response {
   }));
   const wanted = /^\/v1\/models\/(.+)$/.exec(c.req.path)?.[1];
   if (wanted === undefined) return c.json({ object: "list", data: all });
-  const agentId = agentIn(decoded(wanted), agentIds(deps));
+  const agentId = agentIn(decoded(wanted), agentIds(deps, c.get("caller")));
   if (!agentId.ok) return refuse(c, agentId);
   return c.json(all.find((model) => model.id === modelName(agentId.value)));
 }
@@ -97,7 +99,7 @@ async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Pr
   if (!body.ok) return body;
   const request = readRequest(api, body.value, sessionKey !== undefined);
   if (!request.ok) return request;
-  const agentId = agentIn(request.value.model, agentIds(deps));
+  const agentId = agentIn(request.value.model, agentIds(deps, c.get("caller")));
   if (!agentId.ok) return agentId;
   return ok({
     request: request.value,

@@ -12,7 +12,7 @@ import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { writeHome } from "../kit/fleet.ts";
 
-export const TOKEN = "a-token-for-tests";
+export const TOKEN = "a-token-that-is-for-tests";
 
 export interface Stage {
   readonly home: string;

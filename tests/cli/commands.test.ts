@@ -187,7 +187,7 @@ test("doctor: without one it changes nothing and says how to start", async () =>
 
 test("doctor: a taken port, open permissions and a wrong configuration are found, each with a way out", async () => {
   const { home, port } = await house();
-  const other = homeWith({ gateway: { port, auth: { token: "another-token" } } });
+  const other = homeWith({ gateway: { port, auth: { token: "another-token-that-is-long" } } });
   chmodSync(configFile(other), 0o644);
   const taken = await run(other, ["doctor"]);
   expect(taken.code).toBe(1);

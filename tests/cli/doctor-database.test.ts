@@ -38,7 +38,10 @@ interface Finding {
 /** What the doctor finds where the database looks like this. */
 async function findings(report: Partial<DatabaseReport>): Promise<Map<string, Finding>> {
   const store = { postgresUrl: "postgres://u:geheim@db:5432/parley" };
-  const home = homeWith({ store, gateway: { port: await freePort(), auth: { token: "a-token" } } });
+  const home = homeWith({
+    store,
+    gateway: { port: await freePort(), auth: { token: "a-token-that-is-long-enough" } },
+  });
   const { out } = await run(home, ["--json", "doctor"], { database: { ...REPORT, ...report } });
   const found = (JSON.parse(out) as { findings: Finding[] }).findings;
   return new Map(found.map((finding) => [finding.name, finding]));
@@ -184,7 +187,10 @@ test("a cluster without a token of its own is warned about by the doctor, the ch
   expect(checked.err).toContain(warning);
   expect(checked.out).toContain(`store    postgres://127.0.0.1:`);
   expect(checked.out + checked.err).not.toContain("word");
-  const withToken = homeWith({ store: { postgresUrl: url }, gateway: { auth: { token: "a-token" } } });
+  const withToken = homeWith({
+    store: { postgresUrl: url },
+    gateway: { auth: { token: "a-token-that-is-long-enough" } },
+  });
   expect((await runJson(withToken, ["config", "check"])).warnings).toEqual([]);
 });
 

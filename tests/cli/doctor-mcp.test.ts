@@ -30,7 +30,7 @@ test("the doctor starts each server once and says what it has, or why it can't b
     off: { command: "parley-no-such-program", enabled: false },
   };
   const home = homeWith({
-    gateway: { port: await freePort(), auth: { token: "a-token" } },
+    gateway: { port: await freePort(), auth: { token: "a-token-that-is-long-enough" } },
     tools: { mcp: { servers } },
   });
   const { code, out } = await run(home, ["--json", "doctor"]);

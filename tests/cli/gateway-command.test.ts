@@ -25,11 +25,13 @@ test("the start says in four lines what runs, where the page is, and what to typ
 
 test("GW2: at a terminal the start prints the link that signs in, but not with --json", async () => {
   const { home, port } = await makeHome({
-    gateway: { port: await freePort(), auth: { token: "a&token #1" } },
+    gateway: { port: await freePort(), auth: { token: "a&token #1, long enough now" } },
   });
   const gateway = call(home, ["gateway", "--port", String(port)], { isTTY: true });
   await gateway.shows("Or, in");
-  expect(gateway.out()).toContain(`Page: http://127.0.0.1:${port}/#token=a%26token%20%231\n`);
+  expect(gateway.out()).toContain(
+    `Page: http://127.0.0.1:${port}/#token=a%26token%20%231%2C%20long%20enough%20now\n`,
+  );
   gateway.interrupt();
   expect(await gateway.code).toBe(0);
   const silent = call(home, ["gateway", "--port", "0", "--json"], { isTTY: true });

@@ -30,7 +30,7 @@ import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
 
-export const TOKEN = "a-token-for-tests";
+export const TOKEN = "a-token-that-is-for-tests";
 
 async function openGateway(
   home: string,

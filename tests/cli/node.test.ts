@@ -9,7 +9,7 @@ import { runProgram } from "../../src/main.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Call, type CallOptions, call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
-const NODE_TOKEN = "a-token-of-the-nodes";
+const NODE_TOKEN = "a-token-of-the-nodes-only";
 const tokens = [{ token: NODE_TOKEN, role: "node" }];
 
 async function gatewayHome(): Promise<{ home: string; url: string }> {

@@ -11,7 +11,7 @@ import { launch } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
 
-const NODE_TOKEN = "a-token-for-nodes-only";
+const NODE_TOKEN = "a-token-that-is-for-nodes";
 
 interface NodeProcess {
   readonly home: string;
@@ -59,7 +59,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 test("a machine is paired, does what its own list lets it do, and nothing once it is taken away", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const gateway = await startProcess({
-    home: homeWith({ gateway: { port: 0, auth: { token: "a-token-for-tests", tokens } } }),
+    home: homeWith({ gateway: { port: 0, auth: { token: "a-token-that-is-for-tests", tokens } } }),
   });
   const client = await gateway.connect();
   const folder = temporaryFolder();
@@ -130,7 +130,7 @@ function aliveIn(pid: number): boolean {
 test("a node comes back to a gateway that was killed, and what it was at is done once", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const port = await freePort();
-  const config = { gateway: { port, auth: { token: "a-token-for-tests", tokens } } };
+  const config = { gateway: { port, auth: { token: "a-token-that-is-for-tests", tokens } } };
   const gateway = await startProcess({ home: homeWith(config) });
   const client = await gateway.connect();
   const folder = temporaryFolder();

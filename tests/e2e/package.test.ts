@@ -32,7 +32,7 @@ const MODULES = join(ROOT, "node_modules");
 const PACKED_MAX_BYTES = 4.25 * 1024 * 1024;
 /** What npm says when it reaches no registry. */
 const NO_REGISTRY = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|ENOTCACHED|network/i;
-const TOKEN = "a-token-for-tests";
+const TOKEN = "a-token-that-is-for-tests";
 
 const run = promisify(execFile);
 /** Nothing of the machine's own Parley, and no key of a model. */

@@ -20,7 +20,7 @@ const PORT_FIRST = 12_000;
 /** What a process wrote last, in characters. */
 const WORDS_MAX = 20_000;
 
-export const TOKEN = "a-token-for-tests";
+export const TOKEN = "a-token-that-is-for-tests";
 
 /** Writes a configuration into a home directory. */
 export function writeHome(home: string, config: Record<string, unknown>): void {

@@ -117,14 +117,19 @@ describeInBrowser("sign-in", () => {
   test("GC2: when a restarted gateway no longer takes the token, the page says so and forgets it", async () => {
     const port = await freePort();
     const first = await startProcess({
-      home: homeWith({ gateway: { port, auth: { token: "the-first-token" } } }),
+      home: homeWith({ gateway: { port, auth: { token: "the-first-token-of-the-page" } } }),
     });
-    const { page } = await visit(first.httpUrl, { token: "the-first-token", allow: NOBODY_THERE });
+    const { page } = await visit(first.httpUrl, {
+      token: "the-first-token-of-the-page",
+      allow: NOBODY_THERE,
+    });
     expect(await first.end("SIGTERM")).toBe(0);
-    await startProcess({ home: homeWith({ gateway: { port, auth: { token: "the-second-token" } } }) });
+    await startProcess({
+      home: homeWith({ gateway: { port, auth: { token: "the-second-token-of-the-page" } } }),
+    });
     await page.getByText("the token is not valid").waitFor();
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
-    await give(page, "the-second-token");
+    await give(page, "the-second-token-of-the-page");
     await views(page).waitFor();
   });
 

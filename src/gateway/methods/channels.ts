@@ -20,12 +20,12 @@ import { type DeliveryFigures, deliveryFigures } from "../../store/delivery-figu
 import { listBindings } from "../../store/thread-bindings.ts";
 import type { OutsideStanding } from "../../tools/tool.ts";
 import type { CallContext, GatewayDeps, Methods } from "../call.ts";
+import { seesEverything } from "../covered.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
 import type { ChannelPayloads, ChannelRow, PeerRow } from "../payloads/channels.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
-import { seesEverything } from "./system.ts";
 
 /** Bindings that are told of at once. */
 const BINDINGS_MAX = 1_000;

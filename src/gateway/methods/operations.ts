@@ -10,9 +10,9 @@ import { dayStart, usageBy, usageSince } from "../../store/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { seesEverything } from "../covered.ts";
 import type { ParamsOf } from "../params.ts";
 import { LOG_LEVELS, type LogLine, type LogPage, type UsageReport } from "../payloads/operations.ts";
-import { seesEverything } from "./system.ts";
 
 const DAY_MS = 86_400_000;
 const USAGE_DAYS = 30;

@@ -19,6 +19,7 @@ import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";
 import { openEdges } from "../../store/waits.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { storePathFor } from "../covered.ts";
 import { createGate } from "../gate.ts";
 import type { SESSION_METHODS } from "../params/sessions.ts";
 import type { ParamsOf } from "../params.ts";
@@ -156,7 +157,7 @@ async function list(
   }
   return ok({
     ts: world.clock.now(),
-    path: settings.store.dir,
+    path: storePathFor(settings, ctx.caller),
     count: sessions.length,
     defaults: listDefaults(ctx),
     sessions,
@@ -269,7 +270,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
   },
   "sessions.patch": {
     async handle(ctx, { key, idempotencyKey: _, ...request }) {
-      const path = ctx.deps.settings.store.dir;
+      const path = storePathFor(ctx.deps.settings, ctx.caller);
       const answer = (after: Session) =>
         ({ ok: true, path, key: after.key, entry: shownRow(ctx, after) }) as const;
       return change(ctx, key, async (session) => {

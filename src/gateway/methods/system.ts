@@ -5,7 +5,6 @@ import { accountName } from "../../channels/accounts.ts";
 import { ok } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";
-import { hasScope } from "../../core/visibility.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
 import { countOpenJobWaits } from "../../store/job-waits.ts";
 import { listProcesses } from "../../store/processes.ts";
@@ -13,6 +12,7 @@ import { laneFigures } from "../../store/runs.ts";
 import { countOpenWaits } from "../../store/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
+import { agentsFor, seesEverything } from "../covered.ts";
 import type { Moment } from "../metrics.ts";
 import type { Health } from "../payloads.ts";
 import { PROTOCOL_VERSIONS } from "../protocol.ts";
@@ -26,11 +26,6 @@ export async function storeAnswers(deps: GatewayDeps): Promise<boolean> {
     deps.world.log.error({ err: error }, "the store does not answer");
     return false;
   }
-}
-
-/** Whether the caller may know how much goes on in sessions of any key. */
-export function seesEverything(caller: Caller): boolean {
-  return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
 }
 
 async function workOf(deps: GatewayDeps) {
@@ -129,7 +124,7 @@ async function status(ctx: CallContext) {
     ...all,
     ...(state.demo === undefined ? {} : { demo: { running: state.demo.running } }),
     protocol: PROTOCOL_VERSIONS,
-    agents: deps.settings.agents.length,
+    agents: agentsFor(deps.settings, caller).length,
     models: deps.models().length,
   };
 }
@@ -142,8 +137,8 @@ export const systemMethods: Methods<"health" | "status" | "agents.list" | "model
     handle: async (ctx) => ok(await status(ctx)),
   },
   "agents.list": {
-    async handle({ deps: { settings } }) {
-      const agents = settings.agents.map(({ id, name, default: isDefault, model }) => ({
+    async handle({ deps: { settings }, caller }) {
+      const agents = agentsFor(settings, caller).map(({ id, name, default: isDefault, model }) => ({
         id,
         ...(name === undefined ? {} : { name }),
         default: isDefault,

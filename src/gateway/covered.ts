@@ -1,0 +1,25 @@
+// What a token may learn of the gateway beyond sessions: the agents that it can use, and where the store is.
+
+import { mayMatchBeginning } from "../core/pattern.ts";
+import type { AgentSettings, Settings } from "../core/settings.ts";
+import { hasScope } from "../core/visibility.ts";
+import type { Caller } from "./auth.ts";
+
+/** Whether the caller may know how much goes on in sessions of any key. */
+export function seesEverything(caller: Caller): boolean {
+  return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
+}
+
+/** The agents of which the caller's token covers at least one possible session. */
+export function agentsFor({ agents, session }: Settings, { patterns }: Caller): readonly AgentSettings[] {
+  if (patterns === undefined) return agents;
+  return agents.filter(({ id, default: isDefault }) => {
+    const shared = session.scope === "global" && isDefault ? ["global"] : [];
+    return [`agent:${id}:`, ...shared].some((start) => mayMatchBeginning(patterns, start));
+  });
+}
+
+/** The folder of the store, for callers who see everything; others get an empty text. */
+export function storePathFor({ store }: Settings, caller: Caller): string {
+  return seesEverything(caller) ? store.dir : "";
+}

@@ -1,0 +1,79 @@
+// What a token for some sessions learns of the gateway itself: only what it can use.
+
+import { expect, test } from "vitest";
+import { mayMatchBeginning } from "../../src/core/pattern.ts";
+import { useConfigHome } from "../kit/config-home.ts";
+import { agentSettings } from "../tools/app.ts";
+import { type House, openHouse } from "./kit.ts";
+
+const config = useConfigHome();
+const SCOPED = "a-token-for-research-sessions";
+
+async function scopedHouse(): Promise<House> {
+  const agents = ["main", "research", "writer"].map((id) => agentSettings(id));
+  return openHouse({
+    choices: { agents },
+    gateway: {
+      tokens: [
+        {
+          token: SCOPED,
+          role: "operator",
+          scopes: ["operator.admin"],
+          sessions: ["agent:research:*", "cron:*"],
+        },
+      ],
+    },
+  });
+}
+
+test("a scoped token is not told the store's folder, by sessions.list nor by sessions.patch", async () => {
+  const house = await scopedHouse();
+  const scoped = await house.client({ token: SCOPED });
+  expect(await scoped.call("sessions.list", {})).toMatchObject({ path: "" });
+  const key = "agent:research:main";
+  expect(await scoped.call("sessions.patch", { key, label: "mine" })).toMatchObject({ path: "" });
+  const owner = await house.client();
+  expect(await owner.call("sessions.list", {})).toMatchObject({ path: house.dir });
+});
+
+test("a scoped token is told of the agents that it can use alone: agents.list and /v1/models", async () => {
+  const house = await scopedHouse();
+  const scoped = await house.client({ token: SCOPED });
+  const listed = await scoped.call<{ agents: { id: string }[] }>("agents.list", {});
+  expect(listed.agents.map(({ id }) => id)).toEqual(["research"]);
+  expect(await scoped.call("status", {})).toMatchObject({ agents: 1 });
+  const headers = { authorization: `Bearer ${SCOPED}` };
+  const models = await (await fetch(`${house.http}/v1/models`, { headers })).json();
+  expect(models).toMatchObject({ data: [{ id: "parley/research" }] });
+  const other = await fetch(`${house.http}/v1/models/parley%2Fwriter`, { headers });
+  expect(other.status).toBe(404);
+  expect(await other.text()).not.toContain("main");
+});
+
+test("a scoped admin can neither start nor stop the demo", async () => {
+  const house = await scopedHouse();
+  const scoped = await house.client({ token: SCOPED });
+  for (const method of ["demo.start", "demo.stop"] as const) {
+    await expect(scoped.call(method, {})).rejects.toThrow("needs a token that covers every session");
+  }
+});
+
+test("a secret that stands where a word of a list belongs is not told by the check of the configuration", () => {
+  const text = `{ tools: { sessions: { visibility: "hunter2-correct-horse" } }, agents: { defaults: { thinking: "pass word" } } }`;
+  const told = config().problems(text).join("\n");
+  expect(told).toContain("tools.sessions.visibility: must be one of self, tree, agent, all");
+  expect(told).not.toMatch(/hunter2|pass word/);
+});
+
+test.each([
+  ["agent:main:", ["*"], true],
+  ["agent:main:", ["agent:*"], true],
+  ["agent:main:", ["agent:main:main"], true],
+  ["agent:main:", ["agent:m*:work"], true],
+  ["agent:main:", ["agent:research:*"], false],
+  ["agent:main:", ["cron:*", "hook:*"], false],
+  ["agent:main:", ["agent"], false],
+  ["agent:main:", [], false],
+])("below %s one of the patterns %j may match: %s", (start, patterns, may) => {
+  expect(mayMatchBeginning(patterns, start)).toBe(may);
+});

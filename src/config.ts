@@ -344,7 +344,9 @@ function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
 
 /** A shorter token could be guessed. */
 const TOKEN_CHARS_MIN = 24;
-const SHORT_TOKEN = `has fewer than ${TOKEN_CHARS_MIN} characters and could be guessed; make one with: openssl rand -hex 24`;
+const SHORT_TOKEN =
+  `has fewer than ${TOKEN_CHARS_MIN} characters and could be guessed; ` +
+  "make one with: openssl rand -hex 24";
 
 function tokensOf(
   file: ConfigFile,

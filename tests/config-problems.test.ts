@@ -54,8 +54,9 @@ test("problems behind the shape are told together with those of the shape", () =
   const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
       list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
       { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
-    gateway: { auth: { token: "the-same-token-of-all-of-them", tokens: [{ token: "the-same-token-of-all-of-them", scopes: ["operator.admin"] },
-      { token: "12345678" }] } },
+    gateway: { auth: { token: "same-token-of-all-of-them",
+      tokens: [{ token: "same-token-of-all-of-them", scopes: ["operator.admin"] },
+      { token: "${"7".repeat(24)}" }] } },
     store: { postgresUrl: "mysql://u:geheim@h/d" }, gatway: 1 }`;
   expect(config().problems(text)).toEqual([
     "gatway: unknown key; the nearest valid key is gateway",

@@ -383,7 +383,8 @@ test.each(["~/.parley", "/"])(
 );
 
 test("I14: the described settings hold everything but secrets", () => {
-  const text = `{ gateway: { auth: { token: "geheim-1-and-long-enough-", tokens: [{ token: "geheim-2-and-long-enough-", scopes: ["operator.read"] }] } },
+  const tokens = '[{ token: "geheim-2-and-long-enough-", scopes: ["operator.read"] }]';
+  const text = `{ gateway: { auth: { token: "geheim-1-and-long-enough-", tokens: ${tokens} } },
     store: { postgresUrl: "postgres://u:geheim-5@h/d" },
     models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1", apiKey: "geheim-3",
       headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } },

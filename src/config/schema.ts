@@ -137,7 +137,7 @@ const gateway = z
     auth: z
       .strictObject({
         token: optionalText.describe(
-          "Everything may be done with it. At least 24 characters. Unset: PARLEY_TOKEN, else one is generated.",
+          "Opens everything. At least 24 characters. Unset: PARLEY_TOKEN, else one is generated.",
         ),
         tokens: z
           .array(

@@ -33,8 +33,8 @@ export function isSilent(text: string): boolean {
 }
 
 /**
- * True if a sub-agent chose to announce nothing. An empty turn, or the token of another step, is no choice: its
- * result would be lost.
+ * True if a sub-agent chose to announce nothing. An empty turn, or the token of another step, is no choice:
+ * its result would be lost.
  */
 export function skipsAnnouncement(text: string): boolean {
   return text.trim() === ANNOUNCE_SKIP;

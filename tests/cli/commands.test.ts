@@ -51,12 +51,12 @@ test("a wait that ends first is exit code 1 and says that the message must not b
   expect(err).toContain("Do not send it again");
 });
 
-test("a message to a session that does not exist is refused and makes none", async () => {
+test("a message to a session of an agent that does not exist is refused and makes none", async () => {
   const { home } = await house();
   const before = await runJson(home, ["sessions"]);
-  const { code, err } = await run(home, ["send", "--session", "agent:research:mian", "hello"]);
+  const { code, err } = await run(home, ["send", "--session", "agent:reserch:work", "hello"]);
   expect(code).toBe(1);
-  expect(err).toContain("agent:research:mian");
+  expect(err).toContain("reserch");
   expect((await runJson(home, ["sessions"])).count).toBe(before.count);
 });
 

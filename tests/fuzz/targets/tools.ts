@@ -93,7 +93,8 @@ function respelled(args: unknown, which: readonly number[]): unknown {
     const how = which[index % Math.max(which.length, 1)] ?? 0;
     if (how === 0 || name === "command") return [name, value];
     if (how === 1 && (typeof value === "number" || typeof value === "boolean")) return [name, ` ${value} `];
-    if (how === 1 && SPELLED_FREELY.includes(name)) return [name, String(value).toUpperCase()];
+    const isWord = typeof value === "string" && SPELLED_FREELY.includes(name);
+    if (how === 1 && isWord) return [name, value.toUpperCase()];
     return [name, how === 2 ? null : value];
   });
   return Object.fromEntries(entries);
